@@ -1,0 +1,67 @@
+"""Bayesian predictive adaptation of the log-linear weights of an n-best reranker."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bpa_ppl.decoding import Reranked, rerank
+    from bpa_ppl.diagnostics import Report, check
+    from bpa_ppl.errors import BpaError, BpaWarning, DataError, NotConverged, UsageError
+    from bpa_ppl.formats import (
+        iter_nbest,
+        read_nbest,
+        read_references,
+        read_weights,
+        write_nbest,
+        write_weights,
+    )
+    from bpa_ppl.nbest import NBest
+    from bpa_ppl.posterior import point_weights, read_posterior, write_posterior
+    from bpa_ppl.quality import Oracles, corpus_score, oracles
+    from bpa_ppl.sampling import adapt
+    from bpa_ppl.weights import Weights
+
+# Public name -> module that defines it. Loaded on first use, so that `import bpa_ppl` and
+# `bpa --help` do not pay for JAX and ArviZ.
+_PUBLIC = {
+    "BpaError": "errors",
+    "BpaWarning": "errors",
+    "DataError": "errors",
+    "NBest": "nbest",
+    "NotConverged": "errors",
+    "Oracles": "quality",
+    "Report": "diagnostics",
+    "Reranked": "decoding",
+    "UsageError": "errors",
+    "Weights": "weights",
+    "adapt": "sampling",
+    "check": "diagnostics",
+    "corpus_score": "quality",
+    "iter_nbest": "formats",
+    "oracles": "quality",
+    "point_weights": "posterior",
+    "read_nbest": "formats",
+    "read_posterior": "posterior",
+    "read_references": "formats",
+    "read_weights": "formats",
+    "rerank": "decoding",
+    "write_nbest": "formats",
+    "write_posterior": "posterior",
+    "write_weights": "formats",
+}
+
+__all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
+__version__ = version("bpa_ppl")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

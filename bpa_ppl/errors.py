@@ -1,0 +1,52 @@
+"""The exceptions and warnings of bpa_ppl, and the exit code of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class BpaError(Exception):
+    """Base of every error that bpa_ppl raises on purpose; the text is fit for a user."""
+
+    exit_code = 2
+
+
+class DataError(BpaError, ValueError):
+    """The content of a file, or of an object built from one, cannot be used.
+
+    Args:
+        message: one sentence that says what is wrong and what to do about it.
+        path: the file, where there is one.
+        line: its 1-based line, where one is to blame.
+    """
+
+    def __init__(self, message: str, path: str | Path | None = None, line: int | None = None):
+        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(where + message)
+        self.path = path
+        self.line = line
+
+
+class UsageError(BpaError, ValueError):
+    """An argument or an option has a value that makes no sense here."""
+
+
+class NotConverged(BpaError):
+    """A posterior failed its diagnostics and was about to be used all the same."""
+
+    exit_code = 3
+
+
+class BpaWarning(UserWarning):
+    """Something a user should know that does not stop the work."""
+
+
+def one_of(value: str, allowed: dict | tuple | list, what: str) -> str:
+    """Return `value` when it is allowed, else raise a UsageError that lists what is.
+
+    >>> one_of("ter", ("ter", "bleu"), "metric")
+    'ter'
+    """
+    if value not in allowed:
+        raise UsageError(f"unknown {what} {value!r}: choose one of {', '.join(allowed)}")
+    return value

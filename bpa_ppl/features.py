@@ -1,0 +1,48 @@
+"""Names of features: a label with several values, `TM0= a b`, is `TM0[0]`, `TM0[1]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
+
+
+def expand(label: str, count: int) -> tuple[str, ...]:
+    """Return the names of the `count` features printed under one label.
+
+    >>> expand("LM0", 1), expand("TM0", 2)
+    (('LM0',), ('TM0[0]', 'TM0[1]'))
+    """
+    return (label,) if count == 1 else tuple(f"{label}[{i}]" for i in range(count))
+
+
+def label_of(name: str) -> str:
+    """Return the label under which a feature is printed.
+
+    >>> label_of("TM0[1]"), label_of("LM0")
+    ('TM0', 'LM0')
+    """
+    match = _INDEXED.fullmatch(name)
+    return match["label"] if match else name
+
+
+def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """Return (label, positions) for each label, in order of first appearance.
+
+    >>> grouped(["TM0[0]", "TM0[1]", "LM0"])
+    [('TM0', [0, 1]), ('LM0', [2])]
+    """
+    groups: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        groups.setdefault(label_of(name), []).append(position)
+    return list(groups.items())
+
+
+def matches(name: str, wanted: Iterable[str]) -> bool:
+    """Say whether a feature is meant by any of `wanted`: its own name, or its label.
+
+    >>> matches("TM0[1]", ["TM0"]), matches("LM0", ["LM1"])
+    (True, False)
+    """
+    return not {name, label_of(name)}.isdisjoint(wanted)
