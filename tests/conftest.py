@@ -1,0 +1,37 @@
+"""What every test may use: strict JAX, the real n-best lists where they are, small n-best tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real n-best lists that may not be committed."""
+    if not SHARED.is_dir():
+        pytest.skip(f"needs the real n-best lists of {SHARED}, which are not here")
+    return SHARED
+
+
+@pytest.fixture
+def toy() -> NBest:
+    """Three lists with three features, of sizes 4, 2 and 3, with references."""
+    rng = np.random.default_rng(7)
+    texts = [
+        ["the cat sat", "a cat sat", "the cat sat down", "cat"],
+        ["hello world", "hello"],
+        ["one two three", "one three two", "three"],
+    ]
+    features = [rng.normal(size=(len(t), 3)) for t in texts]
+    references = [("the cat sat down",), ("hello world",), ("one two three",)]
+    return NBest.from_lists(
+        texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references
+    )
