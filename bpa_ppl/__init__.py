@@ -53,7 +53,32 @@ _PUBLIC = {
     "write_weights": "formats",
 }
 
-__all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [
+    "BpaError",
+    "BpaWarning",
+    "DataError",
+    "NBest",
+    "NotConverged",
+    "Oracles",
+    "Report",
+    "Reranked",
+    "UsageError",
+    "Weights",
+    "adapt",
+    "check",
+    "corpus_score",
+    "iter_nbest",
+    "oracles",
+    "point_weights",
+    "read_nbest",
+    "read_posterior",
+    "read_references",
+    "read_weights",
+    "rerank",
+    "write_nbest",
+    "write_posterior",
+    "write_weights",
+]
 __version__ = version("bpa_ppl")
 
 

@@ -138,7 +138,7 @@ class NBest:
             yield self.select(np.arange(start, min(start + sentences, len(self))))
 
     def scores(self, weights: npt.ArrayLike) -> Float64:
-        """Return λ·h of every hypothesis, (hypotheses,), for weights in the order of the columns."""
+        """Return λ·h, (hypotheses,), for weights in the order of the columns."""
         return np.asarray(self.features @ np.asarray(weights, dtype=np.float64))
 
     def best(self, scores: npt.ArrayLike) -> Int64:

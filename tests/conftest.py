@@ -1,4 +1,4 @@
-"""What every test may use: strict JAX, the real n-best lists where they are, small n-best tables."""
+"""What every test may use: the real n-best lists where they are, and small n-best tables."""
 
 from __future__ import annotations
 

@@ -1,0 +1,82 @@
+"""Ensemble: the weight vectors that vote on a translation, laid beside an n-best table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bpa_ppl import posterior as reading
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.weights import Weights, match
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+
+class Ensemble(NamedTuple):
+    """Weight vectors in the order of the columns of a table (D draws, Q features).
+
+    Attributes:
+        weights: (D, Q).
+        log_weight: (D,) logarithm of the say of each draw in a sum over draws (Eq. 11, Eq. 13).
+        log_joint: (D,) logarithm of p(A|λ) p(λ|T), leveraged likewise, up to a constant.
+        power: 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
+    """
+
+    weights: Float64
+    log_weight: Float64
+    log_joint: Float64
+    power: float
+
+
+def from_posterior(posterior: InferenceData, nbest: NBest) -> Ensemble:
+    """Return every draw of a posterior.
+
+    Raises:
+        DataError: if the lists have a feature without a weight.
+    """
+    samples = reading.draws(posterior)
+    log_weight = reading.statistic(posterior, "log_weight")
+    log_joint = log_weight if log_weight is not None else reading.statistic(posterior, "lp")
+    count = len(samples)
+    uniform = np.full(count, -np.log(count))
+    return Ensemble(
+        weights=_beside(samples, posterior, nbest),
+        log_weight=uniform if log_weight is None else _normalised(log_weight),
+        log_joint=np.zeros(count) if log_joint is None else _normalised(log_joint),
+        power=float(posterior.attrs.get("power", 1.0)),
+    )
+
+
+def from_point(posterior: InferenceData, nbest: NBest, point: str) -> Ensemble:
+    """Return one vector that stands for the posterior: its `mean` or its `mode`."""
+    chosen = match(reading.point_weights(posterior, point), nbest, fixed=())
+    return Ensemble(chosen.values[None], np.zeros(1), np.zeros(1), 1.0)
+
+
+def canonical_weights(posterior: InferenceData, nbest: NBest) -> Float64 | None:
+    """Return λ_T in the order of the columns, (Q,), or None where it was not recorded."""
+    if "constant_data" not in posterior or "canonical" not in posterior["constant_data"]:
+        return None
+    values = posterior["constant_data"]["canonical"].values[None]
+    return _beside(np.asarray(values, np.float64), posterior, nbest)[0]
+
+
+def _beside(samples: Float64, posterior: InferenceData, nbest: NBest) -> Float64:
+    """Lay draws of the free weights and the held weights beside the columns of a table."""
+    names, held = reading.feature_names(posterior), reading.held(posterior)
+    position = {name: i for i, name in enumerate(names)}
+    known = Weights({**dict.fromkeys(names, 0.0), **held}, source="the posterior")
+    matched = match(known, nbest, fixed=())
+    out = np.tile(matched.values, (len(samples), 1))
+    for column, name in enumerate(matched.names):
+        if name in position:
+            out[:, column] = samples[:, position[name]]
+    return out
+
+
+def _normalised(log_values: np.ndarray) -> Float64:
+    flat = np.asarray(log_values, np.float64).reshape(-1)
+    shifted = flat - flat.max()
+    return shifted - np.log(np.exp(shifted).sum())

@@ -1,0 +1,211 @@
+"""rerank: choose a translation from each n-best list with a checked posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from bpa_ppl.decoding import predictive, viterbi
+from bpa_ppl.decoding.ensemble import Ensemble, canonical_weights, from_point, from_posterior
+from bpa_ppl.diagnostics import check
+from bpa_ppl.errors import NotConverged, UsageError, one_of
+from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+#: Rule -> (who votes, how the votes are counted).
+RULES: dict[str, tuple[str, Any]] = {
+    "predictive": ("draws", predictive),
+    "viterbi": ("draws", viterbi),
+    "map": ("mode", predictive),
+    "mean": ("mean", predictive),
+}
+#: What competes in a list: each derivation, or each string with its derivations summed.
+DERIVATIONS = ("separate", "summed")
+_CHUNK = 16
+_ROUND = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Reranked:
+    """The choice from each list (S sentences).
+
+    Attributes:
+        sentence_ids: (S,) as printed in the file.
+        choice: (S,) position of the chosen hypothesis in its list.
+        probability: (S,) its predictive probability, of the derivation or of the string.
+        canonical: (S,) position of the first-best under the canonical weights.
+        canonical_probability: (S,) the predictive probability of that one.
+        texts: the chosen translations.
+        canonical_texts: those of the canonical weights.
+    """
+
+    sentence_ids: Int64
+    choice: Int64
+    probability: Float64
+    canonical: Int64
+    canonical_probability: Float64
+    texts: list[str]
+    canonical_texts: list[str]
+
+    @property
+    def changed(self) -> np.ndarray:
+        """(S,) bool: whether the translation differs from the canonical first-best."""
+        pairs = zip(self.texts, self.canonical_texts, strict=True)
+        return np.array([ours != theirs for ours, theirs in pairs], dtype=bool)
+
+
+def rerank(
+    nbest: NBest | Iterable[NBest],
+    posterior: InferenceData,
+    *,
+    rule: str = "predictive",
+    derivations: str = "separate",
+    unchecked: bool = False,
+) -> Reranked:
+    """Choose a translation from each list by the posterior.
+
+    Args:
+        nbest: lists, or a stream of them (`iter_nbest`), of which one chunk is held at a time.
+        posterior: from `adapt`, or anybody's with a variable `weights` and feature names.
+        rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
+            (the best pair of weights and translation), `map` or `mean` (one weight vector).
+        derivations: `separate` scores each derivation, as published; `summed` adds up those of
+            equal strings.
+        unchecked: use the posterior although it fails its check.
+
+    Raises:
+        NotConverged: if the posterior fails `check` and `unchecked` is false.
+        DataError: if lists and posterior do not have the same features.
+        UsageError: if there is no such rule or treatment of derivations.
+    """
+    parts = list(
+        rerank_stream(nbest, posterior, rule=rule, derivations=derivations, unchecked=unchecked)
+    )
+    if not parts:
+        raise UsageError("there is no list to rerank")
+    return joined(parts)
+
+
+def rerank_stream(
+    nbest: NBest | Iterable[NBest],
+    posterior: InferenceData,
+    *,
+    rule: str = "predictive",
+    derivations: str = "separate",
+    unchecked: bool = False,
+) -> Iterator[Reranked]:
+    """Do what `rerank` does, and yield the choices chunk by chunk; same arguments and errors."""
+    one_of(rule, RULES, "rule")
+    one_of(derivations, DERIVATIONS, "treatment of derivations")
+    if not unchecked:
+        refuse_unconverged(posterior)
+    stream = [nbest] if isinstance(nbest, NBest) else nbest
+    return _decisions(stream, posterior, rule, derivations)
+
+
+def refuse_unconverged(posterior: InferenceData) -> None:
+    """Raise NotConverged, with the table of the check, if a posterior fails it."""
+    report = check(posterior)
+    if not report:
+        raise NotConverged(
+            f"the posterior failed its check, so it is not used (`unchecked` overrides):\n{report}"
+        )
+
+
+def joined(parts: Iterable[Reranked]) -> Reranked:
+    """Return the choices of several chunks as one."""
+    columns: list[list[Any]] = [[getattr(part, f.name) for part in parts] for f in fields(Reranked)]
+    return Reranked(*(_concatenated(column) for column in columns))
+
+
+def _concatenated(column: list[Any]) -> Any:
+    if isinstance(column[0], list):
+        return [item for part in column for item in part]
+    return np.concatenate(column)
+
+
+def _decisions(
+    stream: Iterable[NBest], posterior: InferenceData, rule: str, derivations: str
+) -> Iterator[Reranked]:
+    voters: _Voters | None = None
+    for lists in stream:
+        if voters is None or voters.feature_names != lists.feature_names:
+            voters = _voters(posterior, lists, rule)
+        for chunk in lists.chunks(_CHUNK):
+            yield _choose(chunk, voters, derivations)
+
+
+class _Voters(NamedTuple):
+    """Who decides, laid beside the columns of the lists."""
+
+    feature_names: tuple[str, ...]
+    canonical: Float64 | None
+    log_scores: Callable[[Any, Any], jax.Array]
+
+
+def _voters(posterior: InferenceData, lists: NBest, rule: str) -> _Voters:
+    who, how = RULES[rule]
+    draws = who == "draws"
+    ensemble = from_posterior(posterior, lists) if draws else from_point(posterior, lists, who)
+    narrow = Ensemble(*(np.asarray(part, np.float32) for part in ensemble))
+    score = jax.jit(
+        lambda features, valid: jax.lax.map(lambda x: how.log_scores(*x, narrow), (features, valid))
+    )
+    return _Voters(lists.feature_names, canonical_weights(posterior, lists), score)
+
+
+def _choose(lists: NBest, voters: _Voters, derivations: str) -> Reranked:
+    log_scores = np.asarray(voters.log_scores(*_padded(lists)), np.float64)
+    canonical = (
+        np.zeros(len(lists), np.int64)
+        if voters.canonical is None
+        else lists.best(lists.scores(voters.canonical))
+    )
+    votes = [
+        _vote(log_scores[s, :size], lists.string_index[lists.rows(s)], derivations)
+        for s, size in enumerate(lists.sizes)
+    ]
+    choice = np.array([best for best, _ in votes], np.int64)
+    return Reranked(
+        sentence_ids=lists.sentence_ids,
+        choice=choice,
+        probability=np.array([p[best] for best, p in votes]),
+        canonical=canonical,
+        canonical_probability=np.array([p[c] for c, (_, p) in zip(canonical, votes, strict=True)]),
+        texts=lists.chosen(choice),
+        canonical_texts=lists.chosen(canonical),
+    )
+
+
+def _vote(log_scores: Float64, strings: np.ndarray, derivations: str) -> tuple[int, Float64]:
+    """Return the position of the winner of one list, and the probability behind each position."""
+    p = np.exp(log_scores - log_scores.max())
+    p /= p.sum()
+    best = int(np.argmax(p))
+    if derivations == "separate":
+        return best, p
+    _, group = np.unique(strings, return_inverse=True)
+    summed = np.bincount(group, weights=p)[group]
+    # The best derivation of the winning string stands for it.
+    return int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed
+
+
+def _padded(lists: NBest) -> tuple[Float32, np.ndarray]:
+    """Lay lists out as (`_CHUNK`, N, Q), N rounded up so that few shapes are compiled.
+
+    Features are taken relative to the first hypothesis: the smaller numbers keep float32 exact.
+    """
+    longest = -(-int(lists.sizes.max()) // _ROUND) * _ROUND
+    features = np.zeros((_CHUNK, longest, len(lists.feature_names)), np.float32)
+    for s, size in enumerate(lists.sizes):
+        own = lists.features[lists.rows(s)]
+        features[s, :size] = own - own[:1]
+    sizes = np.ones(_CHUNK, np.int64)
+    sizes[: len(lists)] = lists.sizes
+    return features, np.arange(longest) < sizes[:, None]

@@ -1,0 +1,136 @@
+"""adapt: from n-best lists and canonical weights to a posterior over weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.models import log_linear, tabulate
+from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior import build
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality import Oracles, oracles
+from bpa_ppl.sampling.draws import Draws, Problem
+from bpa_ppl.sampling.registry import configure, load
+from bpa_ppl.sampling.target import Model, make_target, pointwise_log_likelihood, prior_draws
+from bpa_ppl.weights import Match, check_totals, match
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+_PRIOR_DRAWS = 1000
+
+
+def adapt(
+    nbest: NBest,
+    prior: Mapping[str, float],
+    *,
+    sampler: str = "nuts",
+    prior_variance: npt.ArrayLike = 0.1,
+    seed: int = 0,
+    metric: str = "ter",
+    ties: str = "canonical",
+    oracle: Oracles | None = None,
+    fixed: Iterable[str] | None = None,
+    defaults: Mapping[str, float] | None = None,
+    model: Model = log_linear,
+    progress: bool | Reporter = False,
+    **settings: Any,
+) -> InferenceData:
+    """Condition the weights on the oracles of a few sentences (Eq. 7).
+
+    Args:
+        nbest: n-best lists of the adaptation sentences, with references; no sentence at all
+            gives the prior back.
+        prior: the canonical weights λ_T, by feature name.
+        sampler: `heuristic`, `rwm`, `nuts` or `map`.
+        prior_variance: σ_T, a variance; one number, or one a free feature.
+        seed: the same seed gives the same draws to the bit on the same machine.
+        metric: what makes an oracle: `ter`, `bleu` or `chrf`.
+        ties: how ties between oracles are broken.
+        oracle: oracles found before; then no references are needed.
+        fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
+        defaults: weights of features that `prior` does not name.
+        model: a NumPyro model over `Adaptation` with a site `weights`.
+        progress: True draws a bar on standard error.
+        settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
+
+    Returns:
+        InferenceData with the groups named in `bpa_ppl.posterior`.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        UsageError: if a sampler, metric or setting does not exist or makes no sense.
+    """
+    configuration = configure(sampler, settings)
+    matched = match(prior, nbest, fixed=fixed, defaults=defaults)
+    check_totals(nbest, matched.values)
+    chosen = oracle or _oracles(nbest, matched, metric, ties)
+    if len(chosen.index) != len(nbest):
+        raise DataError(f"{len(chosen.index)} oracles for {len(nbest)} sentences", nbest.source)
+    with jax.enable_x64(True):
+        data = tabulate(nbest, matched, chosen.index, prior_variance)
+        target = make_target(model, data)
+        with reporter(progress, f"adapt {sampler}") as report:
+            problem = Problem(target, data, seed, report)
+            draws = load(sampler).sample(problem, configuration)
+        groups = _groups(problem, draws, matched, chosen)
+    coords = {
+        "feature": list(matched.free_names),
+        "sentence": nbest.sentence_ids if len(nbest) else [-1],
+        "held_feature": [n for n in matched.names if n not in matched.free_names],
+    }
+    attrs = _attributes(sampler, configuration, seed, chosen, model, nbest)
+    return build(groups, coords, attrs | draws.attrs)
+
+
+def _oracles(nbest: NBest, matched: Match, metric: str, ties: str) -> Oracles:
+    scores = nbest.scores(matched.values)
+    return oracles(nbest, metric, ties=ties, scores=scores)
+
+
+def _groups(problem: Problem, draws: Draws, matched: Match, chosen: Oracles) -> dict[str, dict]:
+    data = problem.data
+    key = jax.random.key(problem.seed)
+    constants = {
+        "canonical": data.prior_mean,
+        "prior_variance": data.prior_variance,
+        "held": matched.values[~matched.free],
+        "oracle_score": np.resize(chosen.score, len(data.oracle)) if len(chosen.score) else None,
+        **draws.constants,
+    }
+    likelihood = pointwise_log_likelihood(problem.target, data, draws.sites)
+    return {
+        "posterior": draws.sites,
+        "warmup_posterior": draws.warmup,
+        "prior": {"weights": prior_draws(problem.target, data, _PRIOR_DRAWS, key)[None]},
+        "sample_stats": draws.stats,
+        "log_likelihood": {"oracle": likelihood},
+        "observed_data": {"oracle": data.oracle},
+        "constant_data": {name: value for name, value in constants.items() if value is not None},
+    }
+
+
+def _attributes(
+    sampler: str, settings: Any, seed: int, chosen: Oracles, model: Model, nbest: NBest
+) -> dict[str, Any]:
+    packages = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
+    return {
+        "sampler": sampler,
+        "settings": asdict(settings),
+        "seed": seed,
+        "model": getattr(model, "__name__", str(model)),
+        "oracle_metric": chosen.metric,
+        "oracle_ties": chosen.ties,
+        "oracle_signature": chosen.signature,
+        "adaptation_sentences": len(nbest),
+        "source": nbest.source,
+        "versions": {name: version(name) for name in packages},
+    }

@@ -1,0 +1,145 @@
+"""Checks of Markov chains, by ArviZ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from bpa_ppl.diagnostics.report import Finding
+from bpa_ppl.diagnostics.thresholds import Thresholds
+from scipy.stats import norm
+
+from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior import feature_names, import_arviz, statistic
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+
+def findings(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
+    """Return the findings on the kept draws of the weights and on the sampler's statistics."""
+    chains = posterior["posterior"]["weights"].shape[0]
+    return [
+        *_of_weights(posterior, limits, chains),
+        *_of_acceptance(posterior, limits),
+        *_of_divergences(posterior),
+        *_of_energy(posterior, limits),
+    ]
+
+
+def _of_weights(posterior: InferenceData, limits: Thresholds, chains: int) -> list[Finding]:
+    names = feature_names(posterior)
+    ess = limits.ess_per_chain * chains
+    bulk, tail = _each(posterior, "ess", method="bulk"), _each(posterior, "ess", method="tail")
+    mcse = _each(posterior, "mcse", method="mean") / _deviation(posterior)
+    more = "draw more (draws), or use a sampler that mixes better (nuts)"
+    return [
+        _worst(
+            "R-hat",
+            _each(posterior, "rhat", method="rank"),
+            names,
+            limits.r_hat,
+            "the chains disagree ({value:.3f} for {where}): raise warmup, then draws",
+        ),
+        _worst("bulk ESS", bulk, names, ess, "{value:.0f} effective draws of {where}: " + more, -1),
+        _worst(
+            "tail ESS", tail, names, ess, "{value:.0f} effective draws in the tails: " + more, -1
+        ),
+        _worst(
+            "MCSE / sd",
+            mcse,
+            names,
+            limits.mcse,
+            "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more,
+        ),
+        _worst(
+            "drift (|z|)",
+            np.abs(drift(posterior)),
+            names,
+            float(norm.isf(limits.drift / (2 * len(names)))),
+            "the kept draws of {where} still drift: raise warmup (burn-in)",
+        ),
+    ]
+
+
+def drift(posterior: InferenceData) -> Float64:
+    """Return z of the difference between the halves of the kept draws, (features,).
+
+    The difference of the means of the first and the second half, over all chains, in units of its
+    Monte-Carlo standard error (after Geweke 1992, with ArviZ's MCSE for the spectral estimate).
+    """
+    draws = posterior["posterior"].sizes["draw"]
+    first = posterior.isel(draw=slice(0, draws // 2))
+    second = posterior.isel(draw=slice(draws - draws // 2, None))
+    error = np.hypot(_each(first, "mcse", method="mean"), _each(second, "mcse", method="mean"))
+    return (_mean(second) - _mean(first)) / error
+
+
+def _of_acceptance(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
+    recorded = statistic(posterior, "acceptance_rate")
+    if recorded is None:
+        return []
+    rates = recorded.mean(axis=1)
+    low, high = limits.acceptance_low, limits.acceptance_high
+    if posterior.attrs.get("sampler") != "rwm":
+        high = 1.0
+    outside = np.maximum(low - rates, rates - high)
+    worst = int(np.argmax(outside))
+    rate = float(rates[worst])
+    side = "large" if rate < low else "small"
+    change = "lower" if rate < low else "raise"
+    advice = (
+        f"acceptance {rate:.2f}: the steps are too {side} for this posterior; {change} "
+        "proposal_variance, or use nuts"
+    )
+    where = f"chain {worst}"
+    return [Finding("acceptance", rate, where, f"{low:g} to {high:g}", low <= rate <= high, advice)]
+
+
+def _of_divergences(posterior: InferenceData) -> list[Finding]:
+    diverging = statistic(posterior, "diverging")
+    if diverging is None:
+        return []
+    count = int(diverging.sum())
+    advice = f"{count} divergent transitions: raise target_accept, for example to 0.95"
+    return [Finding("divergences", count, "", "= 0", count == 0, advice)]
+
+
+def _of_energy(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
+    if statistic(posterior, "energy") is None:
+        return []
+    fractions = np.asarray(import_arviz().bfmi(posterior))
+    worst = int(np.argmin(fractions))
+    value = float(fractions[worst])
+    advice = f"BFMI {value:.2f}: the energy mixes slowly; raise warmup or reparametrise the model"
+    limit = f"≥ {limits.bfmi:g}"
+    return [Finding("BFMI", value, f"chain {worst}", limit, value >= limits.bfmi, advice)]
+
+
+def _worst(
+    name: str, values: Float64, names: tuple[str, ...], limit: float, advice: str, sign: int = 1
+) -> Finding:
+    """Hold the worst of some values against a limit: the largest, or for sign −1 the smallest."""
+    # A chain that never moves has no variance, and no finite diagnostic: that is the worst of all.
+    badness = np.where(np.isfinite(values), sign * values, np.inf)
+    at = int(np.argmax(badness))
+    value = float(values[at])
+    passed = bool(np.isfinite(value) and sign * value <= sign * limit)
+    text = advice.format(value=value, where=names[at])
+    return Finding(name, value, names[at], f"{'≤' if sign > 0 else '≥'} {limit:.4g}", passed, text)
+
+
+def _each(posterior: InferenceData, statistic_name: str, **options: str) -> Float64:
+    """Return one of ArviZ's statistics for each weight, (features,)."""
+    function: Callable = getattr(import_arviz(), statistic_name)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(function(posterior, var_names=["weights"], **options)["weights"].values)
+
+
+def _mean(posterior: InferenceData) -> Float64:
+    return np.asarray(posterior["posterior"]["weights"].mean(("chain", "draw")).values)
+
+
+def _deviation(posterior: InferenceData) -> Float64:
+    return np.asarray(posterior["posterior"]["weights"].std(("chain", "draw"), ddof=1).values)

@@ -1,0 +1,42 @@
+"""Checks of a weighted sample: do the weights rest on enough draws?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from bpa_ppl.diagnostics.report import Finding
+from bpa_ppl.diagnostics.thresholds import Thresholds
+
+from bpa_ppl.posterior import import_arviz, normalised_weights, statistic
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+
+def findings(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
+    """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
+    log_weight = statistic(posterior, "log_weight")
+    assert log_weight is not None  # the caller looked
+    flat = log_weight.reshape(-1).astype(np.float64)
+    ess = 1.0 / float(np.sum(normalised_weights(flat) ** 2))
+    k_hat = float(import_arviz().psislw(flat)[1])
+    few = (
+        f"the weights rest on {ess:.1f} of {len(flat)} samples: raise the leveraging factor "
+        "delta, draw more samples, or use a Markov-chain sampler"
+    )
+    heavy = (
+        f"Pareto k̂ {k_hat:.2f}: the weights have so heavy a tail that their average is not to "
+        "be trusted; use a sampler that looks at the data (nuts, rwm)"
+    )
+    return [
+        Finding(
+            "ESS of the weights",
+            ess,
+            "",
+            f"≥ {limits.ess_per_chain:g}",
+            ess >= limits.ess_per_chain,
+            few,
+        ),
+        Finding("Pareto k̂", k_hat, "", f"≤ {limits.pareto_k:g}", k_hat <= limits.pareto_k, heavy),
+    ]
