@@ -7,7 +7,7 @@ from bpa_ppl.quality.chrf import CHRF
 from bpa_ppl.quality.corpus import corpus_score
 from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, oracles
 from bpa_ppl.quality.score import Score
-from bpa_ppl.quality.ter import TER
+from bpa_ppl.quality.ter import TER, ter_edits
 
 __all__ = [
     "BLEU",
@@ -19,4 +19,5 @@ __all__ = [
     "corpus_score",
     "headroom",
     "oracles",
+    "ter_edits",
 ]

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bpa_ppl.nbest import Float64
+from bpa_ppl.quality.references import References, Streams, streams_of
 from bpa_ppl.quality.score import Score
-
-#: One tuple of references a sentence.
-References = Sequence[Sequence[str]]
-
-#: The same as sacreBLEU takes it: the first reference of each sentence, the second, …; None
-#: where a sentence has no more. (Its own annotation leaves the None out.)
-Streams = list[Any]
 
 
 class Metric(ABC):
@@ -32,34 +25,34 @@ class Metric(ABC):
     lower_is_better: ClassVar[bool] = False
 
     @property
-    def releases_gil(self) -> bool:
-        """Whether threads score side by side; if not, it takes processes."""
+    def threads(self) -> bool:
+        """Whether threads can score side by side; if not, it takes processes."""
         return False
 
     @abstractmethod
-    def judge(self, streams: Streams | None, *, sentence: bool) -> Any:
+    def judge(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's metric with these settings.
 
         Args:
-            streams: references as sacreBLEU takes them, one sequence for each reference number.
-            sentence: whether single sentences or a corpus will be scored.
+            streams: references to be kept in it.
+            sentence: whether single sentences will be scored, not a corpus.
         """
 
-    @abstractmethod
     def details(self, score: Any) -> Mapping[str, float | tuple[float, ...]]:
         """Return what one of sacreBLEU's scores says beside its value."""
+        return {}
 
-    def signature(self, references: References, *, sentence: bool) -> str:
+    def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return sacreBLEU's signature; the number of references is part of it."""
-        judge = self.judge(None, sentence=sentence)
-        counts = {len(r) for r in references}
+        judge = self.judge(sentence=sentence)
+        counts = {len(refs) for refs in references}
         judge.num_refs = counts.pop() if len(counts) == 1 else -1
         return str(judge.get_signature())
 
     def corpus(self, hypotheses: Sequence[str], references: References) -> Score:
         """Return the corpus score of one hypothesis a sentence."""
-        score = self.judge(None, sentence=False).corpus_score(hypotheses, streams_of(references))
-        signature = self.signature(references, sentence=False)
+        score = self.judge().corpus_score(hypotheses, streams_of(references))
+        signature = self.signature(references)
         return Score(score.score, self.key, score.name, signature, self.details(score))
 
     def sentences(
@@ -70,20 +63,11 @@ class Metric(ABC):
         Args:
             lists: the hypotheses of each sentence.
             references: one tuple a sentence.
-            only_best: hypotheses that cannot be the best of their list may get the worst value
-                there is, infinite, instead of their own.
+            only_best: hypotheses that cannot be the best of their list may get an infinitely bad
+                score instead of their own.
         """
         scores = []
         for hypotheses, refs in zip(lists, references, strict=True):
             judge = self.judge(streams_of([refs]), sentence=True)
             scores += [judge.corpus_score([text], None).score for text in hypotheses]
         return np.array(scores, dtype=np.float64)
-
-
-def streams_of(references: References) -> Streams:
-    """Return references as sacreBLEU takes them: the first of each sentence, the second, …
-
-    >>> streams_of([("a", "b"), ("c",)])
-    [['a', 'c'], ['b', None]]
-    """
-    return [list(stream) for stream in zip_longest(*references)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bpa_ppl.errors import one_of
-from bpa_ppl.quality.base import Metric, Streams
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.references import Streams
 
 #: sacreBLEU's tokenisers that need no further package or download.
 TOKENISERS = ("none", "13a", "intl", "char", "zh")
@@ -41,7 +42,7 @@ class BLEU(Metric):
         one_of(self.tokenize, TOKENISERS, "tokeniser")
         one_of(self.smoothing, SMOOTHINGS, "smoothing")
 
-    def judge(self, streams: Streams | None, *, sentence: bool) -> Any:
+    def judge(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's BLEU with these settings."""
         from sacrebleu import metrics
 

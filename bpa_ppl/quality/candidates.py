@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality.base import Metric, References
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.references import References
 
 #: Called with the number of sentences done and the number of all.
 Progress = Callable[[int, int], None]
@@ -89,7 +90,7 @@ def _parts(
     work = delayed(_score_chunk)
     workers = Parallel(
         n_jobs=jobs,
-        prefer="threads" if metric.releases_gil else "processes",
+        prefer="threads" if metric.threads else "processes",
         return_as="generator",
     )
     chunks = (slice(start, start + _CHUNK) for start in range(0, len(lists), _CHUNK))

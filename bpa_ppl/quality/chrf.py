@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.quality.base import Metric, Streams
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.references import Streams
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CHRF(Metric):
             if getattr(self, name) < least:
                 raise UsageError(f"{name} of chrF is {getattr(self, name)}: at least {least}")
 
-    def judge(self, streams: Streams | None, *, sentence: bool) -> Any:
+    def judge(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's chrF with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 
@@ -46,7 +46,3 @@ class CHRF(Metric):
             beta=self.beta,
             references=streams,
         )
-
-    def details(self, score: Any) -> Mapping[str, float | tuple[float, ...]]:
-        """Return nothing: chrF has no parts worth a name."""
-        return {}

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality.base import Metric, References
+from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.candidates import Progress, distinct, score
-from bpa_ppl.quality.corpus import check_references, corpus_score
+from bpa_ppl.quality.corpus import corpus_score
+from bpa_ppl.quality.references import References, check_references
 from bpa_ppl.quality.registry import resolve
 from bpa_ppl.quality.score import Score
 
@@ -179,8 +180,6 @@ def headroom(
 def _references(nbest: NBest) -> References:
     if nbest.references is None:
         raise DataError("the lists have no references: read them with references", nbest.source)
-    if not len(nbest):
-        raise DataError("there are no lists to look for oracles in", nbest.source)
     check_references(nbest.references, nbest.source)
     return nbest.references
 

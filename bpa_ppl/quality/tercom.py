@@ -1,0 +1,286 @@
+"""Tercom's edit counts, compiled: the same as sacreBLEU's `lib_ter`, edit for edit.
+
+TER (Snover et al., 2006) is the least number of insertions, deletions, substitutions and shifts
+of blocks of words; Tercom searches for the shifts greedily. The limits, the order of the shifts
+and the beam of the edit distance are sacreBLEU's. Words are integers here.
+
+This is the only module that imports Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from bpa_ppl.nbest import Int32, Int64
+from bpa_ppl.quality.words import Ragged
+
+#: In place of the edits of a hypothesis that cannot be the best of its list.
+PRUNED = np.iinfo(np.int64).max
+
+_MAX_SHIFT_SIZE = 10
+_MAX_SHIFT_DISTANCE = 50
+_MAX_SHIFT_CANDIDATES = 1000
+_BEAM_WIDTH = 25
+_OUTSIDE = 1 << 29
+
+
+def _cached(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile, and keep the machine code on disk where there is a folder to write to."""
+    try:
+        return numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # neither __pycache__ nor the user's cache folder can be written
+        return numba.njit(nogil=True)(function)
+
+
+_inner = numba.njit(nogil=True)
+
+
+@_inner
+def _beam(row: int, n_hyp: int, n_ref: int) -> tuple[int, int]:
+    """Return the columns, from and to, that the edit distance looks at in one row."""
+    ratio = n_ref / n_hyp
+    width = _BEAM_WIDTH
+    if width < ratio / 2:
+        width = int(np.ceil(ratio / 2 + _BEAM_WIDTH))
+    diagonal = int(np.floor(row * ratio))
+    end = n_ref + 1 if row == n_hyp else min(n_ref + 1, diagonal + width)
+    return max(0, diagonal - width), end
+
+
+@_inner
+def _fill(costs: Int32, hyp: Int32, ref: Int32, first: int) -> None:
+    """Compute the rows of the edit distance that follow the first `first` words of `hyp`."""
+    for i in range(first + 1, len(hyp) + 1):
+        low, high = _beam(i, len(hyp), len(ref))
+        above, row, word = costs[i - 1], costs[i], hyp[i - 1]
+        row[:] = _OUTSIDE
+        if low == 0:
+            row[0] = above[0] + 1
+        for j in range(max(low, 1), high):
+            differs = 1 if word != ref[j - 1] else 0
+            row[j] = min(above[j - 1] + differs, above[j] + 1, row[j - 1] + 1)
+
+
+@_inner
+def _align(
+    costs: Int32, hyp: Int32, ref: Int32, align: Int32, hyp_wrong: Int32, ref_wrong: Int32
+) -> None:
+    """Walk the cheapest edits back: for each reference word the last hypothesis word reached.
+
+    A match or substitution goes before a deletion, that before an insertion.
+    """
+    i, j = len(hyp), len(ref)
+    while i > 0 or j > 0:
+        if i > 0 and j > 0:
+            differs = 1 if hyp[i - 1] != ref[j - 1] else 0
+            if costs[i, j] == costs[i - 1, j - 1] + differs:
+                i, j = i - 1, j - 1
+                align[j] = i
+                hyp_wrong[i] = ref_wrong[j] = differs
+                continue
+        if j == 0 or (i > 0 and costs[i, j] == costs[i - 1, j] + 1):
+            i -= 1
+            hyp_wrong[i] = 1
+        else:
+            j -= 1
+            align[j] = i - 1
+            ref_wrong[j] = 1
+
+
+@_inner
+def _move(words: Int32, start: int, length: int, target: int, moved: Int32) -> int:
+    """Write into `moved` the words with one block shifted; return the first changed position.
+
+    A target inside of the block moves it to the right by as much.
+    """
+    moved[:] = words
+    if target < start:
+        moved[target : target + length] = words[start : start + length]
+        moved[target + length : start + length] = words[target:start]
+        return target
+    stop = target if target > start + length else min(length + target, len(words))
+    gap = stop - (start + length)
+    moved[start : start + gap] = words[start + length : stop]
+    moved[start + gap : stop] = words[start : start + length]
+    return start
+
+
+@_inner
+def _best_shift(
+    costs: Int32, hyp: Int32, ref: Int32, checked: int
+) -> tuple[tuple[int, int, int, int], int]:
+    """Return the best shift as (gain, length, −start, −target), and how many were tried so far.
+
+    Of several shifts the largest such tuple wins, which is Tercom's order.
+    """
+    n_hyp, n_ref = len(hyp), len(ref)
+    align = np.empty(n_ref, np.int32)
+    hyp_wrong = np.empty(n_hyp, np.int32)
+    ref_wrong = np.empty(n_ref, np.int32)
+    _align(costs, hyp, ref, align, hyp_wrong, ref_wrong)
+    trial = np.empty_like(costs)
+    moved = np.empty_like(hyp)
+    best = (0, 0, 0, 0)
+    for start in range(n_hyp):
+        for ref_start in range(
+            max(0, start - _MAX_SHIFT_DISTANCE), min(n_ref, start + _MAX_SHIFT_DISTANCE + 1)
+        ):
+            hyp_errors = ref_errors = 0
+            for length in range(1, 1 + min(_MAX_SHIFT_SIZE, n_hyp - start, n_ref - ref_start)):
+                if hyp[start + length - 1] != ref[ref_start + length - 1]:
+                    break
+                hyp_errors += hyp_wrong[start + length - 1]
+                ref_errors += ref_wrong[ref_start + length - 1]
+                if hyp_errors == 0 or ref_errors == 0:
+                    continue
+                if start <= align[ref_start] < start + length:
+                    continue
+                previous = -1
+                for aligned in range(ref_start - 1, min(ref_start + length, n_ref)):
+                    target = 0 if aligned == -1 else align[aligned] + 1
+                    if target == previous:
+                        continue
+                    previous = target
+                    first = _move(hyp, start, length, target, moved)
+                    trial[first] = costs[first]
+                    _fill(trial, moved, ref, first)
+                    gain = costs[n_hyp, n_ref] - trial[n_hyp, n_ref]
+                    checked += 1
+                    if (gain, length, -start, -target) > best:
+                        best = (gain, length, -start, -target)
+                if checked >= _MAX_SHIFT_CANDIDATES:
+                    return best, checked
+    return best, checked
+
+
+@_inner
+def _edits(hyp: Int32, ref: Int32, fewest: int, limit: int) -> int:
+    """Return the edits of one hypothesis, or PRUNED where they are sure to exceed `limit`.
+
+    Args:
+        hyp: its words.
+        ref: the words of one reference.
+        fewest: a lower bound of the edit distance, whatever the order of the words.
+        limit: the edits that are still of interest.
+    """
+    if len(ref) == 0:
+        return len(hyp)
+    costs = np.empty((len(hyp) + 1, len(ref) + 1), np.int32)
+    costs[0] = np.arange(len(ref) + 1)
+    hyp = hyp.copy()
+    moved = np.empty_like(hyp)
+    shifts = checked = first = 0
+    while True:
+        _fill(costs, hyp, ref, first)
+        distance = costs[len(hyp), len(ref)]
+        if distance <= fewest:
+            return shifts + distance
+        if shifts + distance > limit and shifts + 1 + fewest > limit:
+            return PRUNED
+        (gain, length, start, target), checked = _best_shift(costs, hyp, ref, checked)
+        if gain <= 0 or checked >= _MAX_SHIFT_CANDIDATES:
+            return shifts + distance
+        first = _move(hyp, -start, length, -target, moved)
+        hyp[:] = moved
+        shifts += 1
+
+
+@_inner
+def _fewest(hyp: Int32, ref: Int32, counts: Int32) -> int:
+    """Return the edits that no order of the words can spare: max(|hyp|, |ref|) − overlap.
+
+    `counts` has the number of times that each word of the vocabulary occurs in the reference.
+    """
+    overlap = 0
+    for word in hyp:
+        overlap += counts[word] > 0
+        counts[word] -= 1
+    for word in hyp:
+        counts[word] += 1
+    return max(len(hyp), len(ref)) - overlap
+
+
+@_inner
+def _nearest(hyp: Int32, refs: Ragged, fewest: Int64, limit: int) -> int:
+    """Return the edits to the nearest of some references, or PRUNED."""
+    best = PRUNED
+    for r in range(len(fewest)):
+        if fewest[r] <= limit and fewest[r] < best:
+            best = min(best, _edits(hyp, _words(refs, r), fewest[r], limit))
+    return best
+
+
+@_inner
+def _words(ragged: Ragged, which: int) -> Int32:
+    """Return the words of one sentence."""
+    words, starts = ragged
+    return words[starts[which] : starts[which + 1]]
+
+
+@_inner
+def _bounds(hyps: Ragged, refs: Ragged, counts: Int32) -> Int64:
+    """Return (hypotheses, references) edits that no order of the words can spare.
+
+    `counts` has a zero for each word of the vocabulary, and gets them back.
+    """
+    bounds = np.empty((len(hyps[1]) - 1, len(refs[1]) - 1), np.int64)
+    for r in range(bounds.shape[1]):
+        ref = _words(refs, r)
+        for word in ref:
+            counts[word] += 1
+        for h in range(bounds.shape[0]):
+            bounds[h, r] = _fewest(_words(hyps, h), ref, counts)
+        for word in ref:
+            counts[word] -= 1
+    return bounds
+
+
+@_inner
+def _count_list(hyps: Ragged, refs: Ragged, counts: Int32, only_best: bool, edits: Int64) -> None:
+    """Write the edits of the hypotheses of one list, the most promising first."""
+    bounds = _bounds(hyps, refs, counts)
+    lowest = np.array([bound.min() for bound in bounds])
+    limit = PRUNED - 1
+    for h in np.argsort(lowest):
+        edits[h] = _nearest(_words(hyps, h), refs, bounds[h], limit)
+        if only_best:
+            limit = min(limit, edits[h])
+
+
+@_cached
+def count_edits(
+    hyps: Ragged,
+    refs: Ragged,
+    list_starts: Int64,
+    ref_list_starts: Int64,
+    vocabulary: int,
+    only_best: bool,
+) -> Int64:
+    """Return the edits of every hypothesis to the nearest of its references.
+
+    Args:
+        hyps: the words of all hypotheses, numbered from 0, and where each hypothesis begins.
+        refs: the same of all references.
+        list_starts: (sentences + 1,) the first hypothesis of each sentence, then their number.
+        ref_list_starts: (sentences + 1,) the first reference of each sentence, then their number.
+        vocabulary: how many different words there are.
+        only_best: whether hypotheses that cannot have the fewest edits of their list may get
+            PRUNED in place of theirs.
+    """
+    edits = np.empty(len(hyps[1]) - 1, np.int64)
+    counts = np.zeros(vocabulary, np.int32)
+    for s in range(len(list_starts) - 1):
+        first, last = list_starts[s], list_starts[s + 1]
+        ref_first, ref_last = ref_list_starts[s], ref_list_starts[s + 1]
+        _count_list(
+            (hyps[0], hyps[1][first : last + 1]),
+            (refs[0], refs[1][ref_first : ref_last + 1]),
+            counts,
+            only_best,
+            edits[first:last],
+        )
+    return edits

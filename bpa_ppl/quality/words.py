@@ -1,0 +1,45 @@
+"""Words as numbers, for compiled code."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain, count
+
+import numpy as np
+
+from bpa_ppl.nbest import Int32, Int64
+
+#: The words of many sentences one after the other, and where each sentence begins (and ends).
+Ragged = tuple[Int32, Int64]
+
+
+class Vocabulary:
+    """Numbers words in the order in which they come, from 0.
+
+    >>> words, starts = Vocabulary().number([["a", "b", "a"], [], ["c"]])
+    >>> words.tolist(), starts.tolist()
+    ([0, 1, 0, 2], [0, 3, 3, 4])
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = defaultdict(count().__next__)
+
+    def __len__(self) -> int:
+        """Return how many different words there were."""
+        return len(self._numbers)
+
+    def number(self, sentences: Sequence[Sequence[str]]) -> Ragged:
+        """Return the words of some sentences as numbers."""
+        starts = starts_of(sentences)
+        numbers = map(self._numbers.__getitem__, chain.from_iterable(sentences))
+        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+
+def starts_of(parts: Sequence[Sequence[object]]) -> Int64:
+    """Return where each part begins when they stand one after the other, and the end.
+
+    >>> starts_of([["a", "b", "c"], [], ["d"]]).tolist()
+    [0, 3, 3, 4]
+    """
+    return np.cumsum([0, *map(len, parts)], dtype=np.int64)
