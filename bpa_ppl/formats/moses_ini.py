@@ -1,0 +1,100 @@
+"""The [weight] section of moses.ini, read, written, and renewed in a copy of a user's own file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TextIO
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.features import expand
+from bpa_ppl.formats import dense_weights
+from bpa_ppl.formats.numbers import finite, shortest
+
+_SECTION = re.compile(r"\s*\[(?P<name>[^\]]*)\]")
+_TOKEN = re.compile(r"\S+")
+
+
+def detect(text: str) -> bool:
+    """Say whether a file has sections.
+
+    >>> detect("[weight]"), detect("LM0= 0.5")
+    (True, False)
+    """
+    return any(_SECTION.match(line) for line in text.split("\n"))
+
+
+def parse(text: str, source: str) -> list[tuple[str, float]]:
+    r"""Return the names and values of the [weight] section.
+
+    Raises:
+        DataError: if there is no such section, or with the line, if one cannot be read.
+
+    >>> parse("[weight]\nLM0= 0.5\n[threads]\n4", "moses.ini")
+    [('LM0', 0.5)]
+    """
+    lines = [(number, line) for number, line, weighs in _lines(text) if weighs]
+    if not lines:
+        raise DataError(
+            "no [weight] section: give the moses.ini that the lists were decoded with", source
+        )
+    return dense_weights.parse_lines(lines, source)
+
+
+def write(weights: Mapping[str, float], file: TextIO) -> None:
+    """Write a bare [weight] section.
+
+    >>> import sys
+    >>> write({"LM0": 0.5}, sys.stdout)
+    [weight]
+    LM0= 0.5
+    """
+    file.write("[weight]\n")
+    dense_weights.write(weights, file)
+
+
+def renewed(template: str, weights: Mapping[str, float], source: str) -> str:
+    r"""Return a moses.ini with new weights; all else, and each number that stays, as it stands.
+
+    Args:
+        template: the content of the file.
+        weights: the new values; features without one keep theirs.
+        source: the name of the file, for messages.
+
+    Raises:
+        DataError: as `parse`, and if the file has no weight of that name to renew.
+
+    >>> renewed("[weight]\nLM0= 0.5 # mine\nTM0= 1.0 2", {"TM0[1]": 3}, "moses.ini")
+    '[weight]\nLM0= 0.5 # mine\nTM0= 1.0 3'
+    """
+    known = {name for name, _ in parse(template, source)}
+    missing = [name for name in weights if name not in known]
+    if missing:
+        raise DataError(
+            f"no weight of {', '.join(missing)} to renew: add it to the [weight] section", source
+        )
+    return "\n".join(
+        _renewed_line(line, weights, source, number) if weighs else line
+        for number, line, weighs in _lines(template)
+    )
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield number and text of each line, and whether it is inside the [weight] section."""
+    inside = False
+    for number, line in enumerate(text.split("\n"), 1):
+        section = _SECTION.match(line)
+        if section:
+            inside = section["name"].strip() == "weight"
+        yield number, line, inside and not section
+
+
+def _renewed_line(line: str, weights: Mapping[str, float], source: str, number: int) -> str:
+    label, tokens = dense_weights.split_line(line, source, number)
+    new = iter(
+        token if weights.get(name, finite(token)) == finite(token) else shortest(weights[name])
+        for name, token in zip(expand(label, len(tokens)), tokens, strict=True)
+    )
+    start = line.index(tokens[0], line.index(label) + len(label)) if label else len(line)
+    end = line.index("#") if "#" in line else len(line)
+    return line[:start] + _TOKEN.sub(lambda _: next(new), line[start:end]) + line[end:]

@@ -1,0 +1,155 @@
+"""N-best files of every format: read at once, read as a stream, written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import PurePath
+from typing import cast
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.formats import moses
+from bpa_ppl.formats.gather import Gatherer, References
+from bpa_ppl.formats.references import read_references
+from bpa_ppl.formats.registry import AUTO, NBEST_FORMATS, nbest_format
+from bpa_ppl.formats.rows import ReadOptions, Rows
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, read_blocks, source_name
+from bpa_ppl.nbest import NBest
+from bpa_ppl.weights import match
+
+#: Files of references, or the references themselves: one tuple a sentence.
+AnyReferences = AnyPath | Sequence[AnyPath] | Sequence[tuple[str, ...]]
+
+
+def read_nbest(
+    path: AnyPath,
+    *,
+    references: AnyReferences | None = None,
+    format: str = AUTO,
+    first_id: int = 0,
+    bad: str = "error",
+    strict: bool = False,
+) -> NBest:
+    """Read all lists of a file into one table.
+
+    Args:
+        path: the file, compressed or not; `-` is the standard input.
+        references: one file or several, with a line for each sentence of the text, or a sequence
+            of tuples of references. The list with id i has the reference number i − `first_id`.
+        format: "moses", or "auto" to tell it by the content.
+        first_id: the id of the first sentence of the text, 0 or 1 as a rule.
+        bad: what to do about a value that is no finite 32-bit number: "error", or "drop" to leave
+            the hypothesis out, with a warning that counts them.
+        strict: make it an error, not a warning, if fields of the file are left out.
+
+    Raises:
+        DataError: if the file is not as it should; the message names the line and the remedy.
+        UsageError: if an option has an unknown value.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"0 ||| a cat ||| LM0= -1.5 WordPenalty0= -2 ||| -3.5"), file.flush()
+    ...     lists = read_nbest(file.name, references=[("the cat",)])
+    >>> lists.feature_names, lists.texts(0), lists.references
+    (('LM0', 'WordPenalty0'), ['a cat'], (('the cat',),))
+    """
+    rows = _rows(path, format, bad, strict)
+    return next(_gatherer(path, references, first_id).tables(rows))
+
+
+def iter_nbest(
+    path: AnyPath,
+    *,
+    chunk: int = 64,
+    references: AnyReferences | None = None,
+    format: str = AUTO,
+    first_id: int = 0,
+    bad: str = "error",
+    strict: bool = False,
+) -> Iterator[NBest]:
+    """Read a file as a stream of tables, so that memory does not grow with the file.
+
+    Args:
+        path: as for `read_nbest`, like all other arguments.
+        chunk: sentences in each table; the last one has the rest.
+        references: as above.
+        format: as above.
+        first_id: as above.
+        bad: as above.
+        strict: as above.
+
+    Raises:
+        DataError: as `read_nbest`, when the faulty line is reached.
+        UsageError: at once, if an option has an unknown value.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     _ = [print(i, "||| a cat ||| LM0= -1.5", file=file, flush=True) for i in range(3)]
+    ...     print([lists.sentence_ids.tolist() for lists in iter_nbest(file.name, chunk=2)])
+    [[0, 1], [2]]
+    """
+    if chunk < 1:
+        raise UsageError(f"a chunk needs at least one sentence, not {chunk}")
+    rows = _rows(path, format, bad, strict)
+    return _gatherer(path, references, first_id).tables(rows, chunk)
+
+
+def write_nbest(nbest: NBest, path: AnyPath, weights: Mapping[str, float] | None = None) -> None:
+    """Write lists in the format of Moses; features read back with the same bits.
+
+    Args:
+        nbest: the lists.
+        path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
+            when it is complete.
+        weights: print λ·h as the totals; None prints those of the table, where it has them.
+
+    Raises:
+        DataError: if the file cannot be written, a feature has no weight, or a text or name does
+            not fit the format.
+
+    >>> lists = NBest.from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
+    >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
+    0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
+    """
+    with atomic_writer(path) as file:
+        moses.write(nbest if weights is None else _scored(nbest, weights), file)
+
+
+def _rows(path: AnyPath, format: str, bad: str, strict: bool) -> Iterator[Rows]:
+    """Check the options at once; yield the rows when asked for them."""
+    one_of(format, (AUTO, *NBEST_FORMATS), "format of n-best lists")
+    options = ReadOptions(source_name(path), one_of(bad, ("error", "drop"), "policy"), strict)
+    return _parsed(read_blocks(path), format, options)
+
+
+def _parsed(blocks: Iterator[bytes], format: str, options: ReadOptions) -> Iterator[Rows]:
+    first = next(blocks, b"")
+    if not first:
+        raise DataError("empty: there are no n-best lists in it", options.source)
+    reader = nbest_format(format, first[: first.index(b"\n")], options.source)
+    yield from reader.parse(chain([first], blocks), options)
+
+
+def _gatherer(path: AnyPath, references: AnyReferences | None, first_id: int) -> Gatherer:
+    return Gatherer(source_name(path), _references(references), first_id)
+
+
+def _references(given: AnyReferences | None) -> References | None:
+    """Return references, read first where they are files."""
+    if given is None:
+        return None
+    paths = [given] if isinstance(given, str | PurePath) else list(given)
+    if paths and not isinstance(paths[0], str | PurePath):
+        lines = [tuple(entry) for entry in cast(Sequence[Sequence[str]], given)]
+        return References(lines, "the text")
+    files = cast(list[AnyPath], paths)
+    return References(read_references(files), ", ".join(map(source_name, files)))
+
+
+def _scored(nbest: NBest, weights: Mapping[str, float]) -> NBest:
+    """Return the lists with λ·h as their totals."""
+    scores = nbest.scores(match(weights, nbest).values)
+    return replace(nbest, totals=scores.astype(np.float32))

@@ -1,0 +1,42 @@
+"""Numbers as text files print them: what is one, and what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Features are stored as 32-bit floats; a number beyond them would become infinite.
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def finite(token: str | bytes) -> float:
+    """Return the number that a token prints.
+
+    Raises:
+        ValueError: if it is no number, not finite or too large for a 32-bit float; the text says
+            which, to be built into a message that names the file and line.
+
+    >>> finite("-3.98253"), finite(b"1e-05")
+    (-3.98253, 1e-05)
+    >>> finite("1_000")
+    Traceback (most recent call last):
+    ValueError: '1_000' is not a number
+    """
+    text = token.decode(errors="replace") if isinstance(token, bytes) else token
+    try:
+        value = float(text)
+    except ValueError:
+        value = None
+    if value is None or "_" in text or not text.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    if not abs(value) <= LARGEST:
+        raise ValueError(f"{text!r} is not a finite 32-bit number")
+    return value
+
+
+def shortest(value: float | np.float32) -> str:
+    """Return the shortest decimal that reads back as the same number of the same width.
+
+    >>> shortest(np.float32(0.1)), shortest(0.1), shortest(-6.0)
+    ('0.1', '0.1', '-6')
+    """
+    return str(value).removesuffix(".0")

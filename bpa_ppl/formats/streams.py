@@ -1,0 +1,345 @@
+"""Bytes in and out: compressed or not, and written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, BinaryIO, NamedTuple, Protocol, TextIO, cast
+
+import zstandard
+
+from bpa_ppl.errors import DataError
+
+#: How a user names a file; `-` is the standard input or output.
+AnyPath = str | Path
+STANDARD = "-"
+
+_CHUNK = 1 << 16  # bytes read at once; compressed text grows about tenfold
+_BLOCK = 1 << 20  # bytes of text handed on at once
+_BOM = b"\xef\xbb\xbf"
+
+
+class Decoder(Protocol):
+    """What the decompressors of zlib, lzma and zstandard have in common."""
+
+    @property
+    def eof(self) -> bool: ...  # noqa: D102
+    @property
+    def unused_data(self) -> bytes: ...  # noqa: D102
+    def decompress(self, data: bytes, /) -> bytes: ...  # noqa: D102
+
+
+class Codec(NamedTuple):
+    """One kind of compression.
+
+    Attributes:
+        name: for messages.
+        suffix: of the names of files to be written so.
+        magic: the first bytes of every file of this kind.
+        decoder: returns a fresh decoder of one compressed stream.
+        encoder: returns a file that compresses into the one given.
+    """
+
+    name: str
+    suffix: str
+    magic: bytes
+    decoder: Callable[[], Decoder]
+    encoder: Callable[[BinaryIO], IO[bytes]]
+
+
+def _gzip_writer(file: BinaryIO) -> IO[bytes]:
+    # No name and no time inside, so that equal content gives equal files.
+    return cast(IO[bytes], gzip.GzipFile("", "wb", 6, file, mtime=0))
+
+
+def _xz_writer(file: BinaryIO) -> IO[bytes]:
+    return cast(IO[bytes], lzma.LZMAFile(file, "wb"))
+
+
+def _zstd_writer(file: BinaryIO) -> IO[bytes]:
+    return cast(IO[bytes], zstandard.ZstdCompressor().stream_writer(file, closefd=False))
+
+
+CODECS = (
+    Codec("gzip", ".gz", b"\x1f\x8b", lambda: zlib.decompressobj(31), _gzip_writer),
+    Codec("xz", ".xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, _xz_writer),
+    Codec(
+        "zstd",
+        ".zst",
+        b"\x28\xb5\x2f\xfd",
+        lambda: zstandard.ZstdDecompressor().decompressobj(),
+        _zstd_writer,
+    ),
+)
+_CORRUPT = (zlib.error, lzma.LZMAError, zstandard.ZstdError)
+
+
+def source_name(path: AnyPath) -> str:
+    """Return the name of an input for messages.
+
+    >>> source_name("-"), source_name("dev.nbest.gz")
+    ('<standard input>', 'dev.nbest.gz')
+    """
+    return "<standard input>" if str(path) == STANDARD else str(path)
+
+
+def read_blocks(path: AnyPath) -> Iterator[bytes]:
+    """Yield the text of a file in blocks of whole lines, each ended by a newline.
+
+    gzip, xz and zstd are told by their first bytes, not by the name of the file, and are unpacked
+    in a thread beside the reader. A byte-order mark is left out, and a newline is added where the
+    last line has none.
+
+    Args:
+        path: the file; `-` is the standard input.
+
+    Raises:
+        DataError: if the file cannot be read, or its compressed data are cut short or corrupt.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
+    ...     print(b"".join(read_blocks(file.name)))
+    b'one\\ntwo\\n'
+    """
+    rest = b""
+    for block in _grown(_plain_bytes(path), _BLOCK):
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield rest + block[:cut]
+            rest = block[cut:]
+        else:
+            rest += block
+    if rest:
+        yield rest + b"\n"
+
+
+def read_text(path: AnyPath) -> str:
+    """Return the content of a UTF-8 text file, unpacked as by `read_blocks`.
+
+    Raises:
+        DataError: if the file cannot be read, or a line is not UTF-8.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write("café".encode()), file.flush()
+    ...     print(read_text(file.name))
+    café
+    """
+    return decoded(b"".join(_plain_bytes(path)), path, 1)
+
+
+def read_lines(path: AnyPath) -> list[str]:
+    r"""Return the lines of a UTF-8 text file, without their ends (`\n` or `\r\n`).
+
+    Raises:
+        DataError: as `read_text`.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write("un café".encode()), file.flush()
+    ...     print(read_lines(file.name))
+    ['un café']
+    """
+    # Not splitlines, which would also cut at the separators inside a line, such as U+2028.
+    lines = read_text(path).split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def decoded(data: bytes, path: AnyPath, line: int) -> str:
+    r"""Return bytes as text; they begin in the given line of the file.
+
+    Raises:
+        DataError: naming the line, if they are not UTF-8.
+
+    >>> decoded(b"caf\xc3\xa9", "dev.ref", 1)
+    'café'
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"byte 0x{data[error.start]:02x} is not UTF-8 text: convert the file with iconv",
+            source_name(path),
+            line + data.count(b"\n", 0, error.start),
+        ) from error
+
+
+@contextmanager
+def atomic_path(path: AnyPath) -> Iterator[Path]:
+    """Give a temporary path beside `path` to write to, and rename it to `path` at the end.
+
+    After an error, or Ctrl-C, nothing is left behind and what stood under `path` still stands.
+    The temporary name ends as `path` does. `-` copies the finished file to the standard output;
+    what is no ordinary file (a pipe, /dev/null) is written to directly.
+
+    Raises:
+        DataError: at once if `path` cannot be written, or later if the disk is full.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_path(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("done")
+    ...     print((Path(folder) / "a.txt").read_text(), len(os.listdir(folder)))
+    done 1
+    """
+    if str(path) == STANDARD:
+        with _copied_to_standard_output() as temporary:
+            yield temporary
+        return
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file() and not target.is_dir():
+        yield target
+        return
+    temporary = target.with_name(f".{secrets.token_hex(4)}.part.{target.name}")
+    try:
+        _check_writable(target)
+        temporary.open("xb").close()
+        yield temporary
+        temporary.replace(target)
+    except OSError as error:
+        if error.filename not in (None, str(temporary)):
+            raise  # another file, of the code that writes, is to blame
+        raise _denied(path, error, "written") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
+    """Open a UTF-8 text file that appears under its name only when it is complete.
+
+    Args:
+        path: the file; .gz, .xz and .zst are compressed, `-` is the standard output.
+
+    Raises:
+        DataError: as `atomic_path`.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_writer(Path(folder) / "a.txt.gz") as file:
+    ...         _ = file.write("done")
+    ...     print(read_lines(Path(folder) / "a.txt.gz"))
+    ['done']
+    """
+    if str(path) == STANDARD:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with atomic_path(path) as temporary, temporary.open("wb") as raw:
+        codec = next((c for c in CODECS if Path(path).suffix == c.suffix), None)
+        binary: IO[bytes] = raw if codec is None else codec.encoder(raw)
+        with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
+            yield text
+
+
+@contextmanager
+def _copied_to_standard_output() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / "output"
+        yield temporary
+        with temporary.open("rb") as finished:
+            shutil.copyfileobj(finished, sys.stdout.buffer)
+        sys.stdout.flush()
+
+
+def _check_writable(target: Path) -> None:
+    """Raise the OSError that renaming onto a folder, or a file set read-only, would not raise."""
+    if target.is_dir():
+        raise IsADirectoryError
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError
+
+
+def _plain_bytes(path: AnyPath) -> Iterator[bytes]:
+    """Yield the decompressed content in chunks of any length, without a byte-order mark."""
+    chunks = _raw_chunks(path)
+    first = next(chunks, b"")
+    codec = next((c for c in CODECS if first.startswith(c.magic)), None)
+    whole = _chained(first, chunks)
+    texts = whole if codec is None else _ahead(_unpacked(whole, codec, path))
+    yield next(texts, b"").removeprefix(_BOM)
+    yield from texts
+
+
+def _raw_chunks(path: AnyPath) -> Iterator[bytes]:
+    try:
+        standard = str(path) == STANDARD
+        with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+    except OSError as error:
+        raise _denied(path, error, "read") from error
+
+
+def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[bytes]:
+    """Decompress one or several concatenated streams."""
+    decoder = codec.decoder()
+    try:
+        for chunk in chunks:
+            while chunk:
+                if decoder.eof:
+                    decoder = codec.decoder()
+                yield decoder.decompress(chunk)
+                chunk = decoder.unused_data if decoder.eof else b""
+    except _CORRUPT as error:
+        raise DataError(
+            f"the {codec.name} data are corrupt ({error}): fetch or make the file again",
+            source_name(path),
+        ) from error
+    if not decoder.eof:
+        raise DataError(
+            f"the {codec.name} data end too early: the file was cut short, fetch or make it again",
+            source_name(path),
+        )
+
+
+def _grown(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Join chunks until they have at least `size` bytes."""
+    waiting: list[bytes] = []
+    length = 0
+    for chunk in chunks:
+        waiting.append(chunk)
+        length += len(chunk)
+        if length >= size:
+            yield b"".join(waiting)
+            waiting, length = [], 0
+    if length:
+        yield b"".join(waiting)
+
+
+def _ahead(items: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield items while a thread prepares the next one; decompressors release the GIL."""
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(next, items, None)
+        while (item := pending.result()) is not None:
+            pending = pool.submit(next, items, None)
+            yield item
+
+
+def _denied(path: AnyPath, error: OSError, done: str) -> DataError:
+    """Return the error to raise where the system refuses a file; `done` is read or written."""
+    if isinstance(error, FileNotFoundError):
+        missing = "file" if done == "read" else "folder"
+        reason = f"no such {missing}: check the path"
+    elif isinstance(error, IsADirectoryError):
+        reason = f"this is a folder, and only a file can be {done}: add the name of a file"
+    elif isinstance(error, PermissionError):
+        reason = f"no permission: it cannot be {done} by this user, change its mode with chmod"
+    else:
+        reason = f"it could not be {done}: {error.strerror or error}"
+    return DataError(reason, source_name(path) if done == "read" else path)
