@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bpa_ppl import __version__
+from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.cache import key_of, read, write
 from bpa_ppl.quality.references import References
 
 #: Called with the number of sentences done and the number of all.
@@ -16,6 +19,9 @@ Progress = Callable[[int, int], None]
 
 # Sentences scored between two reports of progress, and handed to a worker at once.
 _CHUNK = 16
+
+# Fewer candidates than this are scored faster than a file is worth.
+_WORTH_KEEPING = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +63,9 @@ def score(
     references: References,
     *,
     only_best: bool,
-    jobs: int = 1,
-    progress: Progress | None = None,
+    jobs: int,
+    cache: bool,
+    progress: Progress | None,
 ) -> Float64:
     """Return the sentence score of every candidate, (candidates,), in percent.
 
@@ -66,25 +73,39 @@ def score(
         metric: with its settings.
         lists: the distinct texts of each sentence.
         references: one tuple a sentence.
-        only_best: candidates that cannot be the best of their list may get an infinite value.
+        only_best: candidates that cannot be the best of their list may get an infinitely bad
+            score instead of their own.
         jobs: workers; -1 takes every core.
+        cache: whether scores are kept on disk and taken from there.
         progress: called after each group of sentences.
+
+    Raises:
+        UsageError: if `jobs` is 0.
     """
-    parts: list[Float64] = []
-    for done, part in enumerate(_parts(metric, lists, references, only_best, jobs), start=1):
-        parts.append(part)
-        if progress is not None:
-            progress(min(done * _CHUNK, len(lists)), len(lists))
-    return np.concatenate(parts)
+    if jobs == 0:
+        raise UsageError("0 jobs do no work: give 1 or more, or -1 for every core")
+    size = sum(map(len, lists))
+    if not cache or size < _WORTH_KEEPING:
+        return _compute(metric, lists, references, only_best, jobs, progress)
+    signature = metric.signature(references, sentence=True)
+    key = key_of([__version__, repr(metric), signature, only_best, lists, references])
+    scores = read(key, size)
+    if scores is None:
+        scores = _compute(metric, lists, references, only_best, jobs, progress)
+        write(key, scores)
+    elif progress is not None:
+        progress(len(lists), len(lists))
+    return scores
 
 
-def _parts(
+def _compute(
     metric: Metric,
     lists: Sequence[Sequence[str]],
     references: References,
     only_best: bool,
     jobs: int,
-) -> Iterator[Float64]:
+    progress: Progress | None,
+) -> Float64:
     from joblib import Parallel, delayed
 
     work = delayed(_score_chunk)
@@ -93,8 +114,13 @@ def _parts(
         prefer="threads" if metric.threads else "processes",
         return_as="generator",
     )
-    chunks = (slice(start, start + _CHUNK) for start in range(0, len(lists), _CHUNK))
-    return workers(work(metric, lists[c], references[c], only_best) for c in chunks)
+    chunks = [slice(start, start + _CHUNK) for start in range(0, len(lists), _CHUNK)]
+    parts = []
+    for part in workers(work(metric, lists[c], references[c], only_best) for c in chunks):
+        parts.append(part)
+        if progress is not None:
+            progress(min(len(parts) * _CHUNK, len(lists)), len(lists))
+    return np.concatenate(parts)
 
 
 def _score_chunk(

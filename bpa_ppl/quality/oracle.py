@@ -112,7 +112,13 @@ def oracles(
     references = _references(nbest)
     candidates = distinct(nbest)
     values = score(
-        config, candidates.lists, references, only_best=True, jobs=jobs, progress=progress
+        config,
+        candidates.lists,
+        references,
+        only_best=True,
+        jobs=jobs,
+        cache=cache,
+        progress=progress,
     )[candidates.inverse]
     best, is_best = _extreme(nbest, values, lowest=config.lower_is_better)
     return Oracles(
@@ -162,7 +168,13 @@ def headroom(
     references = _references(nbest)
     candidates = distinct(nbest)
     values = score(
-        config, candidates.lists, references, only_best=False, jobs=jobs, progress=progress
+        config,
+        candidates.lists,
+        references,
+        only_best=False,
+        jobs=jobs,
+        cache=cache,
+        progress=progress,
     )[candidates.inverse]
 
     def corpus(ranks: Float64) -> Score:

@@ -1,0 +1,156 @@
+"""The compiled TER against sacreBLEU's, edit for edit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics import TER as SacreTER
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.quality import TER, ter_edits
+from bpa_ppl.quality.references import streams_of
+
+Sentence = list[str]
+PLAIN = TER()
+
+
+def expected(hypothesis: str, references: list[str], config: TER) -> tuple[int, float]:
+    """Return sacreBLEU's edits and reference length of one sentence."""
+    judge = SacreTER(
+        config.normalized, config.no_punct, config.asian_support, config.case_sensitive
+    )
+    score = judge.sentence_score(hypothesis, references)
+    return score.num_edits, score.ref_length
+
+
+def assert_same(hypotheses: list[str], references: list[list[str]], config: TER = PLAIN) -> None:
+    edits, lengths = ter_edits(hypotheses, references, config)
+    wanted = [expected(h, r, config) for h, r in zip(hypotheses, references, strict=True)]
+    assert list(zip(edits.tolist(), lengths.tolist(), strict=True)) == wanted
+
+
+def sentences(words: str, longest: int, shortest: int = 0) -> st.SearchStrategy[Sentence]:
+    return st.lists(st.sampled_from(words.split()), min_size=shortest, max_size=longest)
+
+
+@st.composite
+def disturbed(draw: st.DrawFn, source: Sentence) -> Sentence:
+    """A sentence with blocks moved and words replaced, so that shifts are worth looking for."""
+    result = list(source)
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(st.integers(0, len(result)))
+        block = result[start : start + draw(st.integers(1, 13))]
+        del result[start : start + len(block)]
+        target = draw(st.integers(0, len(result)))
+        result[target:target] = block
+    for _ in range(draw(st.integers(0, 3)) if result else 0):
+        result[draw(st.integers(0, len(result) - 1))] = draw(st.sampled_from("abx"))
+    return result
+
+
+@st.composite
+def disturbed_pairs(draw: st.DrawFn, words: str, longest: int) -> tuple[str, str]:
+    reference = draw(sentences(words, longest))
+    return " ".join(draw(disturbed(reference))), " ".join(reference)
+
+
+MANY = " ".join(f"w{i}" for i in range(60))
+
+
+@settings(max_examples=150, deadline=None)
+@given(sentences("a b c", 12), st.lists(sentences("a b c d", 12), min_size=1, max_size=3))
+def test_random_words_with_several_references(hyp: Sentence, refs: list[Sentence]) -> None:
+    assert_same([" ".join(hyp)], [[" ".join(ref) for ref in refs]])
+
+
+@settings(max_examples=150, deadline=None)
+@given(disturbed_pairs("a b c d e f g h", 25))
+def test_shifts_among_repeated_words(pair: tuple[str, str]) -> None:
+    assert_same([pair[0]], [[pair[1]]])
+
+
+@settings(max_examples=60, deadline=None)
+@given(disturbed_pairs(MANY, 60))
+def test_shifts_among_rare_words(pair: tuple[str, str]) -> None:
+    assert_same([pair[0]], [[pair[1]]])
+
+
+@settings(max_examples=25, deadline=None)
+@given(sentences(MANY, 110, shortest=60), st.integers(0, 110), st.integers(0, 60))
+def test_sentences_beyond_the_beam(words: Sentence, turn: int, cut: int) -> None:
+    hypothesis = (words[turn:] + words[:turn])[cut:]
+    assert_same([" ".join(hypothesis)], [[" ".join(words)]])
+
+
+@settings(max_examples=25, deadline=None)
+@given(sentences("a b c", 3, shortest=1), sentences("a b c d", 170, shortest=50))
+def test_a_few_words_against_very_many(few: Sentence, many: Sentence) -> None:
+    assert_same([" ".join(few), " ".join(many)], [[" ".join(many)], [" ".join(few)]])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_more_shifts_than_are_ever_tried(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    hypothesis, reference = (" ".join(rng.choice(list("abc"), size=60)) for _ in range(2))
+    assert_same([hypothesis], [[reference]])
+
+
+@pytest.mark.parametrize("distance", [49, 50, 51, 52])
+@pytest.mark.parametrize("length", [9, 10, 11, 12])
+def test_limits_of_a_shift(distance: int, length: int) -> None:
+    block = [f"b{i}" for i in range(length)]
+    rest = [f"r{i}" for i in range(distance)]
+    assert_same([" ".join(block + rest)], [[" ".join(rest + block)]])
+    assert_same([" ".join(rest + block)], [[" ".join(block + rest)]])
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "references"),
+    [
+        ("", ["a b c"]),
+        ("a b c", [""]),
+        ("", [""]),
+        ("a b", ["", "a c"]),
+        ("  a \t b  ", ["a b "]),
+        ("", ["", ""]),
+    ],
+)
+def test_empty_texts(hypothesis: str, references: list[str]) -> None:
+    assert_same([hypothesis], [references])
+
+
+TEXT = st.text(st.sampled_from("aAbΣ çé.,?!\"()-'s3&;好，。ひカ\u3000\xa0"), max_size=25)
+CONFIGS = st.builds(TER, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXT, st.lists(TEXT, min_size=1, max_size=2), CONFIGS)
+def test_every_setting(hypothesis: str, references: list[str], config: TER) -> None:
+    assert_same([hypothesis], [references], config)
+
+
+def test_sentences_do_not_touch_each_other() -> None:
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(list("abcdef"), size=size)) for size in rng.integers(0, 20, 60)]
+    references = [texts[(i + 7) % 60 : (i + 7) % 60 + 1 + i % 3] for i in range(52)]
+    assert_same(texts[:52], references)
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "message"),
+    [
+        (["a", "b"], [["a"]], "2 hypotheses and references for 1 sentences"),
+        ([], [], "no sentences"),
+        (["a", "b"], [["a"], []], "sentence 1 has no reference"),
+        (["a"], ["a b"], "references of sentence 0 are one string"),
+    ],
+)
+def test_what_cannot_be_counted(hypotheses: list, references: list, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        ter_edits(hypotheses, references)
+
+
+def test_streams_mark_missing_references() -> None:
+    assert streams_of([["a"], ["b", "c"]]) == [["a", "b"], [None, "c"]]
