@@ -14,6 +14,7 @@ from bpa_ppl.decoding.ensemble import Ensemble, canonical_weights, from_point, f
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import NotConverged, UsageError, one_of
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.progress import Reporter, reporter
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -43,6 +44,7 @@ class Reranked:
         canonical_probability: (S,) the predictive probability of that one.
         texts: the chosen translations.
         canonical_texts: those of the canonical weights.
+        references: the references of each sentence, as far as the lists have them.
     """
 
     sentence_ids: Int64
@@ -52,6 +54,7 @@ class Reranked:
     canonical_probability: Float64
     texts: list[str]
     canonical_texts: list[str]
+    references: list[tuple[str, ...]]
 
     @property
     def changed(self) -> np.ndarray:
@@ -67,6 +70,7 @@ def rerank(
     rule: str = "predictive",
     derivations: str = "separate",
     unchecked: bool = False,
+    progress: bool | Reporter = False,
 ) -> Reranked:
     """Choose a translation from each list by the posterior.
 
@@ -78,18 +82,26 @@ def rerank(
         derivations: `separate` scores each derivation, as published; `summed` adds up those of
             equal strings.
         unchecked: use the posterior although it fails its check.
+        progress: True draws a bar on standard error.
 
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.
         DataError: if lists and posterior do not have the same features.
         UsageError: if there is no such rule or treatment of derivations.
     """
-    parts = list(
-        rerank_stream(nbest, posterior, rule=rule, derivations=derivations, unchecked=unchecked)
+    stream = rerank_stream(
+        nbest, posterior, rule=rule, derivations=derivations, unchecked=unchecked
     )
+    total = len(nbest) if isinstance(nbest, NBest) else 0
+    parts: list[Reranked] = []
+    with reporter(progress, f"rerank {rule}") as report:
+        for part in stream:
+            parts.append(part)
+            done = sum(len(p.choice) for p in parts)
+            report(done, max(total, done), "sentences")
     if not parts:
         raise UsageError("there is no list to rerank")
-    return joined(parts)
+    return _joined(parts)
 
 
 def rerank_stream(
@@ -118,7 +130,7 @@ def refuse_unconverged(posterior: InferenceData) -> None:
         )
 
 
-def joined(parts: Iterable[Reranked]) -> Reranked:
+def _joined(parts: Iterable[Reranked]) -> Reranked:
     """Return the choices of several chunks as one."""
     columns: list[list[Any]] = [[getattr(part, f.name) for part in parts] for f in fields(Reranked)]
     return Reranked(*(_concatenated(column) for column in columns))
@@ -180,6 +192,7 @@ def _choose(lists: NBest, voters: _Voters, derivations: str) -> Reranked:
         canonical_probability=np.array([p[c] for c, (_, p) in zip(canonical, votes, strict=True)]),
         texts=lists.chosen(choice),
         canonical_texts=lists.chosen(canonical),
+        references=list(lists.references or ()),
     )
 
 

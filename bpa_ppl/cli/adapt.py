@@ -1,0 +1,59 @@
+"""`bpa adapt`: n-best lists, references and canonical weights in, posterior out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bpa_ppl.cli import options
+from bpa_ppl.errors import UsageError
+
+
+def run(
+    nbest: options.NBestPath,
+    weights: Annotated[
+        Path, typer.Option("--weights", "-w", help="moses.ini, dense weights or JSON.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Posterior (NetCDF).")],
+    references: options.References = None,
+    sampler: Annotated[str, typer.Option(help="heuristic, map, nuts or rwm.")] = "nuts",
+    prior_variance: Annotated[float, typer.Option(help="σ_T, a variance.")] = 0.1,
+    metric: options.Metric = "ter",
+    ties: options.Ties = "canonical",
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option(help="Hold a feature at its canonical weight (`none` holds none)."),
+    ] = None,
+    default: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE of the sampler: draws, warmup, chains, delta, …"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
+    first_id: options.FirstId = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Adapt the weights to a few sentences and their references."""
+    import bpa_ppl
+
+    if not references:
+        raise UsageError("adapt needs --references: the reference translations of the lists")
+    posterior = bpa_ppl.adapt(
+        bpa_ppl.read_nbest(nbest, references=references, first_id=first_id),
+        bpa_ppl.read_weights(weights),
+        sampler=sampler,
+        prior_variance=prior_variance,
+        seed=seed,
+        metric=metric,
+        ties=ties,
+        fixed=[] if fixed == ["none"] else fixed,
+        defaults=options.numbers(default, "--default"),
+        progress=not quiet,
+        **options.assignments(setting, "--set"),
+    )
+    bpa_ppl.write_posterior(posterior, output)
+    options.say(bpa_ppl.check(posterior), quiet)

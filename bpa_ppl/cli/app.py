@@ -1,0 +1,59 @@
+"""Putting the subcommands together, and turning errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from bpa_ppl import __version__
+from bpa_ppl.cli import adapt, check, demo, oracle, rerank, weights
+from bpa_ppl.errors import BpaError, BpaWarning
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="bpa",
+    help="Adapt the weights of an n-best reranker to a new domain from a few references.",
+    epilog="Exit codes: 0 done, 2 bad data or usage, 3 posterior not converged, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for module in (adapt, check, rerank, weights, oracle, demo):
+    app.command(module.__name__.rpartition(".")[2])(module.run)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bpa_ppl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before the subcommand."""
+
+
+def main() -> None:
+    """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
+    warnings.showwarning = _note
+    try:
+        app()
+    except BpaError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _note(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Show our own warnings as notes; those of libraries are not for the user of a command."""
+    if issubclass(category, BpaWarning):
+        typer.echo(f"note: {message}", err=True)

@@ -1,0 +1,49 @@
+"""`bpa oracle`: the best hypothesis of each list, and how much there is to gain."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bpa_ppl.cli import options
+from bpa_ppl.errors import UsageError
+
+
+def run(
+    nbest: options.NBestPath,
+    references: options.References = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Oracle texts, one a line; - is stdout.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option("--weights", "-w", help="Canonical weights, to break ties.")
+    ] = None,
+    metric: options.Metric = "ter",
+    ties: options.Ties = "canonical",
+    first_id: options.FirstId = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find oracles, and print the scores of first-best, oracle and anti-oracle."""
+    import bpa_ppl
+    from bpa_ppl.formats.streams import atomic_writer
+    from bpa_ppl.progress import reporter
+    from bpa_ppl.quality import headroom
+    from bpa_ppl.weights import match
+
+    if not references:
+        raise UsageError("oracle needs --references: the reference translations of the lists")
+    pool = bpa_ppl.read_nbest(nbest, references=references, first_id=first_id)
+    known = None if weights is None else bpa_ppl.read_weights(weights)
+    scores = None if known is None else pool.scores(match(known, pool, fixed=()).values)
+    with reporter(not quiet, "oracle") as report:
+        told = lambda done, total: report(done, total, "sentences")  # noqa: E731
+        best = bpa_ppl.oracles(pool, metric, ties=ties, scores=scores, progress=told)
+        room = headroom(pool, scores, metric, progress=told)
+    if output is not None:
+        with atomic_writer(output) as file:
+            file.writelines(f"{text}\n" for text in pool.chosen(best.index))
+    tied = f"{int((best.tied > 1).sum())} of {len(pool)} oracles tied, broken by: {best.ties}"
+    print(room, tied, sep="\n", file=sys.stderr if output == "-" else sys.stdout)

@@ -1,0 +1,92 @@
+"""What becomes of the chosen translations: a file, a table of details, a score before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bpa_ppl.decoding.rerank import Reranked
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.quality import Score, corpus_score
+
+_COLUMNS = (
+    "sentence",
+    "choice",
+    "probability",
+    "canonical_choice",
+    "canonical_probability",
+    "changed",
+    "translation",
+    "canonical_translation",
+)
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Corpus scores of the canonical first-best and of the chosen translations.
+
+    Attributes:
+        before, after: one score a metric.
+        changed, sentences: how many translations differ, and of how many.
+    """
+
+    before: tuple[Score, ...]
+    after: tuple[Score, ...]
+    changed: int
+    sentences: int
+
+    def __str__(self) -> str:
+        rows = [("", "canonical", "adapted", "change")]
+        for old, new in zip(self.before, self.after, strict=True):
+            change = f"{new.value - old.value:+.2f}"
+            rows.append((old.metric.upper(), f"{old.value:.2f}", f"{new.value:.2f}", change))
+        table = ["  ".join(f"{cell:>9}" for cell in row) for row in rows]
+        signatures = [score.signature for score in self.after]
+        changed = f"{self.changed} of {self.sentences} translations changed"
+        return "\n".join([*table, changed, *signatures])
+
+
+def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> Scoreboard:
+    """Score the choices against the references that the lists came with.
+
+    Raises:
+        DataError: if there are no references.
+    """
+    if len(result.references) != len(result.texts):
+        raise DataError("the reranked lists have no references to be scored against")
+    return Scoreboard(
+        before=tuple(corpus_score(result.canonical_texts, result.references, m) for m in metrics),
+        after=tuple(corpus_score(result.texts, result.references, m) for m in metrics),
+        changed=int(result.changed.sum()),
+        sentences=len(result.texts),
+    )
+
+
+def write_texts(result: Reranked, path: str | Path) -> None:
+    """Write the translations, one a line, in the order of the lists; `-` is standard output."""
+    with atomic_writer(path) as file:
+        file.writelines(f"{text}\n" for text in result.texts)
+
+
+def write_details(result: Reranked, path: str | Path) -> None:
+    """Write one tab-separated row a sentence: choices, probabilities and both translations."""
+    columns = (
+        result.sentence_ids.tolist(),
+        result.choice.tolist(),
+        [f"{p:.6g}" for p in result.probability],
+        result.canonical.tolist(),
+        [f"{p:.6g}" for p in result.canonical_probability],
+        result.changed.astype(int).tolist(),
+        [_one_cell(text) for text in result.texts],
+        [_one_cell(text) for text in result.canonical_texts],
+    )
+    with atomic_writer(path) as file:
+        file.write("\t".join(_COLUMNS) + "\n")
+        file.writelines(
+            "\t".join(map(str, row)) + "\n" for row in zip(*columns, strict=True)
+        )
+
+
+def _one_cell(text: str) -> str:
+    return text.replace("\t", " ")
