@@ -174,9 +174,10 @@ def _drained(parts: list[Rows]) -> Iterator[Rows]:
 
 def _renumbered(part: Rows, known: dict[str, int]) -> Int32:
     """Return the rows' indices into the texts `known` so far, and add those that are new."""
-    used, local = np.unique(part.string_index, return_inverse=True)
-    numbers = [known.setdefault(part.strings[i], len(known)) for i in used.tolist()]
-    return np.array(numbers, dtype=np.int32)[local]
+    numbers = np.zeros(len(part.strings), dtype=np.int32)
+    used = np.flatnonzero(np.bincount(part.string_index, minlength=len(numbers)))
+    numbers[used] = [known.setdefault(part.strings[i], len(known)) for i in used.tolist()]
+    return numbers[part.string_index]
 
 
 def _starts(ids: Int64, last: int | None) -> Int64:

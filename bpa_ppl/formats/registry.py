@@ -7,6 +7,7 @@ from typing import Protocol, TextIO
 
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.formats import dense_weights, json_weights, moses, moses_ini
+from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.rows import ReadOptions, Rows
 
 
@@ -60,7 +61,7 @@ def nbest_format(name: str, first_line: bytes, source: str) -> NBestFormat:
             return known
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
-        f"reads {moses.SHAPE}",
+        f"reads {SHAPE}",
         source,
         1,
     )

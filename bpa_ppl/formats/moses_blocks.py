@@ -1,0 +1,284 @@
+"""Blocks of Moses n-best lists parsed by compiled code.
+
+It reads lines that are printed exactly as Moses prints them, with the labels of the first line,
+and gives up a whole block at anything else: `moses_lines` then reads that block, and says what is
+wrong with it. Both give the same rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from bpa_ppl.formats.moses_lines import Layout, split
+from bpa_ppl.formats.rows import Rows
+from bpa_ppl.nbest import Float32, Int32, Int64
+
+UInt8 = npt.NDArray[np.uint8]
+
+# 10^0 … 10^22 are exact as 64-bit floats, and so are integers up to 2^53: one multiplication or
+# division of the two is then rounded once, as `float` rounds (Clinger 1990).
+_POWERS = 10.0 ** np.arange(23)
+_EXACT = 1 << 53
+_DIGITS = 18  # fit 64 bits
+
+_NEWLINE, _SPACE, _PLUS, _MINUS, _DOT = 10, 32, 43, 45, 46
+_ZERO, _NINE, _UPPER_E, _LOWER_E, _BAR = 48, 57, 69, 101, 124
+_SEPARATOR = b" ||| "
+_GIVEN_UP = -1
+
+
+class BlockParser:
+    """Parses blocks of lines that all have the same labels.
+
+    Args:
+        layout: the columns of the file.
+    """
+
+    def __init__(self, layout: Layout):
+        self._names = layout.names
+        self._total = layout.total == "after"
+        self._regular = layout.total != "before" and not layout.between
+        texts = _texts_before_values(layout)
+        self._before = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        self._ends = np.cumsum([len(text) for text in texts])
+
+    def rows(self, block: bytes, first: int, extra: bool) -> Rows | None:
+        """Return the rows of a block of whole lines, or None where it must be read line by line.
+
+        Args:
+            block: lines, each ended by a newline.
+            first: the number of its first line in the file.
+            extra: whether fields after the total may be passed over.
+        """
+        if not self._regular:
+            return None
+        count = block.count(b"\n")
+        ids, values = np.empty(count, np.int64), np.empty((count, len(self._ends)), np.float32)
+        texts = np.empty((3, count), np.int32)
+        data = np.frombuffer(block, dtype=np.uint8)
+        passed = extra and self._total
+        distinct = _parse(data, self._before, self._ends, passed, ids, values, *texts)
+        strings = None if distinct < 0 else _decoded(block, texts[1:, :distinct])
+        if strings is None:
+            return None
+        lines = np.arange(first, first + count)
+        return Rows(self._names, ids, lines, *split(values, self._total), strings, texts[0])
+
+
+def _texts_before_values(layout: Layout) -> list[bytes]:
+    """Return what stands before each value of a line, from the end of the one before."""
+    texts = []
+    for (label, count), glued in zip(layout.shape, layout.glued, strict=True):
+        name = f"{label}=".encode() + (b"" if glued else b" ")
+        texts += [b" " + name] + [b" "] * (count - 1)
+    texts[0] = _SEPARATOR + texts[0][1:]
+    return [*texts, _SEPARATOR] if layout.total == "after" else texts
+
+
+def _decoded(block: bytes, bounds: Int32) -> list[str] | None:
+    try:
+        return [block[start:end].decode() for start, end in bounds.T.tolist()]
+    except UnicodeDecodeError:
+        return None
+
+
+@njit(cache=True, nogil=True)
+def _parse(
+    data: UInt8,
+    before: UInt8,
+    before_ends: Int64,
+    extra: bool,
+    ids: Int64,
+    values: Float32,
+    string_index: Int32,
+    starts: Int32,
+    ends: Int32,
+) -> int:
+    """Fill the columns; return the number of distinct texts, or −1 to give up.
+
+    No index is checked: the last byte is a newline, and nothing here reads on beyond one.
+    """
+    slots = _empty_slots(len(ids))
+    distinct = 0
+    at = 0
+    for row in range(len(ids)):
+        ids[row], at = _identifier(data, at)
+        at = _past(data, at, before, 0, 4)  # ` |||`, and its last space begins the next field
+        start, end, at = _text(data, at)
+        if at < 0:
+            return _GIVEN_UP
+        known = _interned(data, start, end, slots, starts, ends, distinct)
+        distinct = max(distinct, known + 1)
+        string_index[row] = known
+        at = _scores(data, at, before, before_ends, values, row)
+        at = _line_end(data, at, extra)
+        if at < 0:
+            return _GIVEN_UP
+    return distinct
+
+
+@njit(cache=True, nogil=True)
+def _scores(
+    data: UInt8, at: int, before: UInt8, before_ends: Int64, values: Float32, row: int
+) -> int:
+    """Fill one row of values; return the position after the last of them, or −1 to give up."""
+    done = 0
+    for column in range(len(before_ends)):
+        at = _past(data, at, before, done, before_ends[column])
+        value, at = _number(data, at)
+        if at < 0:
+            return _GIVEN_UP
+        values[row, column] = value
+        done = before_ends[column]
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _empty_slots(rows: int) -> Int32:
+    """Return an empty hash table, at most half full when every text is new."""
+    size = 2
+    while size < 2 * rows:
+        size *= 2
+    return np.full(size, -1, np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _past(data: UInt8, at: int, expected: UInt8, start: int, stop: int) -> int:
+    """Return the position after the expected bytes, or −1 where others stand."""
+    i = start
+    while at >= 0 and i < stop:
+        at = at + 1 if data[at] == expected[i] else _GIVEN_UP
+        i += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _identifier(data: UInt8, at: int) -> tuple[np.int64, int]:
+    value = np.int64(0)
+    start = at
+    while _ZERO <= data[at] <= _NINE:
+        value = 10 * value + np.int64(data[at] - _ZERO)
+        at += 1
+        if at - start > _DIGITS:
+            return value, _GIVEN_UP
+    return value, at if at > start else _GIVEN_UP
+
+
+@njit(cache=True, nogil=True)
+def _text(data: UInt8, at: int) -> tuple[int, int, int]:
+    """Return the bounds of a text without spaces around it, and where its separator begins."""
+    if at < 0:
+        return 0, 0, _GIVEN_UP
+    start = at
+    while not (data[at] == _BAR and data[at + 1] == _BAR and data[at - 1] == _SPACE):
+        if data[at] == _NEWLINE:
+            return 0, 0, _GIVEN_UP
+        at += 1
+    end = at
+    while end > start and data[end - 1] == _SPACE:
+        end -= 1
+    while start < end and data[start] == _SPACE:
+        start += 1
+    return start, end, at - 1
+
+
+@njit(cache=True, nogil=True)
+def _interned(
+    data: UInt8, start: int, end: int, slots: Int32, starts: Int32, ends: Int32, distinct: int
+) -> int:
+    """Return the index of a text among the distinct ones, where a new one is entered."""
+    mask = len(slots) - 1
+    slot = _hash(data, start, end) & mask
+    while slots[slot] >= 0:
+        known = slots[slot]
+        if _equal(data, start, end, starts[known], ends[known]):
+            return known
+        slot = (slot + 1) & mask
+    slots[slot] = distinct
+    starts[distinct] = start
+    ends[distinct] = end
+    return distinct
+
+
+@njit(cache=True, nogil=True)
+def _hash(data: UInt8, start: int, end: int) -> np.int64:
+    """Return the FNV-1a hash (Fowler, Noll & Vo) of some bytes, folded to be non-negative."""
+    value = np.uint64(14695981039346656037)
+    for i in range(start, end):
+        value = (value ^ np.uint64(data[i])) * np.uint64(1099511628211)
+    return np.int64((value ^ (value >> np.uint64(32))) & np.uint64(0x7FFFFFFF))
+
+
+@njit(cache=True, nogil=True)
+def _equal(data: UInt8, start: int, end: int, other: int, other_end: int) -> bool:
+    if end - start != other_end - other:
+        return False
+    while start < end and data[start] == data[other]:
+        start += 1
+        other += 1
+    return start == end
+
+
+@njit(cache=True, nogil=True)
+def _number(data: UInt8, at: int) -> tuple[float, int]:
+    """Return the number printed at a position and the position after it; −1 to give up."""
+    if at < 0:
+        return 0.0, _GIVEN_UP
+    sign = 1.0
+    if data[at] == _MINUS:
+        sign = -1.0
+        at += 1
+    mantissa = np.int64(0)
+    digits = 0
+    decimals = 0
+    while _ZERO <= data[at] <= _NINE or (data[at] == _DOT and not decimals):
+        if data[at] == _DOT:
+            decimals = 1
+        else:
+            mantissa = 10 * mantissa + np.int64(data[at] - _ZERO)
+            digits += 1
+            decimals += decimals > 0
+        at += 1
+        if digits > _DIGITS:
+            return 0.0, _GIVEN_UP
+    exponent, at = _exponent(data, at)
+    exponent -= max(decimals - 1, 0)
+    if at < 0 or not digits or mantissa > _EXACT or abs(exponent) >= len(_POWERS):
+        return 0.0, _GIVEN_UP
+    if exponent < 0:
+        return sign * (mantissa / _POWERS[-exponent]), at
+    return sign * (mantissa * _POWERS[exponent]), at
+
+
+@njit(cache=True, nogil=True)
+def _exponent(data: UInt8, at: int) -> tuple[np.int64, int]:
+    """Return the exponent at a position, 0 where none stands, and the position after it."""
+    if data[at] != _LOWER_E and data[at] != _UPPER_E:
+        return np.int64(0), at
+    at += 1
+    negative = data[at] == _MINUS
+    if negative or data[at] == _PLUS:
+        at += 1
+    value = np.int64(0)
+    start = at
+    while _ZERO <= data[at] <= _NINE and at - start < 3:
+        value = 10 * value + np.int64(data[at] - _ZERO)
+        at += 1
+    return -value if negative else value, at if at > start else _GIVEN_UP
+
+
+@njit(cache=True, nogil=True)
+def _line_end(data: UInt8, at: int, extra: bool) -> int:
+    """Return the start of the next line; fields of positions may stand before it where allowed."""
+    if at >= 0 and extra and data[at] == _SPACE:
+        for byte in (_SPACE, _BAR, _BAR, _BAR, _SPACE):
+            if data[at] != byte:
+                return _GIVEN_UP
+            at += 1
+        if not _ZERO <= data[at] <= _NINE:
+            return _GIVEN_UP
+        while data[at] != _NEWLINE and data[at] != _BAR:
+            at += 1
+    return at + 1 if at >= 0 and data[at] == _NEWLINE else _GIVEN_UP

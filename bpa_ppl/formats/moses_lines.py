@@ -1,0 +1,261 @@
+"""The lines of Moses n-best lists, read one by one: exact, and the source of every message."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.features import expand
+from bpa_ppl.formats.numbers import finite
+from bpa_ppl.formats.rows import ReadOptions, Rows
+from bpa_ppl.formats.streams import decoded
+from bpa_ppl.nbest import Float32, intern
+
+#: One line of the format, for messages.
+SHAPE = "`id ||| text ||| Name0= value … ||| total`"
+SEPARATOR = re.compile(rb" \|\|\|(?= |$)")
+# Labels do not begin with a digit, or `3=3` of a segmentation would be one.
+FEATURES = re.compile(rb" *[^\s\d=|][^\s=]*=")
+_WORD_SCORES = re.compile(rb" *WordScores=")
+_ALIGNMENT = re.compile(rb" *\d+[-=:][\d=: -]*")
+_LONGEST_ID = 18  # digits that surely fit 64 bits
+
+
+class Layout(NamedTuple):
+    """The columns of a file, as its first line shows them.
+
+    Attributes:
+        shape: (label, number of values) of each label, in order.
+        glued: for each label whether its value follows without a space.
+        total: where the total stands: "after" or "before" the features, or "none".
+        between: fields between the text and the features that are left out.
+    """
+
+    shape: tuple[tuple[str, int], ...]
+    glued: tuple[bool, ...]
+    total: str
+    between: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features, one a column."""
+        return tuple(name for label, count in self.shape for name in expand(label, count))
+
+
+class _Fields(NamedTuple):
+    """One line cut at its separators: id, text and asides, features, and what follows."""
+
+    id: bytes
+    middle: list[bytes]
+    features: bytes
+    after: list[bytes]
+
+
+class LineParser:
+    """Reads lines one by one; every message about a bad line comes from here.
+
+    Args:
+        options: how to read.
+
+    Attributes:
+        layout: the columns that the first line showed; None before it.
+        extra: whether a line had fields after the scores, which are passed over.
+    """
+
+    def __init__(self, options: ReadOptions):
+        self.options = options
+        self.layout: Layout | None = None
+        self.extra = False
+        self._told: set[str] = set()
+
+    def rows(self, block: bytes, first: int) -> Rows:
+        """Return the rows of a block of whole lines; its first line has the number `first`."""
+        ids, lines, texts, values, dropped = [], [], [], [], []
+        for number, line in enumerate(block[:-1].split(b"\n"), first):
+            fields = self._fields(line, number)
+            layout = self.layout = self.layout or self._layout(fields, number)
+            identifier = self._identifier(fields.id, number)
+            text = self._text(layout, fields, number)
+            numbers = self._numbers(self._tokens(layout, fields, number), number)
+            if numbers is None:
+                dropped.append(identifier)
+                continue
+            ids.append(identifier)
+            lines.append(number)
+            texts.append(text)
+            values.append(numbers)
+        strings, index = intern(texts)
+        assert self.layout is not None  # a block has at least one line
+        scored = self.layout.total != "none"
+        width = len(self.layout.names) + scored
+        table = np.array(values, dtype=np.float32).reshape(-1, width)
+        return Rows(
+            self.layout.names,
+            np.array(ids, dtype=np.int64),
+            np.array(lines, dtype=np.int64),
+            *split(table, scored),
+            strings,
+            index,
+            tuple(dropped),
+        )
+
+    def error(self, message: str, number: int) -> DataError:
+        """Return the error that blames one line of the file."""
+        return DataError(message, self.options.source, number)
+
+    def _fields(self, line: bytes, number: int) -> _Fields:
+        """Cut a line: the id from the left, the features by content, from the right."""
+        fields = SEPARATOR.split(line.rstrip(b"\r"))
+        at = max((i for i, f in enumerate(fields) if i > 1 and FEATURES.match(f)), default=0)
+        if not at:
+            found = f"only {len(fields)} fields" if len(fields) < 3 else "no feature field"
+            raise self.error(f"{found} where a line must read {SHAPE}", number)
+        return _Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
+
+    def _layout(self, fields: _Fields, number: int) -> Layout:
+        shape = tuple((label, len(values)) for label, values in self._groups(fields, number))
+        if not shape:
+            raise self.error(f"no features but word scores: a line must read {SHAPE}", number)
+        middle = list(fields.middle)
+        total = "after" if fields.after and not _ALIGNMENT.fullmatch(fields.after[0]) else "none"
+        if not fields.after and len(middle) > 1 and _is_number(middle[-1]):
+            total = "before"
+            middle.pop()
+        between = 0
+        while len(middle) > 1 and _is_aside(middle.pop()):
+            between += 1
+        glued = tuple(f"{label}=".encode() not in fields.features.split() for label, _ in shape)
+        layout = Layout(shape, glued, total, between)
+        if len(set(layout.names)) != len(layout.names):
+            raise self.error("two features have the same name: rename one", number)
+        return layout
+
+    def _identifier(self, field: bytes, number: int) -> int:
+        digits = field.strip()
+        if not digits.isdigit() or len(digits) > _LONGEST_ID:
+            raise self.error(
+                f"sentence id {field.decode(errors='replace')!r} is not a whole number: a line "
+                f"must read {SHAPE}",
+                number,
+            )
+        return int(digits)
+
+    def _text(self, layout: Layout, fields: _Fields, number: int) -> str:
+        """Return the text, which may have stray separators inside."""
+        asides = layout.between + (layout.total == "before")
+        end = len(fields.middle) - asides
+        between = fields.middle[end : end + layout.between]
+        if end < 1 or not all(_is_aside(field) or not field.strip() for field in between):
+            raise self.error(
+                f"expected {layout.between} alignment or word-score fields between text and "
+                "features, as in the first line",
+                number,
+            )
+        if layout.between:
+            self._leave_out("fields between the text and the features", number)
+        text = b" |||".join(fields.middle[:end]).strip(b" ")
+        return decoded(text, self.options.source, number)
+
+    def _tokens(self, layout: Layout, fields: _Fields, number: int) -> list[bytes]:
+        """Return the printed values of one line: the features, then the total."""
+        groups = self._groups(fields, number)
+        shape = tuple((label, len(values)) for label, values in groups)
+        if shape != layout.shape:
+            raise self.error(_difference(dict(shape), dict(layout.shape)), number)
+        tokens = [token for _, values in groups for token in values]
+        extra = fields.after
+        if layout.total == "after":
+            if not extra:
+                raise self.error("no total score, though the first line has one", number)
+            tokens.append(extra[0])
+            extra = extra[1:]
+        elif layout.total == "before":
+            tokens.append(fields.middle[-1])
+        elif extra and _is_number(extra[0]):
+            raise self.error("a total score, though the first line has none", number)
+        if extra:
+            self._leave_out("fields after the scores", number)
+            self.extra = True
+        return tokens
+
+    def _groups(self, fields: _Fields, number: int) -> list[tuple[str, list[bytes]]]:
+        """Return each label of the feature field with its printed values."""
+        groups: list[tuple[bytes, list[bytes]]] = []
+        for token in fields.features.split():
+            label, labelled, value = token.rpartition(b"=")
+            if labelled:
+                groups.append((label, [value] if value else []))
+            else:
+                groups[-1][1].append(token)
+        if any(label == b"WordScores" for label, _ in groups):
+            self._leave_out("WordScores, which has a value for each word,", number)
+            groups = [group for group in groups if group[0] != b"WordScores"]
+        named = [(decoded(label, self.options.source, number), vs) for label, vs in groups]
+        self._check_groups(named, number)
+        return named
+
+    def _check_groups(self, groups: list[tuple[str, list[bytes]]], number: int) -> None:
+        if not all(label for label, _ in groups):
+            raise self.error("a feature has no name before its `=`", number)
+        empty = [label for label, values in groups if not values]
+        if empty:
+            raise self.error(f"{empty[0]}= has no value after it", number)
+        labels = [label for label, _ in groups]
+        twice = [label for i, label in enumerate(labels) if label in labels[:i]]
+        if twice:
+            raise self.error(f"{twice[0]}= stands twice in the line: rename one", number)
+
+    def _numbers(self, tokens: list[bytes], number: int) -> list[float] | None:
+        """Return the values, or None where one is bad and such hypotheses are to be dropped."""
+        try:
+            return [finite(token.strip()) for token in tokens]
+        except ValueError as error:
+            if self.options.bad == "drop":
+                return None
+            raise self.error(
+                f"{error}: correct it, or leave such hypotheses out with bad='drop'", number
+            ) from error
+
+    def _leave_out(self, what: str, number: int) -> None:
+        """Tell once a file what is not read, or refuse it."""
+        if self.options.strict:
+            raise self.error(f"{what} cannot be kept, and reading is strict", number)
+        if what not in self._told:
+            self._told.add(what)
+            warnings.warn(f"{self.options.source}: {what} left out", BpaWarning, stacklevel=2)
+
+
+def split(values: Float32, total: bool) -> tuple[Float32, Float32 | None]:
+    """Return features and totals; a total is the last value of its row, where there is one.
+
+    >>> split(np.array([[1, 2, 3]], np.float32), True)
+    (array([[1., 2.]], dtype=float32), array([3.], dtype=float32))
+    """
+    return (values[:, :-1], values[:, -1]) if total else (values, None)
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_aside(field: bytes) -> bool:
+    return bool(_ALIGNMENT.fullmatch(field) or _WORD_SCORES.match(field))
+
+
+def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
+    """Say how the labels of a line differ from those of the first line."""
+    for label in expected:
+        if label not in found:
+            return f"{label}= is missing, though the first line has it"
+        if found[label] != expected[label]:
+            return f"{label}= has {found[label]} values, in the first line {expected[label]}"
+    new = [label for label in found if label not in expected]
+    return f"{new[0]}= is not in the first line" if new else "the features change their order"
