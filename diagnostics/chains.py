@@ -70,8 +70,8 @@ def drift(posterior: InferenceData) -> Float64:
     Monte-Carlo standard error (after Geweke 1992, with ArviZ's MCSE for the spectral estimate).
     """
     draws = posterior["posterior"].sizes["draw"]
-    first = posterior.isel(draw=slice(0, draws // 2))
-    second = posterior.isel(draw=slice(draws - draws // 2, None))
+    first: InferenceData = posterior.isel(draw=slice(0, draws // 2))
+    second: InferenceData = posterior.isel(draw=slice(draws - draws // 2, None))
     error = np.hypot(_each(first, "mcse", method="mean"), _each(second, "mcse", method="mean"))
     return (_mean(second) - _mean(first)) / error
 

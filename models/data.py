@@ -60,7 +60,7 @@ def tabulate(
     free = match.free
     variance = np.broadcast_to(np.asarray(prior_variance, np.float64), (int(free.sum()),))
     if not (np.isfinite(variance).all() and (variance > 0).all()):
-        raise UsageError(f"the prior variance must be positive and finite, not {prior_variance}")
+        raise UsageError(f"the prior variance must be positive and finite, not {variance.min()}")
     chosen = np.asarray(oracle, dtype=np.int32).reshape(-1)
     sentences, longest = max(len(nbest), 1), int(nbest.sizes.max(initial=1))
     differences = np.zeros((sentences, longest, int(free.sum())), np.float32)

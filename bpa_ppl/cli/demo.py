@@ -11,9 +11,9 @@ from bpa_ppl.cli import options
 
 
 def run(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of the results.")
-    ] = Path("demo-output"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(
+        "demo-output"
+    ),
     seed: Annotated[int, typer.Option(help="Of the split and the sampler.")] = 0,
     quiet: options.Quiet = False,
 ) -> None:

@@ -21,7 +21,9 @@ def run(
     normalise: Annotated[
         bool, typer.Option(help="Divide the adapted weights by their sum of absolute values.")
     ] = True,
-    format: Annotated[str, typer.Option(help="auto (by suffix), moses.ini, dense or json.")] = "auto",
+    format: Annotated[
+        str, typer.Option(help="auto (by suffix), moses.ini, dense or json.")
+    ] = "auto",
     unchecked: options.Unchecked = False,
 ) -> None:
     """Write the posterior mean (or mode, or a draw) as weights for the decoder."""

@@ -1,6 +1,6 @@
 """Decision rules: from a posterior over weights to one translation a sentence."""
 
-from bpa_ppl.decoding.rerank import (
+from bpa_ppl.decoding.reranking import (
     DERIVATIONS,
     RULES,
     Reranked,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,13 @@ class Ensemble(NamedTuple):
         weights: (D, Q).
         log_weight: (D,) logarithm of the say of each draw in a sum over draws (Eq. 11, Eq. 13).
         log_joint: (D,) logarithm of p(A|λ) p(λ|T), leveraged likewise, up to a constant.
-        power: 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
+        power: () 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
     """
 
-    weights: Float64
-    log_weight: Float64
-    log_joint: Float64
-    power: float
+    weights: Any
+    log_weight: Any
+    log_joint: Any
+    power: Any
 
 
 def from_posterior(posterior: InferenceData, nbest: NBest) -> Ensemble:

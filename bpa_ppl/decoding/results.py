@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bpa_ppl.decoding.rerank import Reranked
+from bpa_ppl.decoding.reranking import Reranked
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.quality import Score, corpus_score
@@ -83,9 +83,7 @@ def write_details(result: Reranked, path: str | Path) -> None:
     )
     with atomic_writer(path) as file:
         file.write("\t".join(_COLUMNS) + "\n")
-        file.writelines(
-            "\t".join(map(str, row)) + "\n" for row in zip(*columns, strict=True)
-        )
+        file.writelines("\t".join(map(str, row)) + "\n" for row in zip(*columns, strict=True))
 
 
 def _one_cell(text: str) -> str:

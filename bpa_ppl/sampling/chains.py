@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
+from bpa_ppl.models import Adaptation
+from bpa_ppl.sampling.density import Model, Sites, constrained_draws
 from bpa_ppl.sampling.draws import Draws, Problem
 
 #: Statistics of NumPyro's states, and what ArviZ calls them.
@@ -23,70 +25,101 @@ ARVIZ_NAMES = {
 _PIECES = 20
 
 
-def run_chains(
-    kernel: MCMCKernel,
-    problem: Problem,
-    *,
-    fields: tuple[str, ...],
-    start: Any,
-    chains: int,
-    warmup: int,
-    draws: int,
-) -> Draws:
+class ChainSettings(Protocol):
+    """What the settings of every Markov-chain sampler say."""
+
+    @property
+    def warmup(self) -> int: ...  # noqa: D102
+    @property
+    def draws(self) -> int: ...  # noqa: D102
+    @property
+    def chains(self) -> int: ...  # noqa: D102
+
+
+class Plan(NamedTuple):
+    """What is fixed when the steps of a kernel are compiled.
+
+    Attributes:
+        make_kernel: (model, settings, shape) ↦ NumPyro kernel; called inside the compilation.
+        model: the NumPyro model.
+        settings: of the sampler.
+        fields: the fields of the kernel's state to collect.
+    """
+
+    make_kernel: Callable[[Model, Any, Any], MCMCKernel]
+    model: Model
+    settings: Any
+    fields: tuple[str, ...]
+
+
+def run_chains(plan: Plan, problem: Problem, shape: Any, start: Sites) -> Draws:
     """Run a kernel from given starting points and return its draws, those of the warm-up apart.
 
-    NumPyro's MCMC runs the chains side by side (`vectorized`), in pieces of equal length, so
-    that progress can be told and Ctrl-C is obeyed; the draws do not depend on the pieces.
+    The chains run side by side, in pieces of equal length, so that progress can be told and
+    Ctrl-C is obeyed; the draws do not depend on the pieces. NumPyro's MCMC would compile its
+    loop anew for each piece; one compilation of ours serves all pieces, and all data of the
+    same shapes.
 
     Args:
-        kernel: any NumPyro kernel; it adapts itself while its own count is below `warmup`.
+        plan: the kernel; it adapts itself while its own count is below `settings.warmup`.
         problem: the posterior.
-        fields: fields of the kernel's state to keep as statistics (see `ARVIZ_NAMES`).
+        shape: arrays that the kernel is built from, such as a covariance.
         start: z of each chain, with leading dimension chains.
-        chains, warmup, draws: how many of each.
     """
-    piece = -(-(warmup + draws) // _PIECES)
-    mcmc = MCMC(
-        kernel,
-        num_warmup=0,
-        num_samples=piece,
-        num_chains=chains,
-        chain_method="vectorized",
-        progress_bar=False,
-        jit_model_args=True,
-    )
-    data = jax.device_put(problem.data)
-    mcmc.post_warmup_state = _first_state(kernel, problem, data, start, chains, warmup)
+    settings: ChainSettings = plan.settings
+    total = settings.warmup + settings.draws
+    length = -(-total // _PIECES)
+    keys = jax.random.split(jax.random.key(problem.seed), settings.chains)
+    state = _first(plan, keys, shape, start, problem.data)
     pieces = []
-    for done in range(0, warmup + draws, piece):
-        mcmc.run(mcmc.post_warmup_state.rng_key, data, extra_fields=fields)
-        mcmc.post_warmup_state = mcmc.last_state
-        stats = jax.device_get(mcmc.get_extra_fields(group_by_chain=True))
-        pieces.append((jax.device_get(mcmc.get_samples(group_by_chain=True)), stats))
-        note = f"acceptance {float(np.mean(stats['accept_prob'])):.2f}"
-        problem.progress(min(done + piece, warmup + draws), warmup + draws, note)
-    return _assembled(pieces, warmup, draws)
+    for done in range(length, total + length, length):
+        state, collected = _advance(plan, length, state, shape, problem.data)
+        pieces.append(jax.device_get(collected))
+        note = f"acceptance {float(np.mean(pieces[-1]['accept_prob'])):.2f}"
+        problem.progress(min(done, total), total, note)
+    return _assembled(pieces, problem, settings)
 
 
-def _first_state(
-    kernel: MCMCKernel, problem: Problem, data: Any, start: Any, chains: int, warmup: int
-) -> Any:
-    keys = jax.random.split(jax.random.key(problem.seed), chains)
-    # A lone chain has no chain dimension anywhere in NumPyro.
-    if chains == 1:
-        start, keys = jax.tree.map(lambda x: x[0], start), keys[0]
-    start = jax.tree.map(jnp.asarray, start)
-    return kernel.init(keys, warmup, init_params=start, model_args=(data,), model_kwargs={})
+def _initialised(
+    plan: Plan, keys: Any, shape: Any, start: Sites, data: Adaptation
+) -> tuple[MCMCKernel, Any]:
+    kernel = plan.make_kernel(plan.model, plan.settings, shape)
+    state = kernel.init(
+        keys, plan.settings.warmup, init_params=start, model_args=(data,), model_kwargs={}
+    )
+    return kernel, state
 
 
-def _assembled(pieces: list[tuple[dict, dict]], warmup: int, draws: int) -> Draws:
+@partial(jax.jit, static_argnums=0)
+def _first(plan: Plan, keys: Any, shape: Any, start: Sites, data: Adaptation) -> Any:
+    return _initialised(plan, keys, shape, start, data)[1]
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _advance(
+    plan: Plan, length: int, state: Any, shape: Any, data: Adaptation
+) -> tuple[Any, dict[str, Any]]:
+    """Take `length` steps of all chains, and collect fields of the states, (length, chains, …)."""
+    # Some of NumPyro's kernels can step only after `init`. The state that it returns here is not
+    # used, so that XLA computes nothing for it.
+    kernel, _ = _initialised(plan, state.rng_key, shape, state.z, data)
+
+    def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
+        state = kernel.sample(state, (data,), {})
+        return state, {name: getattr(state, name) for name in ("z", *plan.fields)}
+
+    return jax.lax.scan(step, state, None, length=length)
+
+
+def _assembled(pieces: list[dict[str, Any]], problem: Problem, settings: ChainSettings) -> Draws:
     """Join the pieces and cut them into warm-up and kept draws."""
-    sites, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *pieces)
-    kept = slice(warmup, warmup + draws)
-    renamed = {ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in stats.items()}
-    renamed["lp"] = -renamed["lp"]
+    joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)
+    sites = constrained_draws(problem.model, problem.data, joined.pop("z"))
+    warmup, kept = slice(settings.warmup), slice(settings.warmup, settings.warmup + settings.draws)
+    stats = {ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()}
+    stats["lp"] = -stats["lp"]
     return Draws(
-        sites={name: value[:, kept] for name, value in sites.items()},
-        stats=renamed,
-        warmup={name: value[:, :warmup] for name, value in sites.items()},
+        sites={name: np.asarray(value[:, kept]) for name, value in sites.items()},
+        stats=stats,
+        warmup={name: np.asarray(value[:, warmup]) for name, value in sites.items()},
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl.models import Adaptation
 from bpa_ppl.progress import Reporter
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.density import Model, Sites
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,14 +17,16 @@ class Problem:
     """A posterior to sample: a model, its data, and a seed.
 
     Attributes:
-        target: the posterior density of the model.
-        data: what it conditions on.
+        model: the NumPyro model.
+        data: what it conditions on, on JAX's device.
+        start: z at the canonical weights.
         seed: the only source of randomness.
         progress: told how far the sampling is.
     """
 
-    target: Target
+    model: Model
     data: Adaptation
+    start: Sites
     seed: int
     progress: Reporter
 

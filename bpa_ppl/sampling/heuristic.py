@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
+from bpa_ppl.sampling.density import pointwise_log_likelihood
 from bpa_ppl.sampling.draws import Draws, Problem
-from bpa_ppl.sampling.target import pointwise_log_likelihood
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,12 @@ def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) ->
 
 def sample(problem: Problem, settings: Settings) -> Draws:
     """Return S(λ_T) with the logarithm of the weights p(A|λ)^(1/δ) p(λ|T) of Eq. 11."""
-    data = problem.data
+    if set(problem.start) != {"weights"}:
+        raise UsageError("the heuristic sample is of weights alone: the model has other sites")
+    data = jax.device_get(problem.data)
     rng = np.random.default_rng(problem.seed)
     weights = perturbed(data.prior_mean, settings.draws, rng)[None]
-    log_likelihood = pointwise_log_likelihood(problem.target, data, {"weights": weights})
+    log_likelihood = pointwise_log_likelihood(problem.model, data, {"weights": weights})
     deviation = weights - data.prior_mean
     log_prior = -0.5 * np.sum(deviation**2 / data.prior_variance, axis=-1)
     log_joint = log_likelihood.sum(axis=-1, dtype=np.float64)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpa_ppl.sampling.density import constrained, unraveller
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.mode import find_mode
-from bpa_ppl.sampling.target import constrained
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,13 @@ class Settings:
 
 def sample(problem: Problem, settings: Settings) -> Draws:
     """Return the mode of the posterior as its only draw."""
-    mode = find_mode(problem.target, problem.data)
-    sites = constrained(problem.target, problem.data, mode.position[None, None])
+    mode = find_mode(problem.model, problem.data, problem.start)
+    sites = constrained(problem.model, problem.data, unraveller(problem.start)(mode.position))
     problem.progress(1, 1, f"{int(mode.iterations)} Newton steps")
     return Draws(
-        sites={name: np.asarray(value) for name, value in sites.items()},
+        sites={name: np.asarray(value)[None, None] for name, value in sites.items()},
         stats={},
-        constants={"mode": np.asarray(sites["weights"][0, 0])},
+        constants={"mode": np.asarray(sites["weights"])},
         attrs={
             "newton_iterations": int(mode.iterations),
             "newton_decrement": float(mode.decrement),

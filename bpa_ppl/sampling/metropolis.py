@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from numpyro.infer import init_to_uniform
 from numpyro.infer.mcmc import MCMCKernel
-from numpyro.infer.util import initialize_model
+from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 from numpyro.util import is_prng_key
 
 
@@ -49,10 +50,6 @@ class Metropolis(MCMCKernel):
     def __init__(self, model: Any, *, init_strategy: Any = init_to_uniform):
         self._model = model
         self._init_strategy = init_strategy
-        self._potential: Any = None
-        self._postprocess: Any = None
-        # MCMC looks at this name to learn whether `init` has run.
-        self._sample_fn: Any = None
 
     @abstractmethod
     def propose(self, key: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -79,7 +76,9 @@ class Metropolis(MCMCKernel):
 
     def postprocess_fn(self, model_args: tuple, model_kwargs: dict) -> Any:
         """Return the function from unconstrained values to the values of the sites."""
-        return self._postprocess(*model_args, **model_kwargs)
+        return partial(
+            constrain_fn, self._model, model_args, model_kwargs, return_deterministic=True
+        )
 
     def init(
         self,
@@ -93,18 +92,16 @@ class Metropolis(MCMCKernel):
         single = is_prng_key(rng_key)
         split = jax.random.split if single else jax.vmap(jax.random.split, out_axes=1)
         rng_key, start_key = split(rng_key)
-        info = initialize_model(
-            start_key,
-            self._model,
-            init_strategy=self._init_strategy,
-            dynamic_args=True,
-            model_args=model_args,
-            model_kwargs=model_kwargs,
-        )
-        self._potential, self._postprocess = info.potential_fn, info.postprocess_fn
-        self._sample_fn = self._step
-        z = info.param_info.z if init_params is None else init_params
-        energy = self._potential(*model_args, **model_kwargs)
+        z = init_params
+        if z is None:
+            z = initialize_model(
+                start_key,
+                self._model,
+                init_strategy=self._init_strategy,
+                model_args=model_args,
+                model_kwargs=model_kwargs,
+            ).param_info.z
+        energy = partial(potential_energy, self._model, model_args, model_kwargs)
         first = lambda z, key: _first_state(z, energy(z), key)  # noqa: E731
         return (first if single else jax.vmap(first))(z, rng_key)
 
@@ -112,7 +109,7 @@ class Metropolis(MCMCKernel):
         self, state: MetropolisState, model_args: tuple, model_kwargs: dict
     ) -> MetropolisState:
         """Return the state after one step of each chain."""
-        energy = self._potential(*model_args, **model_kwargs)
+        energy = partial(potential_energy, self._model, model_args, model_kwargs)
         step = lambda one: self._step(one, energy)  # noqa: E731
         return (jax.vmap(step) if jnp.ndim(state.potential_energy) else step)(state)
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from bpa_ppl.models import Adaptation
-from bpa_ppl.sampling.target import Target, flat_potential
+from bpa_ppl.sampling.density import Model, Sites, potential, unraveller
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
 TOLERANCE = 1e-6
@@ -44,32 +44,29 @@ class _Search(NamedTuple):
     iteration: jax.Array
 
 
-def find_mode(target: Target, data: Adaptation) -> Mode:
-    """Find the mode from the canonical weights on, with an exact gradient and Hessian.
+@partial(jax.jit, static_argnums=0)
+def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
+    """Find the mode from a starting point on, with an exact gradient and Hessian.
 
     The default model is log-concave, so that damped Newton steps converge from anywhere
     (Boyd & Vandenberghe 2004, §9.5); of another model it finds a local mode.
     """
-    start = ravel_pytree(target.start)[0]
-    return _newton(target, start, jax.device_put(data))
-
-
-@partial(jax.jit, static_argnums=0)
-def _newton(target: Target, start: jax.Array, data: Adaptation) -> Mode:
-    potential = flat_potential(target, data)
-    hessian = jax.hessian(potential)
+    unravel = unraveller(start)
+    energy_at = lambda flat: potential(model, data, unravel(flat))  # noqa: E731
+    hessian = jax.hessian(energy_at)
 
     def step(search: _Search) -> _Search:
-        energy, gradient = jax.value_and_grad(potential)(search.position)
+        energy, gradient = jax.value_and_grad(energy_at)(search.position)
         direction = jnp.linalg.solve(_definite(hessian(search.position)), -gradient)
         decrement = -gradient @ direction
-        position, energy = _backtrack(potential, search.position, energy, direction, decrement)
+        position, energy = _backtrack(energy_at, search.position, energy, direction, decrement)
         return _Search(position, energy, decrement, search.iteration + 1)
 
     def unfinished(search: _Search) -> jax.Array:
         return (search.decrement > TOLERANCE) & (search.iteration < MAX_ITERATIONS)
 
-    first = _Search(start, potential(start), jnp.inf * jnp.ones(()), jnp.zeros((), int))
+    origin = ravel_pytree(start)[0]
+    first = _Search(origin, energy_at(origin), jnp.inf * jnp.ones(()), jnp.zeros((), int))
     last = jax.lax.while_loop(unfinished, step, first)
     covariance = jnp.linalg.inv(_definite(hessian(last.position)))
     covariance = (covariance + covariance.T) / 2
@@ -85,7 +82,7 @@ def _definite(matrix: jax.Array) -> jax.Array:
 
 
 def _backtrack(
-    potential: Callable[[jax.Array], jax.Array],
+    energy_at: Callable[[jax.Array], jax.Array],
     position: jax.Array,
     energy: jax.Array,
     direction: jax.Array,
@@ -103,8 +100,8 @@ def _backtrack(
         state: tuple[jax.Array, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         scale = state[0] / 2
-        return scale, potential(position + scale * direction), state[2] + 1
+        return scale, energy_at(position + scale * direction), state[2] + 1
 
-    first = (jnp.ones(()), potential(position + direction), jnp.zeros((), int))
+    first = (jnp.ones(()), energy_at(position + direction), jnp.zeros((), int))
     scale, reached, _ = jax.lax.while_loop(too_high, halve, first)
     return position + scale * direction, reached

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from numpyro.infer import NUTS
 
-from bpa_ppl.sampling.chains import run_chains
+from bpa_ppl.sampling.chains import Plan, run_chains
+from bpa_ppl.sampling.density import Model, constrained, unraveller
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.mode import find_mode
-from bpa_ppl.sampling.target import constrained
+
+FIELDS = ("accept_prob", "potential_energy", "energy", "num_steps", "diverging")
 
 
 @dataclass(frozen=True)
@@ -27,25 +29,21 @@ class Settings:
 
 def sample(problem: Problem, settings: Settings) -> Draws:
     """Draw from the posterior by NUTS, each chain from a draw of N(mode, 2 × Laplace)."""
-    mode = find_mode(problem.target, problem.data)
-    kernel = NUTS(
-        problem.target.model,
-        dense_mass=True,
-        inverse_mass_matrix=mode.covariance,
-        target_accept_prob=settings.target_accept,
-    )
+    mode = find_mode(problem.model, problem.data, problem.start)
     rng = np.random.default_rng(problem.seed)
     spread = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=settings.chains)
-    unravel = ravel_pytree(problem.target.start)[1]
-    draws = run_chains(
-        kernel,
-        problem,
-        fields=("accept_prob", "potential_energy", "energy", "num_steps", "diverging"),
-        start=jax.vmap(unravel)(spread),
-        chains=settings.chains,
-        warmup=settings.warmup,
-        draws=settings.draws,
-    )
-    weights = constrained(problem.target, problem.data, mode.position)["weights"]
+    unravel = unraveller(problem.start)
+    plan = Plan(_kernel, problem.model, settings, FIELDS)
+    draws = run_chains(plan, problem, mode.covariance, jax.vmap(unravel)(jnp.asarray(spread)))
+    weights = constrained(problem.model, problem.data, unravel(mode.position))["weights"]
     draws.constants["mode"] = np.asarray(weights)
     return draws
+
+
+def _kernel(model: Model, settings: Settings, covariance: jax.Array) -> NUTS:
+    return NUTS(
+        model,
+        dense_mass=True,
+        inverse_mass_matrix=covariance,
+        target_accept_prob=settings.target_accept,
+    )

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bpa_ppl.sampling.chains import run_chains
+from bpa_ppl.sampling.chains import Plan, run_chains
+from bpa_ppl.sampling.density import Model
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.metropolis import Metropolis
 
@@ -53,17 +54,13 @@ class Settings:
 
 def sample(problem: Problem, settings: Settings) -> Draws:
     """Draw from the posterior by a random walk that starts at the canonical weights."""
-    kernel = RandomWalk(problem.target.model, proposal_variance=settings.proposal_variance)
     start = {
         name: np.broadcast_to(value, (settings.chains, *np.shape(value)))
-        for name, value in problem.target.start.items()
+        for name, value in problem.start.items()
     }
-    return run_chains(
-        kernel,
-        problem,
-        fields=("accept_prob", "potential_energy"),
-        start=start,
-        chains=settings.chains,
-        warmup=settings.warmup,
-        draws=settings.draws,
-    )
+    plan = Plan(_kernel, problem.model, settings, ("accept_prob", "potential_energy"))
+    return run_chains(plan, problem, None, start)
+
+
+def _kernel(model: Model, settings: Settings, shape: None) -> RandomWalk:
+    return RandomWalk(model, proposal_variance=settings.proposal_variance)

@@ -17,9 +17,14 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import build
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Oracles, oracles
+from bpa_ppl.sampling.density import (
+    Model,
+    pointwise_log_likelihood,
+    prior_draws,
+    starting_point,
+)
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.registry import configure, load
-from bpa_ppl.sampling.target import Model, make_target, pointwise_log_likelihood, prior_draws
 from bpa_ppl.weights import Match, check_totals, match
 
 if TYPE_CHECKING:
@@ -76,10 +81,10 @@ def adapt(
     if len(chosen.index) != len(nbest):
         raise DataError(f"{len(chosen.index)} oracles for {len(nbest)} sentences", nbest.source)
     with jax.enable_x64(True):
-        data = tabulate(nbest, matched, chosen.index, prior_variance)
-        target = make_target(model, data)
+        data = jax.device_put(tabulate(nbest, matched, chosen.index, prior_variance))
+        start = starting_point(model, data)
         with reporter(progress, f"adapt {sampler}") as report:
-            problem = Problem(target, data, seed, report)
+            problem = Problem(model, data, start, seed, report)
             draws = load(sampler).sample(problem, configuration)
         groups = _groups(problem, draws, matched, chosen)
     coords = {
@@ -106,11 +111,11 @@ def _groups(problem: Problem, draws: Draws, matched: Match, chosen: Oracles) -> 
         "oracle_score": np.resize(chosen.score, len(data.oracle)) if len(chosen.score) else None,
         **draws.constants,
     }
-    likelihood = pointwise_log_likelihood(problem.target, data, draws.sites)
+    likelihood = pointwise_log_likelihood(problem.model, data, draws.sites)
     return {
         "posterior": draws.sites,
         "warmup_posterior": draws.warmup,
-        "prior": {"weights": prior_draws(problem.target, data, _PRIOR_DRAWS, key)[None]},
+        "prior": {"weights": prior_draws(problem.model, data, _PRIOR_DRAWS, key)[None]},
         "sample_stats": draws.stats,
         "log_likelihood": {"oracle": likelihood},
         "observed_data": {"oracle": data.oracle},

@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.decoding import predictive, viterbi
-from bpa_ppl.decoding.ensemble import Ensemble, canonical_weights, from_point, from_posterior
+from bpa_ppl.decoding.ensemble import canonical_weights, from_point, from_posterior
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import NotConverged, UsageError, one_of
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
@@ -165,7 +166,7 @@ def _voters(posterior: InferenceData, lists: NBest, rule: str) -> _Voters:
     who, how = RULES[rule]
     draws = who == "draws"
     ensemble = from_posterior(posterior, lists) if draws else from_point(posterior, lists, who)
-    narrow = Ensemble(*(np.asarray(part, np.float32) for part in ensemble))
+    narrow = jax.tree.map(jnp.float32, ensemble)
     score = jax.jit(
         lambda features, valid: jax.lax.map(lambda x: how.log_scores(*x, narrow), (features, valid))
     )
@@ -204,7 +205,7 @@ def _vote(log_scores: Float64, strings: np.ndarray, derivations: str) -> tuple[i
     if derivations == "separate":
         return best, p
     _, group = np.unique(strings, return_inverse=True)
-    summed = np.bincount(group, weights=p)[group]
+    summed: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
     # The best derivation of the winning string stands for it.
     return int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed
 
