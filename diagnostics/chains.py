@@ -15,6 +15,7 @@ from bpa_ppl.posterior import feature_names, import_arviz, statistic
 
 if TYPE_CHECKING:
     from arviz import InferenceData
+    from xarray import Dataset
 
 
 def findings(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
@@ -69,11 +70,12 @@ def drift(posterior: InferenceData) -> Float64:
     The difference of the means of the first and the second half, over all chains, in units of its
     Monte-Carlo standard error (after Geweke 1992, with ArviZ's MCSE for the spectral estimate).
     """
-    draws = posterior["posterior"].sizes["draw"]
-    first: InferenceData = posterior.isel(draw=slice(0, draws // 2))
-    second: InferenceData = posterior.isel(draw=slice(draws - draws // 2, None))
+    weights = posterior["posterior"][["weights"]]
+    half = weights.sizes["draw"] // 2
+    first, second = weights.isel(draw=slice(half)), weights.isel(draw=slice(-half, None))
     error = np.hypot(_each(first, "mcse", method="mean"), _each(second, "mcse", method="mean"))
-    return (_mean(second) - _mean(first)) / error
+    shift = second["weights"].mean(("chain", "draw")) - first["weights"].mean(("chain", "draw"))
+    return np.asarray(shift.values) / error
 
 
 def _of_acceptance(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
@@ -130,15 +132,11 @@ def _worst(
     return Finding(name, value, names[at], f"{'≤' if sign > 0 else '≥'} {limit:.4g}", passed, text)
 
 
-def _each(posterior: InferenceData, statistic_name: str, **options: str) -> Float64:
+def _each(draws: InferenceData | Dataset, statistic_name: str, **options: str) -> Float64:
     """Return one of ArviZ's statistics for each weight, (features,)."""
     function: Callable = getattr(import_arviz(), statistic_name)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(function(posterior, var_names=["weights"], **options)["weights"].values)
-
-
-def _mean(posterior: InferenceData) -> Float64:
-    return np.asarray(posterior["posterior"]["weights"].mean(("chain", "draw")).values)
+        return np.asarray(function(draws, var_names=["weights"], **options)["weights"].values)
 
 
 def _deviation(posterior: InferenceData) -> Float64:

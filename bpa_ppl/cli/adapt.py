@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,7 +39,10 @@ def run(
 ) -> None:
     """Adapt the weights to a few sentences and their references."""
     import bpa_ppl
+    from bpa_ppl.sampling.registry import configure
 
+    settings: dict[str, Any] = dict(options.assignments(setting, "--set"))
+    configure(sampler, settings)
     if not references:
         raise UsageError("adapt needs --references: the reference translations of the lists")
     posterior = bpa_ppl.adapt(
@@ -53,7 +56,7 @@ def run(
         fixed=[] if fixed == ["none"] else fixed,
         defaults=options.numbers(default, "--default"),
         progress=not quiet,
-        **options.assignments(setting, "--set"),
+        **settings,
     )
     bpa_ppl.write_posterior(posterior, output)
     options.say(bpa_ppl.check(posterior), quiet)
