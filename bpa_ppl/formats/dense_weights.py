@@ -11,7 +11,9 @@ from bpa_ppl.features import expand, grouped
 from bpa_ppl.formats.labels import printed_labels
 from bpa_ppl.formats.numbers import finite, shortest
 
-_LABELLED = re.compile(r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>\S+)\s+(?P<value>[^\s=]+)")
+_LABELLED = re.compile(
+    r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>[^\s=]+)\s+(?P<value>[^\s=]+)"
+)
 
 
 def detect(text: str) -> bool:

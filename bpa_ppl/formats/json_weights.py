@@ -38,7 +38,7 @@ def parse(text: str, source: str) -> list[tuple[str, float]]:
         if key in seen:
             raise DataError(f"{key} stands twice: remove one of the two", source, line)
         seen.add(key)
-        values = value if isinstance(value, list) else [value]
+        values = value if isinstance(value, list) and value else [value]
         numbers = [_number(key, number, source, line) for number in values]
         pairs += zip(expand(key, len(numbers)), numbers, strict=True)
     return pairs

@@ -91,10 +91,12 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
 
 def _renewed_line(line: str, weights: Mapping[str, float], source: str, number: int) -> str:
     label, tokens = dense_weights.split_line(line, source, number)
+    if not label:
+        return line
     new = iter(
         token if weights.get(name, finite(token)) == finite(token) else shortest(weights[name])
         for name, token in zip(expand(label, len(tokens)), tokens, strict=True)
     )
-    start = line.index(tokens[0], line.index(label) + len(label)) if label else len(line)
+    start = line.index(tokens[0], line.index(label) + len(label))
     end = line.index("#") if "#" in line else len(line)
     return line[:start] + _TOKEN.sub(lambda _: next(new), line[start:end]) + line[end:]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-#: Features are stored as 32-bit floats; a number beyond them would become infinite.
-LARGEST = float(np.finfo(np.float32).max)
+# Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
+# unit of the last place above the largest of them.
+_TOO_LARGE = (2.0 - 2.0**-24) * 2.0**127
 
 
 def finite(token: str | bytes) -> float:
@@ -28,7 +29,7 @@ def finite(token: str | bytes) -> float:
         value = None
     if value is None or "_" in text or not text.isascii():
         raise ValueError(f"{text!r} is not a number")
-    if not abs(value) <= LARGEST:
+    if not abs(value) < _TOO_LARGE:
         raise ValueError(f"{text!r} is not a finite 32-bit number")
     return value
 

@@ -1,0 +1,23 @@
+"""Files to read, written by the tests themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return a function that writes lines, or bytes as they are, and returns the path."""
+
+    def write_file(*lines: str | bytes, name: str = "dev.nbest") -> Path:
+        path = tmp_path / name
+        parts = [line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines]
+        path.write_bytes(b"".join(parts))
+        return path
+
+    return write_file

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.weights import match
+
+Write = Callable[..., Path]
+
+
+def line(identifier: int, text: str = "a cat", value: float = -1.5) -> str:
+    return f"{identifier} ||| {text} ||| LM0= {value} ||| {value}"
+
+
+def assert_same(one: NBest, other: NBest) -> None:
+    """Assert that two tables have the same bits."""
+    assert one.feature_names == other.feature_names
+    assert one.sentence_ids.tolist() == other.sentence_ids.tolist()
+    assert one.offsets.tolist() == other.offsets.tolist()
+    assert [one.text(h) for h in range(len(one.features))] == [
+        other.text(h) for h in range(len(other.features))
+    ]
+    assert one.features.tobytes() == other.features.tobytes()
+    assert (one.totals is None) == (other.totals is None)
+    if one.totals is not None and other.totals is not None:
+        assert one.totals.tobytes() == other.totals.tobytes()
+
+
+def test_ids_with_gaps_unsorted_and_lists_of_one(write: Write) -> None:
+    path = write(line(7, "g"), line(2, "c"), line(2, "d"), line(30, "z"))
+    nbest = read_nbest(path)
+    assert nbest.sentence_ids.tolist() == [7, 2, 30]
+    assert nbest.sizes.tolist() == [1, 2, 1]
+    assert [nbest.texts(s) for s in range(3)] == [["g"], ["c", "d"], ["z"]]
+    assert nbest.source == str(path)
+
+
+def test_equal_texts_are_stored_once(write: Write) -> None:
+    nbest = read_nbest(write(line(0, "b"), line(0, "a"), line(0, "b"), line(1, "a")))
+    assert nbest.strings == ("b", "a")
+    assert nbest.string_index.tolist() == [0, 1, 0, 1]
+
+
+def test_the_same_id_in_two_blocks_tells_how_to_sort(write: Write) -> None:
+    path = write(line(0), line(1), line(1), line(0))
+    with pytest.raises(DataError, match=r"dev\.nbest:4: a second block of sentence 0.*line 1"):
+        read_nbest(path)
+    command = ["sort", "-s", "-n", "-k1,1", path]
+    path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert read_nbest(path).sizes.tolist() == [2, 2]
+
+
+def test_an_empty_file_is_an_error(write: Write) -> None:
+    for path in (write(b""), write(gzip.compress(b""), name="dev.gz")):
+        with pytest.raises(DataError, match="empty: there are no n-best lists"):
+            read_nbest(path)
+
+
+def test_a_truncated_file_is_an_error(write: Write) -> None:
+    data = gzip.compress("\n".join(line(i, f"t {i * i}") for i in range(5000)).encode())
+    with pytest.raises(DataError, match=r"dev\.gz: the gzip data end too early"):
+        read_nbest(write(data[:-20], name="dev.gz"))
+
+
+def test_unknown_options_name_the_choices(write: Write) -> None:
+    path = write(line(0))
+    with pytest.raises(UsageError, match="format of n-best lists 'xml': choose one of auto, moses"):
+        read_nbest(path, format="xml")
+    with pytest.raises(UsageError, match="policy 'ignore': choose one of error, drop"):
+        read_nbest(path, bad="ignore")
+    with pytest.raises(UsageError, match="at least one sentence, not 0"):
+        iter_nbest(path, chunk=0)
+
+
+def test_a_named_format_needs_no_detection(write: Write) -> None:
+    assert len(read_nbest(write(line(0)), format="moses")) == 1
+    with pytest.raises(DataError, match=":1: only 1 fields"):
+        read_nbest(write("text"), format="moses")
+
+
+class TestReferences:
+    def test_they_belong_to_ids_not_to_positions(self, write: Write) -> None:
+        path = write(line(2), line(0))
+        references = write("zero", "one", "two", name="ref")
+        nbest = read_nbest(path, references=references)
+        assert nbest.references == (("two",), ("zero",))
+
+    def test_several_files_give_several_references(self, write: Write) -> None:
+        files = [write("x", "y", name="a"), str(write("X", "Y", name="b"))]
+        nbest = read_nbest(write(line(0), line(1)), references=files)
+        assert nbest.references == (("x", "X"), ("y", "Y"))
+
+    def test_they_may_be_read_already(self, write: Write) -> None:
+        nbest = read_nbest(write(line(1), line(0)), references=[("x",), ("y", "Y")])
+        assert nbest.references == (("y", "Y"), ("x",))
+
+    def test_one_based_ids(self, write: Write) -> None:
+        path = write(line(1), line(2))
+        nbest = read_nbest(path, references=[("x",), ("y",)], first_id=1)
+        assert nbest.references == (("x",), ("y",))
+
+    def test_ids_beyond_the_references_that_look_one_based_hint_at_it(self, write: Write) -> None:
+        path = write(line(1), line(2), line(2))
+        references = write("x", "y", name="ref")
+        with pytest.raises(DataError, match=r"dev\.nbest:2: no .* id 2: .*ref has 2.*first_id=1"):
+            read_nbest(path, references=references)
+
+    def test_ids_beyond_the_references_that_do_not(self, write: Write) -> None:
+        path = write(line(0), line(1), line(2))
+        references = write("x", "y", name="ref")
+        with pytest.raises(DataError, match=r"dev\.nbest:3: .*ids 0 to 1; give the references"):
+            read_nbest(path, references=references)
+
+    def test_ids_below_the_first(self, write: Write) -> None:
+        with pytest.raises(DataError, match=r"dev\.nbest:1: sentence id 0 is below.*first_id=0"):
+            read_nbest(write(line(0)), first_id=1)
+
+    def test_a_first_reference_without_a_list_may_mean_one_based_ids(self, write: Write) -> None:
+        with pytest.warns(BpaWarning, match="no list for the first reference.*first_id=1"):
+            read_nbest(write(line(1)), references=[("x",), ("y",)])
+
+
+class TestStreaming:
+    @pytest.mark.parametrize("chunk", [1, 2, 3, 64])
+    def test_the_chunks_are_the_whole(self, write: Write, chunk: int) -> None:
+        path = write(*(line(i, f"t {h}", h) for i in range(7) for h in range(i + 1)))
+        references = [(f"r{i}",) for i in range(7)]
+        whole = read_nbest(path, references=references)
+        chunks = list(iter_nbest(path, chunk=chunk, references=references))
+        expected = list(whole.chunks(chunk))
+        assert [len(part) for part in chunks] == [len(part) for part in expected]
+        for part, other in zip(chunks, expected, strict=True):
+            assert_same(part, other)
+            assert part.references == other.references
+
+    def test_lists_that_cross_blocks_stay_whole(
+        self, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 100)
+        monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 70)
+        path = write(*(line(i, f"t {h}", h) for i in range(9) for h in range(i % 4 + 1)))
+        sizes = [i % 4 + 1 for i in range(9)]
+        assert read_nbest(path).sizes.tolist() == sizes
+        chunks = list(iter_nbest(path, chunk=2))
+        assert [part.sizes.tolist() for part in chunks] == [
+            sizes[i : i + 2] for i in range(0, 9, 2)
+        ]
+        assert chunks[1].texts(1) == [f"t {h}" for h in range(4)]
+
+    def test_a_chunk_holds_only_its_own_texts(self, write: Write) -> None:
+        path = write(*(line(i, f"t {i}") for i in range(10)))
+        assert [part.strings for part in iter_nbest(path, chunk=5)] == [
+            tuple(f"t {i}" for i in range(5)),
+            tuple(f"t {i}" for i in range(5, 10)),
+        ]
+
+    def test_errors_come_when_their_line_is_reached(
+        self, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+        monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
+        chunks = iter_nbest(write(line(0), line(1), line(2), "3 ||| bad"), chunk=1)
+        assert next(chunks).sentence_ids.tolist() == [0]
+        with pytest.raises(DataError, match=":4: only 2 fields"):
+            list(chunks)
+
+    def test_repeated_ids_are_seen_across_chunks(self, write: Write) -> None:
+        with pytest.raises(DataError, match=":5: a second block of sentence 1"):
+            list(iter_nbest(write(*map(line, [0, 1, 2, 3, 1])), chunk=1))
+
+
+class TestWriting:
+    def test_it_reads_back_with_the_same_bits(self, toy: NBest, tmp_path: Path) -> None:
+        write_nbest(toy, tmp_path / "out.gz")
+        assert_same(read_nbest(tmp_path / "out.gz"), toy)
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        values=st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1),
+        text=st.text(st.characters(exclude_characters="\n\r|", exclude_categories=["Cs"])),
+        identifier=st.integers(0, 10**12),
+        total=st.booleans(),
+    )
+    def test_any_floats_and_texts_read_back(
+        self,
+        tmp_path_factory: pytest.TempPathFactory,
+        values: list[float],
+        text: str,
+        identifier: int,
+        total: bool,
+    ) -> None:
+        path = tmp_path_factory.mktemp("out") / "nbest"
+        nbest = NBest(
+            offsets=np.array([0, 1]),
+            features=np.array([values], dtype=np.float32),
+            feature_names=tuple(f"F{i}" for i in range(len(values))),
+            sentence_ids=np.array([identifier]),
+            strings=(text.strip(" "),),
+            string_index=np.array([0], dtype=np.int32),
+            totals=np.array(values[:1], dtype=np.float32) if total else None,
+        )
+        write_nbest(nbest, path)
+        assert_same(read_nbest(path), nbest)
+
+    def test_labels_are_grouped_as_moses_prints_them(self, tmp_path: Path) -> None:
+        names = ["TM0[0]", "TM0[1]", "LM0", "RM0[1]", "D0[0]", "W0", "D0[1]"]
+        nbest = NBest.from_lists([["a"]], [[[1, 2.5, -3, 0.1, 5, 6, 7]]], names)
+        write_nbest(nbest, tmp_path / "out")
+        expected = "0 ||| a ||| TM0= 1 2.5 LM0= -3 RM0[1]= 0.1 D0[0]= 5 W0= 6 D0[1]= 7\n"
+        assert (tmp_path / "out").read_text() == expected
+        assert read_nbest(tmp_path / "out").feature_names == tuple(names)
+
+    def test_totals_of_new_weights(self, tmp_path: Path) -> None:
+        nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["LM0", "W0"], totals=[[9]])
+        write_nbest(nbest, tmp_path / "out", {"W0": 0.5, "LM0": 3})
+        assert read_nbest(tmp_path / "out").totals.tolist() == [4]  # type: ignore[union-attr]
+        with pytest.raises(DataError, match="no weight for W0"):
+            write_nbest(nbest, tmp_path / "other", {"LM0": 3})
+        assert not (tmp_path / "other").exists()
+
+    def test_underscores_are_renamed_for_moses(self, tmp_path: Path) -> None:
+        nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["my_lm", "W0"])
+        with pytest.warns(BpaWarning, match="`_` written as `.` in my_lm,"):
+            write_nbest(nbest, tmp_path / "out")
+        assert read_nbest(tmp_path / "out").feature_names == ("my.lm", "W0")
+
+    def test_renaming_must_keep_names_apart(self, tmp_path: Path) -> None:
+        nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["my_lm", "my.lm"])
+        with pytest.raises(DataError, match="same name once"):
+            write_nbest(nbest, tmp_path / "out")
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("name", ["a b", "a=b", "", "3", "=", "|||"])
+    def test_names_that_would_not_read_back(self, tmp_path: Path, name: str) -> None:
+        nbest = NBest.from_lists([["a"]], [[[1]]], [name])
+        with pytest.raises(DataError, match="cannot be a Moses label"):
+            write_nbest(nbest, tmp_path / "out")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_text_with_a_line_break(self, tmp_path: Path) -> None:
+        nbest = NBest.from_lists([["a\nb"]], [[[1]]], ["LM0"])
+        with pytest.raises(DataError, match="a text of sentence 0 has a line break"):
+            write_nbest(nbest, tmp_path / "out")
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestRealLists:
+    def test_medical(self, shared_data: Path) -> None:
+        nbest = read_nbest(
+            shared_data / "medical/adapt.nbest.gz", references=shared_data / "medical/adapt.ref"
+        )
+        assert nbest.sentence_ids.tolist() == list(range(500))
+        assert nbest.sizes.tolist() == [500] * 500
+        assert len(nbest.feature_names) == 15
+        assert nbest.texts(0)[:2] == ["i believe that is the flu"] * 2
+        assert nbest.references is not None
+        assert len(nbest.references) == 500
+
+    @pytest.mark.parametrize("name", ["medical/adapt", "captions/test", "authored/office"])
+    def test_totals_are_weights_times_features(self, shared_data: Path, name: str) -> None:
+        path = shared_data / f"{name}.nbest{'100' if 'office' in name else ''}.gz"
+        nbest = read_nbest(path)
+        weights = match(read_weights(shared_data / "moses.ini"), nbest).values
+        # Everything is printed with six significant digits.
+        ours, totals = nbest.scores(weights), nbest.totals
+        assert totals is not None
+        products = np.abs(nbest.features.astype(np.float64)) @ np.abs(weights)
+        assert np.all(np.abs(ours - totals) <= 5e-6 * (2 * products + np.abs(totals)))
+
+    def test_a_fifth_field_is_passed_over(self, shared_data: Path) -> None:
+        folder = shared_data / "phrases/nbest-seg"
+        with pytest.warns(BpaWarning, match="fields after the scores") as caught:
+            segmented = read_nbest(folder / "captions.adapt.nbest.xz")
+        assert len(caught) == 1
+        assert_same(segmented, read_nbest(shared_data / "captions/adapt.nbest.gz"))
+
+    def test_the_first_lines_read_back_as_they_were_printed(
+        self, shared_data: Path, tmp_path: Path
+    ) -> None:
+        nbest = next(iter_nbest(shared_data / "medical/adapt.nbest.gz", chunk=5))
+        write_nbest(nbest, tmp_path / "out")
+        with gzip.open(shared_data / "medical/adapt.nbest.gz", "rt") as file:
+            original = [next(file).replace("  ||| L", " ||| L") for _ in range(2500)]
+        assert (tmp_path / "out").read_text().splitlines(True) == original
+
+
+def test_reading_and_writing_need_numpy_alone() -> None:
+    code = (
+        "import sys, bpa_ppl.formats; "
+        "print([m for m in ('jax', 'arviz', 'numba', 'matplotlib', 'scipy') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+def test_good_files_cause_no_warning(write: Write) -> None:
+    with warnings.catch_warnings(action="error"):
+        read_nbest(write(line(0), line(1)), references=[("x",), ("y",)], strict=True)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bpa_ppl import read_references
+from bpa_ppl.errors import DataError, UsageError
+
+Write = Callable[..., Path]
+
+
+def test_one_file(write: Write) -> None:
+    path = write("a cat ", "", "un café", name="ref")
+    assert read_references(path) == [("a cat",), ("",), ("un café",)]
+    assert read_references(str(path)) == read_references([path])
+
+
+def test_several_files_compressed_or_not(write: Write) -> None:
+    files = [write("a", "b", name="0"), write(gzip.compress(b"A\r\nB\r\n"), name="1")]
+    assert read_references(files) == [("a", "A"), ("b", "B")]
+
+
+def test_different_line_counts_are_told(write: Write) -> None:
+    files = [write("a", "b", name="ref0"), write("a", "b", "c", name="ref1")]
+    with pytest.raises(DataError, match=r"ref1: 3 lines, but .*ref0 has 2"):
+        read_references(files)
+
+
+def test_an_empty_file(write: Write) -> None:
+    with pytest.raises(DataError, match="ref: empty: give the references"):
+        read_references(write(name="ref"))
+
+
+def test_no_file() -> None:
+    with pytest.raises(UsageError, match="no file of references"):
+        read_references([])
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="ref9: no such file"):
+        read_references(tmp_path / "ref9")
+
+
+def test_a_line_that_is_not_utf8(write: Write) -> None:
+    with pytest.raises(DataError, match="ref:2: byte 0xe9 is not UTF-8"):
+        read_references(write("a", b"caf\xe9\n", name="ref"))
+
+
+def test_real_references(shared_data: Path) -> None:
+    references = read_references(shared_data / "medical/adapt.ref")
+    assert len(references) == 500
+    assert references[3] == ("date of onset of symptoms",)

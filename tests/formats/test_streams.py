@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import (
+    atomic_path,
+    atomic_writer,
+    read_blocks,
+    read_lines,
+    read_text,
+)
+
+TEXT = "".join(f"ligne {i}: café au lait, numéro {i * i}\n" for i in range(32_000)).encode()
+
+
+def _streamed_zstd(data: bytes) -> bytes:
+    """Compress as `zstd` does from a pipe: without the size in the header."""
+    compressor = zstandard.ZstdCompressor().compressobj()
+    return compressor.compress(data) + compressor.flush()
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "gzip, two members": lambda data: gzip.compress(data[:1000]) + gzip.compress(data[1000:]),
+    "xz": lzma.compress,
+    "xz, two streams": lambda data: lzma.compress(data[:1000]) + lzma.compress(data[1000:]),
+    "zstd": lambda data: zstandard.ZstdCompressor().compress(data),
+    "zstd, streamed": _streamed_zstd,
+}
+COMPRESSED = sorted(set(COMPRESS) - {"plain"})
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_compression_is_told_by_content_not_by_name(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "misnamed.txt"
+    path.write_bytes(COMPRESS[kind](TEXT))
+    assert b"".join(read_blocks(path)) == TEXT
+    assert read_text(path) == TEXT.decode()
+
+
+def test_blocks_are_whole_lines_of_bounded_size(tmp_path: Path) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(TEXT))
+    blocks = list(read_blocks(path))
+    assert len(blocks) > 1
+    assert all(block.endswith(b"\n") for block in blocks)
+    assert max(map(len, blocks)) < 4 << 20
+
+
+def test_a_line_longer_than_a_block_stays_whole(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"a" * (3 << 20) + b"\nb")
+    assert [len(line) for line in read_lines(path)] == [3 << 20, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a", ["a"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"\xef\xbb\xbfa\nb", ["a", "b"]),
+        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85"]),
+    ],
+)
+def test_lines_end_at_newlines_alone(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    assert read_lines(path) == lines
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+@pytest.mark.parametrize("keep", [0.3, 0.999])
+def test_a_truncated_file_is_named_with_the_remedy(tmp_path: Path, kind: str, keep: float) -> None:
+    path = tmp_path / "cut.gz"
+    data = COMPRESS[kind](TEXT)
+    path.write_bytes(data[: int(len(data) * keep)])
+    with pytest.raises(DataError, match=r"cut\.gz: .*(cut short|corrupt).*make it again"):
+        list(read_blocks(path))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "xz"])
+def test_a_corrupt_file_is_named_with_the_remedy(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "bad.gz"
+    data = bytearray(COMPRESS[kind](TEXT))
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(bytes(data))
+    with pytest.raises(DataError, match=r"bad\.gz: .*corrupt"):
+        list(read_blocks(path))
+
+
+def test_a_wrong_checksum_is_corrupt(tmp_path: Path) -> None:
+    path = tmp_path / "sum.gz"
+    data = bytearray(gzip.compress(TEXT))
+    data[-5] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(DataError, match="corrupt"):
+        list(read_blocks(path))
+
+
+def test_garbage_after_a_compressed_stream_is_corrupt(tmp_path: Path) -> None:
+    path = tmp_path / "tail.gz"
+    path.write_bytes(gzip.compress(TEXT) + b"0 ||| more")
+    with pytest.raises(DataError, match="corrupt"):
+        list(read_blocks(path))
+
+
+def test_unknown_compression_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "text.bz2"
+    path.write_bytes(bz2.compress(TEXT))
+    with pytest.raises(DataError, match=r"text\.bz2:\d+: byte 0x.. is not UTF-8"):
+        read_text(path)
+
+
+def test_a_missing_file_and_a_folder_say_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nowhere: no such file"):
+        read_text(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="is a folder"):
+        read_text(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="it could not be read: Not a directory"):
+        read_text(tmp_path / "file" / "below")
+
+
+def test_no_permission_to_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)  # the superuser may read anything
+    with pytest.raises(DataError, match=r"dev: no permission.*chmod"):
+        read_text(tmp_path / "dev")
+
+
+def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "latin"
+    path.write_bytes("deux\nlignes\ncafé\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"latin:3: byte 0xe9 is not UTF-8 text.*iconv"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_standard_input_is_read_and_left_open(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    standard = io.TextIOWrapper(io.BytesIO(COMPRESS[kind](TEXT)))
+    monkeypatch.setattr(sys, "stdin", standard)
+    assert read_text("-") == TEXT.decode()
+    assert not standard.buffer.closed
+
+
+def test_errors_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff")))
+    with pytest.raises(DataError, match="<standard input>:2: byte 0xff"):
+        read_text("-")
+
+
+def test_a_reader_abandoned_early_closes_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(TEXT))
+    blocks = read_blocks(path)
+    next(blocks)
+    blocks.close()
+    open_files = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
+    assert str(path) not in open_files
+
+
+@pytest.mark.parametrize(
+    ("suffix", "tool"), [("", "cat"), (".gz", "gzip -dc"), (".xz", "xz -dc"), (".zst", "zstd -dc")]
+)
+def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str, tool: str) -> None:
+    path = tmp_path / f"out.txt{suffix}"
+    with atomic_writer(path) as file:
+        file.write(TEXT.decode())
+    assert read_text(path) == TEXT.decode()
+    assert os.listdir(tmp_path) == [path.name]
+    command = tool.split()
+    try:
+        unpacked = subprocess.run([*command, path], capture_output=True, check=True).stdout
+    except FileNotFoundError:
+        pytest.skip(f"needs {command[0]}, which is not here")
+    assert unpacked == TEXT
+
+
+def test_equal_content_gives_equal_gzip_files(tmp_path: Path) -> None:
+    for name in ("a.gz", "b.gz"):
+        with atomic_writer(tmp_path / name) as file:
+            file.write("one\n")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_after_a_failure_the_old_file_stands_and_nothing_else(
+    tmp_path: Path, failure: type[BaseException], suffix: str
+) -> None:
+    path = tmp_path / f"out{suffix}"
+    path.write_text("old")
+    with pytest.raises(failure), atomic_writer(path) as file:  # noqa: PT012
+        file.write("half")
+        raise failure
+    assert os.listdir(tmp_path) == [path.name]
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("writer", [atomic_writer, atomic_path])
+def test_unwritable_output_is_an_error_at_once(tmp_path: Path, writer: Callable) -> None:
+    begun = []
+    with pytest.raises(DataError, match="missing/out: no such folder"):  # noqa: SIM117
+        with writer(tmp_path / "missing" / "out"):
+            begun.append("missing")
+    with pytest.raises(DataError, match="is a folder"):  # noqa: SIM117
+        with writer(tmp_path):
+            begun.append("folder")
+    assert not begun
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_set_read_only_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+    monkeypatch.setattr(os, "access", lambda *args: False)  # the superuser may write anything
+    with pytest.raises(DataError, match=r"out: no permission.*written"):  # noqa: SIM117
+        with atomic_writer(path) as file:
+            file.write("new")
+    assert path.read_text() == "old"
+
+
+def test_a_full_disk_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No space left"), atomic_path(tmp_path / "out"):
+        raise OSError(28, "No space left on device")
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_error_of_another_file_is_not_blamed_on_the_output(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), atomic_path(tmp_path / "out"):
+        open(tmp_path / "input")  # noqa: SIM115
+
+
+def test_a_temporary_path_keeps_the_suffix_and_the_mode_of_new_files(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "figure.svg") as temporary:
+        assert temporary.suffix == ".svg"
+        assert temporary.parent == tmp_path
+        temporary.write_text("<svg/>")
+    (tmp_path / "other").touch()
+    assert (tmp_path / "figure.svg").read_text() == "<svg/>"
+    assert (tmp_path / "figure.svg").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_link_is_written_through_and_a_device_directly(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    for path in (tmp_path / "link", Path(os.devnull)):
+        with atomic_writer(path) as file:
+            file.write("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
+    assert Path(os.devnull).is_char_device()
+
+
+def test_standard_output(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with atomic_writer("-") as file:
+        file.write("café\n")
+    assert capsysbinary.readouterr().out == "café\n".encode()
+    with atomic_path("-") as temporary:
+        temporary.write_bytes(b"\x00binary")
+    assert capsysbinary.readouterr().out == b"\x00binary"

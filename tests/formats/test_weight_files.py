@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpa_ppl import Weights, read_weights, write_weights
+from bpa_ppl.errors import DataError, UsageError
+
+Write = Callable[..., Path]
+
+INI = f"""\
+# my system
+[input-factors]
+0
+
+[feature]
+KENLM name=LM0 order=5  # LM0= 3
+[weight]{" "}
+# tuned on Monday
+LM0= 0.5
+  TM0=   0.10  2 -3e-1\t# four, once
+Unknown0= 1.000
+
+[threads]
+4"""
+
+
+class TestReading:
+    def test_moses_ini(self, write: Write) -> None:
+        weights = read_weights(write(INI.encode(), name="moses.ini"))
+        assert dict(weights) == {
+            "LM0": 0.5,
+            "TM0[0]": 0.1,
+            "TM0[1]": 2.0,
+            "TM0[2]": -0.3,
+            "Unknown0": 1.0,
+        }
+        assert weights.source.endswith("moses.ini")
+
+    @pytest.mark.parametrize(
+        ("content", "values"),
+        [
+            ("LM0= 0.5\nTM0= 1 -2e-3\n", {"LM0": 0.5, "TM0[0]": 1.0, "TM0[1]": -0.002}),
+            ("LM0 0.5\nTM0[1]\t1\n", {"LM0": 0.5, "TM0[1]": 1.0}),
+            ("# tuned\n\nLM0=0.5 # good\r\n", {"LM0": 0.5}),
+            ("LM0 = 0.5", {"LM0": 0.5}),
+            ('{"LM0": 0.5, "TM0": [1, -2e-3]}', {"LM0": 0.5, "TM0[0]": 1.0, "TM0[1]": -0.002}),
+            (' \n{"été": 1}', {"été": 1.0}),
+        ],
+    )
+    def test_other_formats(self, write: Write, content: str, values: dict[str, float]) -> None:
+        assert dict(read_weights(write(content.encode(), name="w"))) == values
+
+    def test_a_format_may_be_named(self, write: Write) -> None:
+        path = write("LM0= 0.5", name="w")
+        assert dict(read_weights(path, format="dense")) == {"LM0": 0.5}
+        with pytest.raises(DataError, match=r"w: no \[weight\] section"):
+            read_weights(path, format="moses.ini")
+        with pytest.raises(UsageError, match=r"choose one of auto, json, moses\.ini, dense"):
+            read_weights(path, format="yaml")
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("", "w: there are no weights"),
+            ("# nothing", "w: there are no weights"),
+            ("[feature]\nDistortion\n", r"w: no \[weight\] section: give"),
+            ("[weight]\n\n", "w: there are no weights"),
+            ("[weight]\nLM0= one", "w:2: 'one' is not a number"),
+            ("[threads]\n4\n[weight]\nLM0= nan", "w:4: 'nan' is not a finite"),
+            ("[weight]\nLM0= 1\nTM0= 1\nLM0= 2", "w:4: LM0 has its weight in line 2 already"),
+            ("[weight]\nLM0=", "w:2: cannot read 'LM0='"),
+            ("[weight]\n0.5", "w:2: cannot read '0.5'"),
+            ("[weight]\n= 0.5", "w:2: cannot read '= 0.5'"),
+            ("LM0= 1\nTM0 inf", "w:2: 'inf' is not a finite"),
+            ("LM0 1\nLM0 2", "w:2: LM0 has its weight in line 1 already"),
+            ("LM0 1 2", "w:1: cannot read 'LM0 1 2': a line reads"),
+            (b"LM0 1\n\xff 2", "w:2: byte 0xff is not UTF-8"),
+            ('{"LM0": 1,\n}', "w:2: not JSON"),
+            ('{"LM0": 1} {}', "w:1: not JSON"),
+            ('{"LM0": 1,\n"TM0": "2"}', "w:2: the weight of TM0 must be a number"),
+            ('{"LM0": true}', "w:1: the weight of LM0 must be a number"),
+            ('{"LM0": {"a": 1}}', "w:1: the weight of LM0 must be a number"),
+            ('{"LM0": [1, [2]]}', "w:1: the weight of LM0 must be a number"),
+            ('{"LM0": []}', "w:1: the weight of LM0 must be a number"),
+            ('{\n"LM0": NaN}', "w:2: the weight of LM0: 'NaN' is not a finite"),
+            ('{\n"LM0": -Infinity}', "w:2: the weight of LM0: '-Infinity' is not"),
+            ('{\n"LM0": 1e999}', "w:2: the weight of LM0: '1e999' is not a finite"),
+            ('{"LM0": 1,\n"LM0": 2}', "w:2: LM0 stands twice"),
+            ('{"TM0": [1, 2],\n"TM0[1]": 2}', r"w: two weights have the same name"),
+            ("{}", "w: there are no weights"),
+        ],
+    )
+    def test_bad_files_are_named(self, write: Write, content: str | bytes, message: str) -> None:
+        data = content.encode() if isinstance(content, str) else content
+        with pytest.raises(DataError, match=message):
+            read_weights(write(data, name="w"))
+
+    def test_json_lists_are_no_object(self, write: Write) -> None:
+        with pytest.raises(DataError, match="w:1: not a JSON object"):
+            read_weights(write("[1]", name="w"), format="json")
+
+    def test_the_weights_of_the_real_lists(self, shared_data: Path) -> None:
+        weights = read_weights(shared_data / "moses.ini")
+        assert len(weights) == 15
+        assert weights["TranslationModel0[3]"] == 0.0166145
+        order = [float(v) for v in (shared_data / "tools/init.txt").read_text().split()]
+        assert list(weights.values())[:14] == order
+
+
+class TestWriting:
+    @pytest.mark.parametrize("format", ["moses.ini", "dense", "json"])
+    @settings(max_examples=50, deadline=None)
+    @given(values=st.lists(st.floats(-1e30, 1e30, allow_nan=False), min_size=1, max_size=5))
+    def test_it_reads_back_with_the_same_bits(
+        self, tmp_path_factory: pytest.TempPathFactory, format: str, values: list[float]
+    ) -> None:
+        path = tmp_path_factory.mktemp("w") / "w"
+        weights = {"LM0": 0.1, **{f"TM0[{i}]": value for i, value in enumerate(values)}}
+        write_weights(weights, path, format=format)
+        read = read_weights(path)
+        expected = weights if len(values) > 1 or format == "json" else {"LM0": 0.1}
+        assert {name: read[name].hex() for name in expected} == {
+            name: float(value).hex() for name, value in expected.items()
+        }
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("w.json", '{\n  "LM0": 0.5,\n  "TM0[0]": 1.0,\n  "TM0[1]": -2.0\n}\n'),
+            ("moses.ini", "[weight]\nLM0= 0.5\nTM0= 1 -2\n"),
+            ("w.txt", "LM0= 0.5\nTM0= 1 -2\n"),
+        ],
+    )
+    def test_the_suffix_says_the_format(self, tmp_path: Path, name: str, content: str) -> None:
+        write_weights({"LM0": 0.5, "TM0[0]": 1, "TM0[1]": -2}, tmp_path / name)
+        assert (tmp_path / name).read_text() == content
+        assert name != "w.json" or json.loads(content)["LM0"] == 0.5
+
+    def test_scattered_names_are_grouped(self, tmp_path: Path) -> None:
+        write_weights({"TM0[0]": 1, "LM0": 0.5, "TM0[1]": -2}, tmp_path / "w")
+        assert (tmp_path / "w").read_text() == "TM0= 1 -2\nLM0= 0.5\n"
+
+    def test_unknown_formats_and_unwritable_files(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="format of weights 'yaml'"):
+            write_weights({"LM0": 1}, tmp_path / "w", format="yaml")
+        with pytest.raises(DataError, match="no such folder"):
+            write_weights({"LM0": 1}, tmp_path / "none" / "w")
+        assert os.listdir(tmp_path) == []
+
+
+class TestTemplate:
+    def test_only_the_numbers_that_change_are_replaced(self, write: Write) -> None:
+        template = write(INI.encode(), name="moses.ini")
+        out = template.with_name("new.ini")
+        write_weights({"LM0": 0.5, "TM0[0]": 0.1, "TM0[2]": 1 / 3}, out, template=template)
+        assert out.read_bytes() == INI.replace("-3e-1", "0.3333333333333333").encode()
+
+    def test_equal_weights_give_the_same_bytes(self, shared_data: Path, tmp_path: Path) -> None:
+        template = shared_data / "moses.ini"
+        write_weights(read_weights(template), tmp_path / "new.ini", template=template)
+        assert (tmp_path / "new.ini").read_bytes() == template.read_bytes()
+
+    def test_it_may_be_renewed_in_place(self, write: Write) -> None:
+        path = write(INI.encode(), name="moses.ini")
+        write_weights(Weights({"LM0": -7}), path, template=path)
+        assert path.read_text() == INI.replace("LM0= 0.5", "LM0= -7")
+        assert read_weights(path)["LM0"] == -7
+
+    @pytest.mark.parametrize(
+        "text", ["[weight]\r\nLM0= 0.5\r\n", "[weight]\nLM0 0.5", "[weight]\n5= 5 5"]
+    )
+    def test_line_ends_and_labels_stay(self, write: Write, text: str) -> None:
+        path = write(text.encode(), name="moses.ini")
+        name = "5[1]" if "5= 5" in text else "LM0"
+        write_weights({name: 9}, path, template=path)
+        expected = text.replace("5= 5 5", "5= 5 9").replace("0.5", "9")
+        assert path.read_bytes() == expected.encode()
+
+    def test_a_feature_that_it_does_not_weigh(self, write: Write) -> None:
+        template = write(INI.encode(), name="moses.ini")
+        with pytest.raises(DataError, match=r"moses\.ini: no weight of New0, TM0\[3\] to renew"):
+            write_weights(
+                {"LM0": 1, "New0": 1, "TM0[3]": 1}, template.with_name("o"), template=template
+            )
+        assert os.listdir(template.parent) == ["moses.ini"]
+
+    def test_a_template_without_weights(self, write: Write) -> None:
+        template = write("[threads]", "4", name="moses.ini")
+        with pytest.raises(DataError, match=r"no \[weight\] section"):
+            write_weights({"LM0": 1}, template.with_name("out"), template=template)
+
+    def test_it_is_for_moses_ini_alone(self, write: Write) -> None:
+        template = write(INI.encode(), name="moses.ini")
+        with pytest.raises(UsageError, match="the format cannot be json"):
+            write_weights({"LM0": 1}, "-", template=template, format="json")
