@@ -14,4 +14,4 @@ def log_scores(features: jax.Array, valid: jax.Array, ensemble: Ensemble) -> jax
     With equal weights and δ = 1 this is Eq. 13; with w(λ) = p(A|λ)^(1/δ) p(λ|T), Eq. 11.
     """
     log_p = log_probabilities(features, valid, ensemble.weights)
-    return jax.nn.logsumexp(ensemble.power * log_p + ensemble.log_weight, axis=1)
+    return jax.nn.logsumexp(ensemble.power * log_p + ensemble.log_weight[None, :], axis=1)

@@ -78,7 +78,7 @@ def _definite(matrix: jax.Array) -> jax.Array:
     """Return a symmetric matrix with its eigenvalues made positive: a direction of descent."""
     values, vectors = jnp.linalg.eigh((matrix + matrix.T) / 2)
     floor = 1e-10 * jnp.max(jnp.abs(values))
-    return (vectors * jnp.maximum(jnp.abs(values), floor)) @ vectors.T
+    return (vectors * jnp.maximum(jnp.abs(values), floor)[None, :]) @ vectors.T
 
 
 def _backtrack(
