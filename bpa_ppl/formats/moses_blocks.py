@@ -105,7 +105,7 @@ def _parse(
     at = 0
     for row in range(len(ids)):
         ids[row], at = _identifier(data, at)
-        at = _past(data, at, before, 0, 4)  # ` |||`, and its last space begins the next field
+        at = _past(data, at, before, 0, 5) - 1  # the last space may begin the next separator
         start, end, at = _text(data, at)
         if at < 0:
             return _GIVEN_UP
@@ -172,16 +172,28 @@ def _text(data: UInt8, at: int) -> tuple[int, int, int]:
     if at < 0:
         return 0, 0, _GIVEN_UP
     start = at
-    while not (data[at] == _BAR and data[at + 1] == _BAR and data[at - 1] == _SPACE):
+    while not _at_separator(data, at):
         if data[at] == _NEWLINE:
             return 0, 0, _GIVEN_UP
         at += 1
+    at -= 1
     end = at
     while end > start and data[end - 1] == _SPACE:
         end -= 1
     while start < end and data[start] == _SPACE:
         start += 1
-    return start, end, at - 1
+    return start, end, at
+
+
+@njit(cache=True, nogil=True)
+def _at_separator(data: UInt8, at: int) -> bool:
+    return (
+        data[at] == _BAR
+        and data[at + 1] == _BAR
+        and data[at + 2] == _BAR
+        and data[at + 3] == _SPACE
+        and data[at - 1] == _SPACE
+    )
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.nbest import NBest
+from bpa_ppl.weights import Weights, check_totals, match
+
+VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
+
+
+class TestWeights:
+    def test_it_is_a_mapping_in_order(self) -> None:
+        weights = Weights(VALUES, "moses.ini")
+        assert dict(weights) == VALUES
+        assert weights.names == ("TM0[1]", "LM0", "TM0[0]")
+        assert weights.values_array.tolist() == [0.25, 0.5, -1.0]
+        assert weights == VALUES
+        assert "LM1" not in weights
+        assert repr(weights) == "Weights({'TM0[1]': 0.25, 'LM0': 0.5, 'TM0[0]': -1})"
+
+    def test_the_same_name_twice(self) -> None:
+        with pytest.raises(DataError, match=r"moses\.ini: two weights have the same name"):
+            Weights([("LM0", 1), ("LM0", 1)], "moses.ini")
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    def test_values_that_are_not_finite(self, value: float) -> None:
+        with pytest.raises(DataError, match="the weight of LM0 is not a finite number"):
+            Weights({"W0": 1, "LM0": value})
+
+    def test_updated_weights_are_others(self) -> None:
+        weights = Weights(VALUES, "moses.ini")
+        other = weights.updated({"LM0": 3, "W0": 4})
+        assert other.names == (*weights.names, "W0")
+        assert (other["LM0"], weights["LM0"], other.source) == (3, 0.5, "moses.ini")
+
+    @given(st.lists(st.floats(-1e6, 1e6), min_size=1))
+    def test_normalised_weights_have_unit_norm_and_direction(self, values: list[float]) -> None:
+        assume(sum(map(abs, values)) > 1e-6)
+        weights = Weights({f"F{i}": value for i, value in enumerate(values)})
+        normalised = weights.normalised().values_array
+        np.testing.assert_allclose(np.abs(normalised).sum(), 1, rtol=1e-12)
+        np.testing.assert_allclose(
+            normalised * sum(map(abs, values)), values, rtol=1e-12, atol=1e-12
+        )
+
+    def test_normalising_over_some_leaves_the_others(self) -> None:
+        weights = Weights(VALUES).normalised(["LM0", "TM0[0]"])
+        assert dict(weights) == {"TM0[1]": 0.25, "LM0": 0.5 / 1.5, "TM0[0]": -1 / 1.5}
+
+    def test_zeros_cannot_be_normalised(self) -> None:
+        with pytest.raises(DataError, match="all zero cannot be normalised"):
+            Weights({"LM0": 0}).normalised()
+
+
+class TestMatch:
+    def test_by_name_never_by_position(self, toy: NBest) -> None:
+        matched = match(Weights(VALUES), toy)
+        assert matched.names == toy.feature_names == ("LM0", "TM0[0]", "TM0[1]")
+        assert matched.values.tolist() == [0.5, -1.0, 0.25]
+        assert matched.free_names == toy.feature_names
+
+    def test_missing_weights_are_named(self, toy: NBest) -> None:
+        with pytest.raises(DataError, match=r"w\.txt: no weight for LM0, TM0\[1\], which"):
+            match(Weights({"TM0[0]": 1}, "w.txt"), toy)
+
+    def test_defaults_fill_in_and_weights_come_first(self, toy: NBest) -> None:
+        matched = match({"LM0": 1, "TM0[0]": 2}, toy, defaults={"TM0[1]": 3, "LM0": 9})
+        assert matched.values.tolist() == [1, 2, 3]
+
+    def test_weights_of_features_not_printed_are_left_out_with_a_warning(self, toy: NBest) -> None:
+        with pytest.warns(BpaWarning, match="W0 left out"):
+            matched = match({**VALUES, "W0": 1}, toy)
+        assert matched.values.tolist() == [0.5, -1.0, 0.25]
+
+    def test_fixed_by_name_or_label(self, toy: NBest) -> None:
+        assert match(VALUES, toy, fixed=["TM0[0]"]).free.tolist() == [True, False, True]
+        assert match(VALUES, toy, fixed=["TM0"]).free_names == ("LM0",)
+        assert match(VALUES, toy, fixed=[]).free.all()
+
+    def test_unknown_words_are_held_unless_asked_for(self) -> None:
+        names = ["LM0", "UnknownWordPenalty0"]
+        nbest = NBest.from_lists([["a"]], [[[1, 2]]], names)
+        weights = {"LM0": 1.0, "UnknownWordPenalty0": 1.0}
+        assert match(weights, nbest).free_names == ("LM0",)
+        assert match(weights, nbest, fixed=[]).free_names == tuple(names)
+
+    def test_holding_what_is_no_feature(self, toy: NBest) -> None:
+        with pytest.raises(DataError, match=r"cannot hold LM1.*they have LM0, TM0\[0\], TM0\[1\]"):
+            match(VALUES, toy, fixed=["LM0", "LM1"])
+
+    def test_holding_everything(self, toy: NBest) -> None:
+        with pytest.raises(DataError, match="none is left to adapt"):
+            match(VALUES, toy, fixed=["LM0", "TM0"])
+
+
+class TestTotals:
+    WEIGHTS = (0.5, -1.0, 0.25)
+
+    def printed(self, toy: NBest, weights: tuple[float, ...]) -> NBest:
+        """Return the lists with the totals of some weights, as printed with six digits."""
+        totals = [float(f"{score:.6g}") for score in toy.scores(weights)]
+        return replace(toy, totals=np.array(totals, dtype=np.float32))
+
+    def test_the_right_weights_are_silent(self, toy: NBest) -> None:
+        with warnings.catch_warnings(action="error"):
+            check_totals(self.printed(toy, self.WEIGHTS), self.WEIGHTS)
+            check_totals(toy, self.WEIGHTS)  # no totals to check
+
+    def test_a_term_that_is_constant_over_a_list_does_no_harm(self, toy: NBest) -> None:
+        nbest = self.printed(toy, self.WEIGHTS)
+        assert nbest.totals is not None
+        shift = np.repeat([5, -7, 0], nbest.sizes).astype(np.float32)
+        with warnings.catch_warnings(action="error"):
+            check_totals(replace(nbest, totals=nbest.totals + shift), self.WEIGHTS)
+
+    def test_other_weights_are_told(self, toy: NBest) -> None:
+        with pytest.warns(BpaWarning, match=r"do not reproduce the totals of \d\d% of the hyp"):
+            check_totals(self.printed(toy, (0.5, -1.0, 0.5)), self.WEIGHTS)
