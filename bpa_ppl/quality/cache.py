@@ -42,8 +42,8 @@ def folder() -> Path:
 def read(key: str, size: int) -> Float64 | None:
     """Return the `size` scores kept under a key; None if there are none that can be read."""
     try:
-        with np.load(_path(key)) as file:
-            scores = file["scores"]
+        with open(_path(key), "rb") as file, np.load(file) as arrays:
+            scores = arrays["scores"]
     except _UNREADABLE:
         return None
     return scores if scores.shape == (size,) and scores.dtype == np.float64 else None

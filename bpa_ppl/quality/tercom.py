@@ -47,8 +47,7 @@ def _beam(row: int, n_hyp: int, n_ref: int) -> tuple[int, int]:
     if width < ratio / 2:
         width = int(np.ceil(ratio / 2 + _BEAM_WIDTH))
     diagonal = int(np.floor(row * ratio))
-    end = n_ref + 1 if row == n_hyp else min(n_ref + 1, diagonal + width)
-    return max(0, diagonal - width), end
+    return max(0, diagonal - width), min(n_ref + 1, diagonal + width)
 
 
 @_inner

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sacrebleu.metrics import TER as SacreTER
+from sacrebleu import metrics
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.quality import TER, ter_edits
@@ -18,7 +18,7 @@ PLAIN = TER()
 
 def expected(hypothesis: str, references: list[str], config: TER) -> tuple[int, float]:
     """Return sacreBLEU's edits and reference length of one sentence."""
-    judge = SacreTER(
+    judge = metrics.TER(
         config.normalized, config.no_punct, config.asian_support, config.case_sensitive
     )
     score = judge.sentence_score(hypothesis, references)
@@ -77,8 +77,8 @@ def test_shifts_among_rare_words(pair: tuple[str, str]) -> None:
     assert_same([pair[0]], [[pair[1]]])
 
 
-@settings(max_examples=25, deadline=None)
-@given(sentences(MANY, 110, shortest=60), st.integers(0, 110), st.integers(0, 60))
+@settings(max_examples=12, deadline=None)
+@given(sentences(MANY, 90, shortest=60), st.integers(0, 90), st.integers(0, 40))
 def test_sentences_beyond_the_beam(words: Sentence, turn: int, cut: int) -> None:
     hypothesis = (words[turn:] + words[:turn])[cut:]
     assert_same([" ".join(hypothesis)], [[" ".join(words)]])
@@ -90,10 +90,11 @@ def test_a_few_words_against_very_many(few: Sentence, many: Sentence) -> None:
     assert_same([" ".join(few), " ".join(many)], [[" ".join(many)], [" ".join(few)]])
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_more_shifts_than_are_ever_tried(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sizes", [(60, 60), (36, 60), (60, 36)])
+def test_more_shifts_than_are_ever_tried(seed: int, sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(seed)
-    hypothesis, reference = (" ".join(rng.choice(list("abc"), size=60)) for _ in range(2))
+    hypothesis, reference = (" ".join(rng.choice(list("abc"), size=size)) for size in sizes)
     assert_same([hypothesis], [[reference]])
 
 

@@ -1,0 +1,110 @@
+"""Corpus scores against sacreBLEU, and what is said where none can be given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu.metrics as sacre
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpa_ppl import read_nbest
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.quality import BLEU, CHRF, TER, corpus_score
+from bpa_ppl.quality.base import Metric
+from bpa_ppl.quality.references import streams_of
+
+JUDGES: list[tuple[Metric, Any]] = [
+    (TER(), lambda: sacre.TER()),
+    (TER(no_punct=True, case_sensitive=True), lambda: sacre.TER(False, True, False, True)),
+    (TER(normalized=True, asian_support=True), lambda: sacre.TER(True, False, True)),
+    (BLEU(), lambda: sacre.BLEU(tokenize="none", force=True)),
+    (
+        BLEU("13a", lowercase=True, smoothing="floor"),
+        lambda: sacre.BLEU(tokenize="13a", lowercase=True, smooth_method="floor"),
+    ),
+    (BLEU("char", smoothing="add-k"), lambda: sacre.BLEU(tokenize="char", smooth_method="add-k")),
+    (BLEU("intl", smoothing="none"), lambda: sacre.BLEU(tokenize="intl", smooth_method="none")),
+    (CHRF(), lambda: sacre.CHRF()),
+    (CHRF(char_order=4, word_order=2, beta=3), lambda: sacre.CHRF(4, 2, 3)),
+]
+
+WORDS = ["the", "The", "cat,", "cat", "sat", ".", "mat", "'s", "on", "a"]
+LINE = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize(("config", "judge"), JUDGES)
+@settings(max_examples=30, deadline=None)
+@given(corpus=CORPUS)
+def test_same_number_and_signature_as_sacrebleu(config: Metric, judge: Any, corpus: list) -> None:
+    hypotheses, references = [h for h, _ in corpus], [r for _, r in corpus]
+    theirs = judge()
+    wanted = theirs.corpus_score(hypotheses, streams_of(references))
+    ours = corpus_score(hypotheses, references, config)
+    assert (ours.value, ours.name) == (wanted.score, wanted.name)
+    assert ours.signature == str(theirs.get_signature())
+
+
+def test_bleu_tells_its_parts() -> None:
+    details = corpus_score(["a b c d e", "f"], [("a b c d x",), ("f g",)], "bleu").details
+    assert details["precisions"] == pytest.approx((500 / 6, 75.0, 200 / 3, 50.0))
+    assert details["brevity_penalty"] == pytest.approx(np.exp(1 - 7 / 6))
+    assert details["length_ratio"] == pytest.approx(6 / 7)
+
+
+def test_ter_tells_its_parts() -> None:
+    score = corpus_score(["a b", "c"], [("b a",), ("c d", "c d e f")])
+    assert score.details == {"edits": 2, "reference_length": 5.0}
+    assert score.value == 40.0
+
+
+def test_a_score_prints_with_its_signature() -> None:
+    printed = str(corpus_score(["a b c"], [("a b c d",)]))
+    assert printed.startswith("TER 25.00 (nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((["a"], [("a",), ("b",)]), DataError, "1 hypotheses and references for 2 sentences"),
+        (([], []), DataError, "no sentences"),
+        ((["a"], [()], "bleu"), DataError, "sentence 0 has no reference"),
+        ((["a"], ["a"], "chrf"), DataError, "one string"),
+        ((["a"], [("a",)], "rouge"), UsageError, "choose one of ter, bleu, chrf"),
+    ],
+)
+def test_what_cannot_be_scored(arguments: tuple, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        corpus_score(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        (lambda: BLEU(tokenize="14a"), "unknown tokeniser '14a'"),
+        (lambda: BLEU(smoothing="some"), "unknown smoothing 'some'"),
+        (lambda: CHRF(char_order=0), "char_order of chrF is 0: at least 1"),
+        (lambda: CHRF(word_order=-1), "word_order of chrF is -1: at least 0"),
+        (lambda: CHRF(beta=0), "beta of chrF is 0: at least 1"),
+    ],
+)
+def test_settings_that_make_no_sense(settings_: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        settings_()
+
+
+# As printed in the description of the data, where sacreBLEU's command line computed them.
+FIRST_BEST = {"captions/adapt": (53.27, 20.12), "conversation/adapt": (48.44, 26.38)}
+
+
+@pytest.mark.parametrize("pool", FIRST_BEST)
+def test_first_best_of_real_lists(shared_data: Path, pool: str) -> None:
+    lists = read_nbest(shared_data / f"{pool}.nbest.gz", references=shared_data / f"{pool}.ref")
+    assert lists.references is not None
+    first = lists.chosen(np.zeros(len(lists), dtype=int))
+    values = [corpus_score(first, lists.references, metric).value for metric in ("ter", "bleu")]
+    assert values == pytest.approx(FIRST_BEST[pool], abs=0.005)

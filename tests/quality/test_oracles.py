@@ -1,0 +1,207 @@
+"""Oracles against brute force with sacreBLEU, ties included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu.metrics as sacre
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpa_ppl import NBest, read_nbest
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.quality import TER, Oracles, corpus_score, headroom, oracles
+from bpa_ppl.quality.candidates import distinct
+
+JUDGES: dict[str, Callable[[], Any]] = {
+    "ter": sacre.TER,
+    "bleu": lambda: sacre.BLEU(tokenize="none", effective_order=True),
+    "chrf": sacre.CHRF,
+}
+POOLS = ("medical/adapt", "captions/adapt", "conversation/adapt", "out-of-domain/dev")
+
+
+def brute_force(nbest: NBest, metric: str, scores: np.ndarray) -> tuple[list, list, list]:
+    """Return index, score and number of ties of each list, by scoring every distinct text."""
+    assert nbest.references is not None
+    judge, sign = JUDGES[metric](), -1 if metric == "ter" else 1
+    index, best, tied = [], [], []
+    for s in range(len(nbest)):
+        texts, refs = nbest.texts(s), nbest.references[s]
+        scored = {text: judge.sentence_score(text, refs).score for text in set(texts)}
+        values = [scored[text] for text in texts]
+        best.append(sign * max(sign * value for value in values))
+        among = [h for h, value in enumerate(values) if value == best[-1]]
+        index.append(max(among, key=lambda h: (scores[nbest.rows(s)][h], -h)))
+        tied.append(len(among))
+    return index, best, tied
+
+
+def assert_same(found: Oracles, wanted: tuple[list, list, list]) -> None:
+    assert found.index.tolist() == wanted[0]
+    assert found.score.tolist() == wanted[1]
+    assert found.tied.tolist() == wanted[2]
+
+
+def pool_of(texts: list[list[str]], references: list[list[str]], **arguments: Any) -> NBest:
+    features = [np.zeros((len(t), 1)) for t in texts]
+    return NBest.from_lists(texts, features, ["LM0"], references=references, **arguments)
+
+
+def real(shared_data: Path, name: str) -> NBest:
+    return read_nbest(shared_data / f"{name}.nbest.gz", references=shared_data / f"{name}.ref")
+
+
+LINE = st.lists(st.sampled_from("abcde"), max_size=7).map(" ".join)
+SENTENCE = st.tuples(st.lists(LINE, min_size=1, max_size=8), st.lists(LINE, min_size=1, max_size=3))
+
+
+@pytest.mark.parametrize("metric", JUDGES)
+@settings(max_examples=60, deadline=None)
+@given(text=st.lists(SENTENCE, min_size=1, max_size=5), seed=st.integers(0, 9))
+def test_same_as_brute_force(metric: str, text: list, seed: int) -> None:
+    nbest = pool_of([t for t, _ in text], [r for _, r in text])
+    scores = np.random.default_rng(seed).integers(0, 3, len(nbest.features)).astype(float)
+    assert_same(oracles(nbest, metric, scores=scores), brute_force(nbest, metric, scores))
+    order = np.zeros(len(nbest.features))
+    assert_same(oracles(nbest, metric, ties="first"), brute_force(nbest, metric, order))
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_same_as_brute_force_on_real_lists(shared_data: Path, pool: str) -> None:
+    lists = real(shared_data, pool)
+    chosen = np.random.default_rng(1).choice(len(lists), 8, replace=False)
+    sample = lists.truncate(40).select(chosen)
+    assert sample.totals is not None
+    assert_same(oracles(sample), brute_force(sample, "ter", sample.totals))
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf"])
+def test_other_metrics_on_real_lists(shared_data: Path, metric: str) -> None:
+    lists = real(shared_data, "captions/adapt")
+    sample = lists.truncate(30).select(np.arange(0, 500, 83))
+    assert sample.totals is not None
+    assert_same(oracles(sample, metric), brute_force(sample, metric, sample.totals))
+
+
+@pytest.mark.slow
+def test_every_hypothesis_of_a_real_file(shared_data: Path) -> None:
+    lists = real(shared_data, "conversation/adapt")
+    found = distinct(lists)
+    assert lists.references is not None
+    ours = TER().sentences(found.lists, lists.references, only_best=False)
+    judge = sacre.TER()
+    theirs = [
+        judge.sentence_score(text, refs).score
+        for texts, refs in zip(found.lists, lists.references, strict=True)
+        for text in texts
+    ]
+    assert ours.tolist() == theirs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pool", POOLS)
+def test_whole_real_pools(shared_data: Path, pool: str) -> None:
+    lists = real(shared_data, pool)
+    assert lists.totals is not None
+    assert_same(oracles(lists), brute_force(lists, "ter", lists.totals))
+
+
+def test_ties_go_to_the_totals_unless_scores_are_given() -> None:
+    texts = [["a x", "a y", "a z", "b c d"]]
+    lists = pool_of(texts, [["a b"]], totals=[[-3.0, -1.0, -1.0, 0.0]])
+    assert oracles(lists).index.tolist() == [1]
+    assert oracles(lists, scores=[0.0, 0.0, 5.0, 9.0]).index.tolist() == [2]
+    assert oracles(lists, ties="first").index.tolist() == [0]
+    assert oracles(lists).tied.tolist() == [3]
+    assert oracles(pool_of(texts, [["a b"]])).index.tolist() == [0]
+
+
+def test_empty_references_make_every_edit_cost_the_same() -> None:
+    lists = pool_of([["a b", "c"], ["a", ""]], [[""], ["", ""]])
+    found = oracles(lists, scores=[0.0, 1.0, 1.0, 0.0])
+    assert (found.index.tolist(), found.score.tolist()) == ([1, 1], [100.0, 0.0])
+    assert found.tied.tolist() == [2, 1]
+
+
+def test_says_what_it_did(toy: NBest) -> None:
+    found = oracles(toy, "bleu", ties="first")
+    assert (len(found), found.metric, found.ties) == (3, "bleu", "first")
+    assert found.signature.startswith("nrefs:1|case:mixed|eff:yes|tok:none|smooth:exp|")
+
+
+@pytest.mark.parametrize("metric", JUDGES)
+def test_workers_change_nothing(metric: str) -> None:
+    rng = np.random.default_rng(5)
+    texts = [[" ".join(rng.choice(list("abcd"), 6)) for _ in range(4)] for _ in range(40)]
+    lists = pool_of(texts, [[t[0]] for t in texts])
+    alone, together = oracles(lists, metric), oracles(lists, metric, jobs=2)
+    assert_same(together, (alone.index.tolist(), alone.score.tolist(), alone.tied.tolist()))
+
+
+def test_progress_ends_at_all_sentences() -> None:
+    texts = [["a", "b"]] * 40
+    seen: list[tuple[int, int]] = []
+    oracles(pool_of(texts, [["a"]] * 40), progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(16, 40), (32, 40), (40, 40)]
+
+
+@pytest.mark.parametrize("metric", JUDGES)
+def test_headroom_is_the_corpus_score_of_brute_force(metric: str) -> None:
+    rng = np.random.default_rng(11)
+    texts = [[" ".join(rng.choice(list("abcde"), 7)) for _ in range(9)] for _ in range(12)]
+    references = [[" ".join(rng.choice(list("abcde"), 7))] for _ in range(12)]
+    lists, scores = pool_of(texts, references), rng.normal(size=108)
+    room = headroom(lists, scores, metric)
+    judge, sign = JUDGES[metric](), -1 if metric == "ter" else 1
+    worst = []
+    for s, refs in enumerate(references):
+        values = [sign * judge.sentence_score(text, refs).score for text in texts[s]]
+        among = [h for h in range(9) if values[h] == min(values)]
+        worst.append(max(among, key=lambda h, s=s: scores[9 * s + h]))  # type: ignore[misc]
+    chosen = (lists.best(scores), oracles(lists, metric, scores=scores).index, worst)
+    wanted = tuple(corpus_score(lists.chosen(c), references, metric) for c in chosen)
+    assert (room.first_best, room.oracle, room.anti_oracle) == wanted
+
+
+def test_headroom_prints_three_lines() -> None:
+    lists = pool_of([["a x", "a b", "y x"]], [["a b"]])
+    lines = str(headroom(lists)).splitlines()
+    assert [line.split(" (")[0] for line in lines] == [
+        "first-best  TER 50.00",
+        "oracle      TER 0.00",
+        "anti-oracle TER 100.00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"scores": [1.0]}, DataError, r"shape \(1,\) for 9 hypotheses"),
+        ({"scores": [np.nan] * 9}, DataError, "not a finite number"),
+        ({"ties": "last"}, UsageError, "unknown tie policy 'last'"),
+        ({"metric": "wer"}, UsageError, "unknown metric 'wer'"),
+        ({"jobs": 0}, UsageError, "0 jobs"),
+    ],
+)
+def test_arguments_that_make_no_sense(
+    toy: NBest, arguments: dict, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        oracles(toy, **arguments)
+
+
+def test_lists_without_references(toy: NBest) -> None:
+    bare = pool_of([["a"]], [["a"]]).with_references([()])
+    for call in (oracles, headroom):
+        with pytest.raises(DataError, match="no reference"):
+            call(bare)
+    bare = NBest.from_lists([["a"]], [[[0.0]]], ["LM0"])
+    with pytest.raises(DataError, match="lists have no references: read them with references"):
+        oracles(bare)
+    with pytest.raises(DataError, match="no sentences"):
+        oracles(toy.select(np.zeros(3, dtype=bool)))
