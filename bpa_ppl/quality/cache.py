@@ -33,14 +33,18 @@ def folder() -> Path:
     """Return where scores are kept: in `BPA_PPL_CACHE`, or else in the user's cache folder."""
     named = os.environ.get("BPA_PPL_CACHE")
     if named:
-        return Path(named)
+        return Path(named).absolute()
     import platformdirs
 
     return platformdirs.user_cache_path("bpa_ppl")
 
 
 def read(key: str, size: int) -> Float64 | None:
-    """Return the `size` scores kept under a key; None if there are none that can be read."""
+    """Return the `size` scores kept under a key; None if there are none that can be read.
+
+    >>> read("no such key", 1) is None
+    True
+    """
     try:
         with open(_path(key), "rb") as file, np.load(file) as arrays:
             scores = arrays["scores"]

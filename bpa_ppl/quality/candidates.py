@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -58,22 +59,22 @@ def distinct(nbest: NBest) -> Candidates:
 
 
 def score(
-    metric: Metric,
-    lists: Sequence[Sequence[str]],
+    nbest: NBest,
     references: References,
+    metric: Metric,
     *,
     only_best: bool,
-    jobs: int,
-    cache: bool,
-    progress: Progress | None,
+    jobs: int = 1,
+    cache: bool = True,
+    progress: Progress | None = None,
 ) -> Float64:
-    """Return the sentence score of every candidate, (candidates,), in percent.
+    """Return the sentence score of every hypothesis, (hypotheses,), in percent.
 
     Args:
-        metric: with its settings.
-        lists: the distinct texts of each sentence.
+        nbest: the lists.
         references: one tuple a sentence.
-        only_best: candidates that cannot be the best of their list may get an infinitely bad
+        metric: with its settings.
+        only_best: hypotheses that cannot be the best of their list may get an infinitely bad
             score instead of their own.
         jobs: workers; -1 takes every core.
         cache: whether scores are kept on disk and taken from there.
@@ -81,21 +82,28 @@ def score(
 
     Raises:
         UsageError: if `jobs` is 0.
+
+    >>> from bpa_ppl.quality import BLEU
+    >>> pool = NBest.from_lists([["a b", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> score(pool, [("a b",)], BLEU(), only_best=False).round(1).tolist()
+    [100.0, 36.8]
     """
     if jobs == 0:
         raise UsageError("0 jobs do no work: give 1 or more, or -1 for every core")
-    size = sum(map(len, lists))
+    candidates = distinct(nbest)
+    compute = partial(_compute, metric, candidates.lists, references, only_best, jobs, progress)
+    size = sum(map(len, candidates.lists))
     if not cache or size < _WORTH_KEEPING:
-        return _compute(metric, lists, references, only_best, jobs, progress)
+        return compute()[candidates.inverse]
     signature = metric.signature(references, sentence=True)
-    key = key_of([__version__, repr(metric), signature, only_best, lists, references])
+    key = key_of([__version__, repr(metric), signature, only_best, candidates.lists, references])
     scores = read(key, size)
     if scores is None:
-        scores = _compute(metric, lists, references, only_best, jobs, progress)
+        scores = compute()
         write(key, scores)
     elif progress is not None:
-        progress(len(lists), len(lists))
-    return scores
+        progress(len(nbest), len(nbest))
+    return scores[candidates.inverse]
 
 
 def _compute(

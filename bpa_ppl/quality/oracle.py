@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.candidates import Progress, distinct, score
+from bpa_ppl.quality.candidates import Progress, score
 from bpa_ppl.quality.corpus import corpus_score
 from bpa_ppl.quality.references import References, check_references
 from bpa_ppl.quality.registry import resolve
@@ -110,16 +110,9 @@ def oracles(
     one_of(ties, TIES, "tie policy")
     ranking = np.zeros(len(nbest.features)) if ties == "first" else _ranking(nbest, scores)
     references = _references(nbest)
-    candidates = distinct(nbest)
     values = score(
-        config,
-        candidates.lists,
-        references,
-        only_best=True,
-        jobs=jobs,
-        cache=cache,
-        progress=progress,
-    )[candidates.inverse]
+        nbest, references, config, only_best=True, jobs=jobs, cache=cache, progress=progress
+    )
     best, is_best = _extreme(nbest, values, lowest=config.lower_is_better)
     return Oracles(
         index=nbest.best(np.where(is_best, ranking, -np.inf)),
@@ -166,16 +159,9 @@ def headroom(
     config = resolve(metric)
     ranking = _ranking(nbest, scores)
     references = _references(nbest)
-    candidates = distinct(nbest)
     values = score(
-        config,
-        candidates.lists,
-        references,
-        only_best=False,
-        jobs=jobs,
-        cache=cache,
-        progress=progress,
-    )[candidates.inverse]
+        nbest, references, config, only_best=False, jobs=jobs, cache=cache, progress=progress
+    )
 
     def corpus(ranks: Float64) -> Score:
         return corpus_score(nbest.chosen(nbest.best(ranks)), references, config)

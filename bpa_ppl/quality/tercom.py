@@ -269,6 +269,14 @@ def count_edits(
         vocabulary: how many different words there are.
         only_best: whether hypotheses that cannot have the fewest edits of their list may get
             PRUNED in place of theirs.
+
+    >>> from bpa_ppl.quality.words import Vocabulary, starts_of
+    >>> vocabulary = Vocabulary()
+    >>> hyps = vocabulary.number([["b", "c", "a"], ["a", "b"]])
+    >>> refs = vocabulary.number([["a", "b", "c"]])
+    >>> lists, ref_lists = starts_of([hyps[1][:-1]]), starts_of([refs[1][:-1]])
+    >>> count_edits(hyps, refs, lists, ref_lists, len(vocabulary), False).tolist()
+    [1, 1]
     """
     edits = np.empty(len(hyps[1]) - 1, np.int64)
     counts = np.zeros(vocabulary, np.int32)
