@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +27,8 @@ _ALIGNMENT = re.compile(rb" *\d+[-=:][\d=: -]*")
 _LONGEST_ID = 18  # digits that surely fit 64 bits
 
 
-class Layout(NamedTuple):
+@dataclass(frozen=True)
+class Layout:
     """The columns of a file, as its first line shows them.
 
     Attributes:
@@ -40,10 +43,18 @@ class Layout(NamedTuple):
     total: str
     between: int
 
+    @cached_property
+    def printed(self) -> list[tuple[bytes, int]]:
+        """The shape with labels as bytes, as lines are compared with it."""
+        return [(label.encode(), count) for label, count in self.shape]
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the features, one a column."""
         return tuple(name for label, count in self.shape for name in expand(label, count))
+
+
+_Group = tuple[bytes, list[bytes]]  # a label, and the values printed after it
 
 
 class _Fields(NamedTuple):
@@ -117,7 +128,8 @@ class LineParser:
         return _Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
 
     def _layout(self, fields: _Fields, number: int) -> Layout:
-        shape = tuple((label, len(values)) for label, values in self._groups(fields, number))
+        groups = self._groups(fields, number)
+        shape = self._checked_shape(groups, number)
         if not shape:
             raise self.error(f"no features but word scores: a line must read {SHAPE}", number)
         middle = list(fields.middle)
@@ -128,7 +140,7 @@ class LineParser:
         between = 0
         while len(middle) > 1 and _is_aside(middle.pop()):
             between += 1
-        glued = tuple(f"{label}=".encode() not in fields.features.split() for label, _ in shape)
+        glued = tuple(label + b"=" not in fields.features.split() for label, _ in groups)
         layout = Layout(shape, glued, total, between)
         if len(set(layout.names)) != len(layout.names):
             raise self.error("two features have the same name: rename one", number)
@@ -163,18 +175,18 @@ class LineParser:
     def _tokens(self, layout: Layout, fields: _Fields, number: int) -> list[bytes]:
         """Return the printed values of one line: the features, then the total."""
         groups = self._groups(fields, number)
-        shape = tuple((label, len(values)) for label, values in groups)
-        if shape != layout.shape:
+        if [(label, len(values)) for label, values in groups] != layout.printed:
+            shape = self._checked_shape(groups, number)
             raise self.error(_difference(dict(shape), dict(layout.shape)), number)
         tokens = [token for _, values in groups for token in values]
         extra = fields.after
         if layout.total == "after":
             if not extra:
                 raise self.error("no total score, though the first line has one", number)
-            tokens.append(extra[0])
+            tokens.append(extra[0].strip())
             extra = extra[1:]
         elif layout.total == "before":
-            tokens.append(fields.middle[-1])
+            tokens.append(fields.middle[-1].strip())
         elif extra and _is_number(extra[0]):
             raise self.error("a total score, though the first line has none", number)
         if extra:
@@ -182,37 +194,36 @@ class LineParser:
             self.extra = True
         return tokens
 
-    def _groups(self, fields: _Fields, number: int) -> list[tuple[str, list[bytes]]]:
+    def _groups(self, fields: _Fields, number: int) -> list[_Group]:
         """Return each label of the feature field with its printed values."""
-        groups: list[tuple[bytes, list[bytes]]] = []
+        groups: list[_Group] = []
         for token in fields.features.split():
-            label, labelled, value = token.rpartition(b"=")
-            if labelled:
+            if b"=" in token:
+                label, _, value = token.rpartition(b"=")
                 groups.append((label, [value] if value else []))
             else:
                 groups[-1][1].append(token)
         if any(label == b"WordScores" for label, _ in groups):
             self._leave_out("WordScores, which has a value for each word,", number)
             groups = [group for group in groups if group[0] != b"WordScores"]
-        named = [(decoded(label, self.options.source, number), vs) for label, vs in groups]
-        self._check_groups(named, number)
-        return named
+        return groups
 
-    def _check_groups(self, groups: list[tuple[str, list[bytes]]], number: int) -> None:
-        if not all(label for label, _ in groups):
-            raise self.error("a feature has no name before its `=`", number)
-        empty = [label for label, values in groups if not values]
-        if empty:
-            raise self.error(f"{empty[0]}= has no value after it", number)
-        labels = [label for label, _ in groups]
-        twice = [label for i, label in enumerate(labels) if label in labels[:i]]
-        if twice:
-            raise self.error(f"{twice[0]}= stands twice in the line: rename one", number)
+    def _checked_shape(self, groups: list[_Group], number: int) -> tuple[tuple[str, int], ...]:
+        """Return (label, number of values) of each group, if each has a label and values."""
+        labels = [decoded(label, self.options.source, number) for label, _ in groups]
+        for i, (label, (_, values)) in enumerate(zip(labels, groups, strict=True)):
+            if not label:
+                raise self.error("a feature has no name before its `=`", number)
+            if not values:
+                raise self.error(f"{label}= has no value after it", number)
+            if label in labels[:i]:
+                raise self.error(f"{label}= stands twice in the line: rename one", number)
+        return tuple((label, len(vs)) for label, (_, vs) in zip(labels, groups, strict=True))
 
     def _numbers(self, tokens: list[bytes], number: int) -> list[float] | None:
         """Return the values, or None where one is bad and such hypotheses are to be dropped."""
         try:
-            return [finite(token.strip()) for token in tokens]
+            return [finite(token) for token in tokens]
         except ValueError as error:
             if self.options.bad == "drop":
                 return None

@@ -22,16 +22,15 @@ def finite(token: str | bytes) -> float:
     Traceback (most recent call last):
     ValueError: '1_000' is not a number
     """
-    text = token.decode(errors="replace") if isinstance(token, bytes) else token
+    printed = token.encode() if isinstance(token, str) else token
     try:
-        value = float(text)
+        value = float(printed)
     except ValueError:
         value = None
-    if value is None or "_" in text or not text.isascii():
-        raise ValueError(f"{text!r} is not a number")
-    if not abs(value) < _TOO_LARGE:
-        raise ValueError(f"{text!r} is not a finite 32-bit number")
-    return value
+    if value is not None and abs(value) < _TOO_LARGE and b"_" not in printed:
+        return value
+    wrong = "a number" if value is None or b"_" in printed else "a finite 32-bit number"
+    raise ValueError(f"{printed.decode(errors='replace')!r} is not {wrong}")
 
 
 def shortest(value: float | np.float32) -> str:

@@ -166,7 +166,7 @@ def number(text: str) -> tuple[float, int]:
     return float(value), int(end)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     text=st.one_of(
         st.floats(allow_nan=False, allow_infinity=False).map(repr),
