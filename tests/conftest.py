@@ -1,13 +1,18 @@
-"""What every test may use: the real n-best lists where they are, and small n-best tables."""
+"""What every test may use: strict JAX, the real n-best lists where they are, and small tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from bpa_ppl import NBest
+
+# Numbers are as wide as they are written, and no axis is added unasked.
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
@@ -32,6 +37,4 @@ def toy() -> NBest:
     ]
     features = [rng.normal(size=(len(t), 3)) for t in texts]
     references = [("the cat sat down",), ("hello world",), ("one two three",)]
-    return NBest.from_lists(
-        texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references
-    )
+    return NBest.from_lists(texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references)

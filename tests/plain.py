@@ -1,0 +1,61 @@
+"""The method in plain NumPy and SciPy, float64 and one list after the other: the outside judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from bpa_ppl import NBest, Oracles
+
+Array = npt.NDArray[np.float64]
+
+
+def given(*index: int) -> Oracles:
+    """Oracles that are known, so that nothing needs to be scored."""
+    zeros = np.zeros(len(index))
+    positions = np.array(index, np.int64)
+    return Oracles(positions, zeros, positions * 0 + 1, "first", "ter", "given")
+
+
+def pairs(differences: npt.ArrayLike, names: Sequence[str]) -> NBest:
+    """Lists of two: the features of the second less those of the first, (sentences, features)."""
+    tables = [[np.zeros(len(names)), row] for row in np.asarray(differences)]
+    return NBest.from_lists([["oracle", "other"]] * len(tables), tables, names)
+
+
+def log_choice(features: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
+    """log p(e | f, λ) of the hypotheses of one list, (hypotheses,)."""
+    scores = np.asarray(features, np.float64) @ np.asarray(weights, np.float64)
+    return np.asarray(scores - logsumexp(scores))
+
+
+def log_likelihood(pool: NBest, oracle: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
+    """log p(e* | f, λ) of each sentence, for one value a column of the table."""
+    best = np.asarray(oracle)
+    return np.array(
+        [log_choice(pool.features[pool.rows(s)], weights)[best[s]] for s in range(len(pool))]
+    )
+
+
+def log_prior(weights: npt.ArrayLike, mean: npt.ArrayLike, variance: npt.ArrayLike) -> float:
+    """log N(λ; λ_T, σ_T I)."""
+    return float(norm.logpdf(weights, mean, np.sqrt(variance)).sum())
+
+
+def predictive(
+    pool: NBest, weights: Array, say: npt.ArrayLike | None = None, power: float = 1.0
+) -> list[Array]:
+    """Σ_λ say(λ) p(e | f, λ)^power of every list, normalised: Eq. 11, and Eq. 13 without say."""
+    votes = np.ones(len(weights)) if say is None else np.asarray(say)
+    out = []
+    for sentence in range(len(pool)):
+        total = np.zeros(pool.sizes[sentence])
+        for vector, vote in zip(weights, votes, strict=True):
+            p = np.exp(log_choice(pool.features[pool.rows(sentence)], vector))
+            total += vote * p**power
+        out.append(total / total.sum())
+    return out

@@ -1,0 +1,77 @@
+"""Posteriors with a known answer: lists of two are logistic regression, which a grid integrates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from plain import Array, pairs
+from scipy.special import log_expit, logsumexp
+from scipy.stats import norm
+
+from bpa_ppl import NBest
+
+SENTENCES = 12
+NAMES = ("LM0", "WP0")
+
+
+class Target(NamedTuple):
+    """An adaptation problem whose first hypotheses are the oracles, and its posterior's moments."""
+
+    pool: NBest
+    canonical: dict[str, float]
+    variance: float
+    mean: Array
+    covariance: Array
+    skewness: Array
+
+
+def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Target:
+    """A target from the rows h(other) − h(oracle), one a sentence, integrated over ± `width`."""
+    rows = np.asarray(differences, np.float32).astype(np.float64)
+    names = NAMES[: rows.shape[1]]
+    canonical = dict(zip(names, (0.3, -0.2), strict=False))
+    prior_mean = np.array(list(canonical.values()))
+
+    def log_density(weights: Array) -> Array:
+        log_prior = norm.logpdf(weights, prior_mean, np.sqrt(variance)).sum(axis=1)
+        return np.asarray(log_expit(-weights @ rows.T).sum(axis=1) + log_prior)
+
+    grid, p = integrated(log_density, prior_mean, width)
+    mean = p @ grid
+    deviation = grid - mean
+    covariance = deviation.T @ (deviation * p[:, None])
+    skewness = (p @ deviation**3) / np.diag(covariance) ** 1.5
+    return Target(pairs(rows, names), canonical, variance, mean, covariance, skewness)
+
+
+def integrated(
+    log_density: Callable[[Array], Array], centre: npt.ArrayLike, width: float, points: int = 601
+) -> tuple[Array, Array]:
+    """A grid of `points` a dimension around `centre`, (points, d), and the probability of each."""
+    axes = [np.linspace(c - width, c + width, points) for c in np.atleast_1d(centre)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    log_p = log_density(grid)
+    return grid, np.exp(log_p - logsumexp(log_p))
+
+
+def balanced() -> Target:
+    """One weight, evidence on both sides."""
+    return logistic(np.random.default_rng(1).normal(size=(SENTENCES, 1)), 1.0, 6.0)
+
+
+def skewed() -> Target:
+    """One weight that all the evidence pulls the same way: its posterior is asymmetric."""
+    return logistic(np.random.default_rng(2).uniform(1, 4, (SENTENCES, 1)), 4.0, 16.0)
+
+
+def plane() -> Target:
+    """Two weights, correlated and skewed."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(SENTENCES, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [1.2, 0.0]
+    return logistic(rows, 2.0, 9.0)
+
+
+TARGETS = {"balanced": balanced, "skewed": skewed, "plane": plane}
