@@ -131,6 +131,14 @@ def normalised_weights(log_weight: np.ndarray) -> Float64:
     return shifted / shifted.sum()
 
 
+def pareto_smoothed(log_ratio: np.ndarray) -> tuple[Float64, float]:
+    """Return Pareto-smoothed log weights, in the same shape, and k̂ (Vehtari et al. 2024)."""
+    flat = np.asarray(log_ratio, np.float64).reshape(-1)
+    finite = np.where(np.isfinite(flat), flat, -np.inf)
+    smoothed, k_hat = import_arviz().psislw(finite)
+    return np.asarray(smoothed).reshape(np.shape(log_ratio)), float(k_hat)
+
+
 def point_weights(posterior: InferenceData, point: str = "mean", draw: int = 0) -> Weights:
     """Return one vector of weights to stand for the posterior, held weights included.
 

@@ -1,4 +1,4 @@
-"""Adaptation: the arrays on which a model conditions, padded for JAX."""
+"""Adaptation: the arrays on which a model conditions, in the layout that computes fastest."""
 
 from __future__ import annotations
 
@@ -6,33 +6,52 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
-from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.nbest import Float32, Int64, NBest
 from bpa_ppl.weights import Match
 
 #: Score of a padded row: low enough never to count, finite because validation rejects −inf.
 PADDING = -1e30
+_MAX_BUCKETS = 4
 
 
-class Adaptation(NamedTuple):
-    """What a model conditions on; a pytree of arrays (S sentences, N hypotheses, Q features).
+class Bucket(NamedTuple):
+    """Lists of similar length, padded to one (S sentences, N rows, Q features).
 
-    Everything is relative to the oracle e* of the list, because only differences matter:
-    log p(e*|f,λ) = −log Σ_e exp((h(f,e) − h(f,e*))·λ). A list shorter than N is padded.
+    Row 0 is the oracle e*. Another row stands for all derivations with its features, so that it
+    carries the logarithm of their number. Features come first, because scores are then one
+    product of a few weight vectors with one wide matrix.
 
     Attributes:
-        differences: (S, N, Q) float32, h(f,e) − h(f,e*), of the free features.
-        base: (S, N) float32, what is added to every score: the held features' part of it;
-            `PADDING` in the rows beyond the list.
-        oracle: (S,) int32, the position of e* in its list.
-        prior_mean: (Q,) float64, the canonical weights λ_T.
-        prior_variance: (Q,) float64, the diagonal of σ_T I.
+        differences: (Q, S, N) float32, h(f,e) − h(f,e*), of the free features.
+        base: (S, N) float32, what is added to every score: the held features' part of it and the
+            logarithm of the multiplicity; `PADDING` in the rows beyond the list.
     """
 
     differences: Any
     base: Any
+
+
+class Adaptation(NamedTuple):
+    """What a model conditions on; a pytree of arrays.
+
+    Only differences to the oracle matter: log p(e*|f,λ) = −log Σ_e exp((h(f,e) − h(f,e*))·λ).
+    Sentences stand in the order of the buckets; the shapes are rounded up, so that data of
+    similar size share one compilation, by sentences of one hypothesis, which weigh nothing.
+
+    Attributes:
+        buckets: the lists.
+        oracle: (S,) int32, the row of the observed choice in its list: 0.
+        sentence: (S,) int32, the position of each sentence in the n-best table, or −1.
+        prior_mean: (Q,) float64, the canonical weights λ_T.
+        prior_variance: (Q,) float64, the diagonal of σ_T I.
+    """
+
+    buckets: tuple[Bucket, ...]
     oracle: Any
+    sentence: Any
     prior_mean: Any
     prior_variance: Any
 
@@ -42,6 +61,8 @@ def tabulate(
     match: Match,
     oracle: npt.ArrayLike,
     prior_variance: npt.ArrayLike = 0.1,
+    *,
+    multiple: int = 1,
 ) -> Adaptation:
     """Lay n-best lists out for a model.
 
@@ -53,34 +74,89 @@ def tabulate(
         match: the canonical weights, laid beside the features of `nbest`.
         oracle: (sentences,) position of e* in each list.
         prior_variance: σ_T, a variance: one number or one a free feature.
+        multiple: the number of sentences in a bucket is a multiple of this.
 
     Raises:
+        DataError: if the table does not fit into memory.
         UsageError: if a variance is not positive and finite.
     """
-    free = match.free
-    variance = np.broadcast_to(np.asarray(prior_variance, np.float64), (int(free.sum()),))
+    features = int(match.free.sum())
+    variance = np.broadcast_to(np.asarray(prior_variance, np.float64), (features,))
     if not (np.isfinite(variance).all() and (variance > 0).all()):
         raise UsageError(f"the prior variance must be positive and finite, not {variance.min()}")
-    chosen = np.asarray(oracle, dtype=np.int32).reshape(-1)
-    sentences, longest = max(len(nbest), 1), int(nbest.sizes.max(initial=1))
-    differences = np.zeros((sentences, longest, int(free.sum())), np.float32)
-    base = np.full((sentences, longest), PADDING, np.float32)
-    base[:, 0] = 0.0
-    for s in range(len(nbest)):
-        _fill(differences[s], base[s], nbest.features[nbest.rows(s)], int(chosen[s]), match)
+    groups = _grouped(nbest.sizes)
+    shapes = [(_rounded_up(len(members), multiple), width) for width, members in groups]
+    _check_memory(shapes, features)
+    chosen = np.asarray(oracle, dtype=np.int64).reshape(-1)
+    buckets, places = [], []
+    for (sentences, width), (_, members) in zip(shapes, groups, strict=True):
+        buckets.append(_bucket(nbest, match, chosen, members, (features, sentences, width)))
+        places.append(np.pad(members, (0, sentences - len(members)), constant_values=-1))
+    sentence = np.concatenate(places).astype(np.int32)
     return Adaptation(
-        differences,
-        base,
-        chosen if len(nbest) else np.zeros(1, np.int32),
-        match.values[free],
-        variance.copy(),
+        tuple(buckets), np.zeros_like(sentence), sentence, match.values[match.free], variance.copy()
     )
 
 
-def _fill(
-    differences: Float32, base: Float32, features: Float32, oracle: int, match: Match
-) -> None:
-    """Write one list into its place in the table."""
-    relative = features.astype(np.float64) - features[oracle]
-    differences[: len(features)] = relative[:, match.free]
-    base[: len(features)] = relative[:, ~match.free] @ match.values[~match.free]
+def in_order(data: Adaptation) -> Int64:
+    """Return where each sentence of the n-best table stands in the data, (sentences,)."""
+    sentence = np.asarray(data.sentence)
+    return np.argsort(sentence, kind="stable")[int((sentence < 0).sum()) :]
+
+
+def _bucket(
+    nbest: NBest, match: Match, oracle: Int64, members: Int64, shape: tuple[int, int, int]
+) -> Bucket:
+    differences = np.zeros(shape, np.float32)
+    base = np.full(shape[1:], PADDING, np.float32)
+    base[:, 0] = 0.0
+    for place, sentence in enumerate(members):
+        rows, count = _relative(nbest.features[nbest.rows(sentence)], oracle[sentence], match)
+        differences[:, place, 1 : len(rows) + 1] = rows[:, :-1].T
+        base[place, 1 : len(rows) + 1] = rows[:, -1] + np.log(count)
+    return Bucket(differences, base)
+
+
+def _relative(features: Float32, oracle: int, match: Match) -> tuple[Float32, Int64]:
+    """Return the distinct rows h − h* of a list but its oracle, and how often each occurs.
+
+    The last column is the held features' share of the score.
+    """
+    relative = np.delete(features, oracle, axis=0).astype(np.float64) - features[oracle]
+    held = relative[:, ~match.free] @ match.values[~match.free]
+    rows = np.column_stack([relative[:, match.free], held]).astype(np.float32)
+    distinct, count = np.unique(rows, axis=0, return_counts=True)
+    return distinct, count
+
+
+def _grouped(sizes: Int64) -> list[tuple[int, Int64]]:
+    """Return (width, sentences) of at most four buckets that waste little padding."""
+    if not len(sizes):
+        return [(1, np.zeros(0, np.int64))]
+    rounded = np.array([_rounded_up(int(size)) for size in sizes])
+    widths, counts = (part.tolist() for part in np.unique(rounded, return_counts=True))
+    while len(widths) > _MAX_BUCKETS:
+        waste = [n * (wider - w) for n, w, wider in zip(counts, widths, widths[1:], strict=False)]
+        at = int(np.argmin(waste))
+        counts[at + 1] += counts.pop(at)
+        widths.pop(at)
+    bucket = np.searchsorted(widths, rounded)
+    return [(width, np.flatnonzero(bucket == i)) for i, width in enumerate(widths)]
+
+
+def _rounded_up(number: int, multiple: int = 1) -> int:
+    """Return a number at most an eighth larger, of few that occur; a multiple of `multiple`."""
+    grain = max(1, 1 << max(0, max(number, 1).bit_length() - 4))
+    grain = -(-grain // multiple) * multiple
+    return max(-(-number // grain) * grain, multiple)
+
+
+def _check_memory(shapes: list[tuple[int, int]], features: int) -> None:
+    # The table, its copy on JAX's device while it is moved, and the scores of a few chains.
+    needed = sum(s * n for s, n in shapes) * 4 * (2 * (features + 1) + 12)
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise DataError(
+            f"the table of the adaptation sentences needs {needed / 2**30:.1f} GiB and "
+            f"{free / 2**30:.1f} GiB are free: use fewer sentences or shorter lists (truncate)"
+        )

@@ -17,5 +17,5 @@ def log_linear(data: Adaptation) -> None:
     """
     scale = jnp.sqrt(jnp.asarray(data.prior_variance))
     weights = numpyro.sample("weights", dist.Normal(data.prior_mean, scale).to_event(1))
-    with numpyro.plate("sentence", data.base.shape[0]):
+    with numpyro.plate("sentence", len(data.oracle)):
         numpyro.sample("oracle", OracleChoice(data, weights), obs=data.oracle)

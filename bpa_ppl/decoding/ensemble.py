@@ -21,13 +21,27 @@ class Ensemble(NamedTuple):
         weights: (D, Q).
         log_weight: (D,) logarithm of the say of each draw in a sum over draws (Eq. 11, Eq. 13).
         log_joint: (D,) logarithm of p(A|λ) p(λ|T), leveraged likewise, up to a constant.
-        power: () 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
+        power: 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
     """
 
     weights: Any
     log_weight: Any
     log_joint: Any
-    power: Any
+    power: float
+
+
+def in_groups(ensemble: Ensemble, size: int) -> Ensemble:
+    """Return the draws in groups of `size`, (groups, size, …); what fills the last has no say."""
+    missing = -len(ensemble.weights) % size
+    fill = ((0, missing),)
+    return Ensemble(
+        weights=np.pad(ensemble.weights, (*fill, (0, 0))).reshape(
+            -1, size, ensemble.weights.shape[1]
+        ),
+        log_weight=np.pad(ensemble.log_weight, fill, constant_values=-np.inf).reshape(-1, size),
+        log_joint=np.pad(ensemble.log_joint, fill, constant_values=-np.inf).reshape(-1, size),
+        power=ensemble.power,
+    )
 
 
 def from_posterior(posterior: InferenceData, nbest: NBest) -> Ensemble:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -11,7 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.decoding import predictive, viterbi
-from bpa_ppl.decoding.ensemble import canonical_weights, from_point, from_posterior
+from bpa_ppl.decoding.ensemble import (
+    Ensemble,
+    canonical_weights,
+    from_point,
+    from_posterior,
+    in_groups,
+)
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import NotConverged, UsageError, one_of
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
@@ -29,8 +36,9 @@ RULES: dict[str, tuple[str, Any]] = {
 }
 #: What competes in a list: each derivation, or each string with its derivations summed.
 DERIVATIONS = ("separate", "summed")
-_CHUNK = 16
-_ROUND = 64
+_CHUNK = 16  # lists decided at once
+_ROUND = 64  # lengths of lists are rounded up to a multiple
+_GROUP = 512  # draws that vote at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,11 +174,24 @@ def _voters(posterior: InferenceData, lists: NBest, rule: str) -> _Voters:
     who, how = RULES[rule]
     draws = who == "draws"
     ensemble = from_posterior(posterior, lists) if draws else from_point(posterior, lists, who)
-    narrow = jax.tree.map(jnp.float32, ensemble)
-    score = jax.jit(
-        lambda features, valid: jax.lax.map(lambda x: how.log_scores(*x, narrow), (features, valid))
-    )
+    score = jax.jit(partial(_log_scores, how, in_groups(ensemble, _GROUP)))
     return _Voters(lists.feature_names, canonical_weights(posterior, lists), score)
+
+
+def _log_scores(how: Any, groups: Ensemble, features: jax.Array, valid: jax.Array) -> jax.Array:
+    """Return the votes for the hypotheses of some lists, (S, N, Q) ↦ (S, N).
+
+    List by list and group by group, so that what is in work fits into a processor's cache.
+    """
+    weights, log_weight, log_joint = (jnp.float32(part) for part in groups[:3])
+
+    def of_list(one: tuple[jax.Array, jax.Array]) -> jax.Array:
+        def of_group(group: tuple[jax.Array, ...]) -> jax.Array:
+            return how.votes(*one, Ensemble(*group, groups.power))
+
+        return how.combined(jax.lax.map(of_group, (weights, log_weight, log_joint)))
+
+    return jax.lax.map(of_list, (features, valid))
 
 
 def _choose(lists: NBest, voters: _Voters, derivations: str) -> Reranked:

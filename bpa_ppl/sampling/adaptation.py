@@ -8,7 +8,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import DataError
@@ -19,9 +18,12 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Oracles, oracles
 from bpa_ppl.sampling.density import (
     Model,
-    pointwise_log_likelihood,
+    constrained,
+    constrained_draws,
+    evaluate,
     prior_draws,
     starting_point,
+    unraveller,
 )
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.registry import configure, load
@@ -37,7 +39,7 @@ def adapt(
     nbest: NBest,
     prior: Mapping[str, float],
     *,
-    sampler: str = "nuts",
+    sampler: str = "auto",
     prior_variance: npt.ArrayLike = 0.1,
     seed: int = 0,
     metric: str = "ter",
@@ -55,7 +57,8 @@ def adapt(
         nbest: n-best lists of the adaptation sentences, with references; no sentence at all
             gives the prior back.
         prior: the canonical weights λ_T, by feature name.
-        sampler: `heuristic`, `rwm`, `nuts` or `map`.
+        sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`, or as published `heuristic` and
+            `rwm-isotropic`.
         prior_variance: σ_T, a variance; one number, or one a free feature.
         seed: the same seed gives the same draws to the bit on the same machine.
         metric: what makes an oracle: `ter`, `bleu` or `chrf`.
@@ -89,7 +92,7 @@ def adapt(
         groups = _groups(problem, draws, matched, chosen)
     coords = {
         "feature": list(matched.free_names),
-        "sentence": nbest.sentence_ids if len(nbest) else [-1],
+        "sentence": nbest.sentence_ids,
         "held_feature": [n for n in matched.names if n not in matched.free_names],
     }
     attrs = _attributes(sampler, configuration, seed, chosen, model, nbest)
@@ -102,25 +105,33 @@ def _oracles(nbest: NBest, matched: Match, metric: str, ties: str) -> Oracles:
 
 
 def _groups(problem: Problem, draws: Draws, matched: Match, chosen: Oracles) -> dict[str, dict]:
-    data = problem.data
-    key = jax.random.key(problem.seed)
+    model, data = problem.model, problem.data
+    likelihood = draws.log_likelihood
+    if likelihood is None:
+        likelihood = evaluate(model, data, draws.z)[1]
     constants = {
         "canonical": data.prior_mean,
         "prior_variance": data.prior_variance,
         "held": matched.values[~matched.free],
-        "oracle_score": np.resize(chosen.score, len(data.oracle)) if len(chosen.score) else None,
-        **draws.constants,
+        "oracle_score": chosen.score,
     }
-    likelihood = pointwise_log_likelihood(problem.model, data, draws.sites)
-    return {
-        "posterior": draws.sites,
-        "warmup_posterior": draws.warmup,
-        "prior": {"weights": prior_draws(problem.model, data, _PRIOR_DRAWS, key)[None]},
-        "sample_stats": draws.stats,
-        "log_likelihood": {"oracle": likelihood},
-        "observed_data": {"oracle": data.oracle},
-        "constant_data": {name: value for name, value in constants.items() if value is not None},
-    }
+    if draws.mode is not None:
+        at_mode = unraveller(problem.start)(draws.mode)
+        constants["mode"] = constrained(model, data, at_mode)["weights"]
+    key = jax.random.key(problem.seed)
+    return jax.device_get(
+        {
+            "posterior": constrained_draws(model, data, draws.z),
+            "warmup_posterior": constrained_draws(model, data, draws.warmup)
+            if draws.warmup
+            else {},
+            "prior": {"weights": prior_draws(model, data, _PRIOR_DRAWS, key)[None]},
+            "sample_stats": draws.stats,
+            "log_likelihood": {"oracle": likelihood},
+            "observed_data": {"oracle": chosen.index},
+            "constant_data": constants,
+        }
+    )
 
 
 def _attributes(

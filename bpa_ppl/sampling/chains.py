@@ -11,7 +11,7 @@ import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl.models import Adaptation
-from bpa_ppl.sampling.density import Model, Sites, constrained_draws
+from bpa_ppl.sampling.density import Model, Sites
 from bpa_ppl.sampling.draws import Draws, Problem
 
 #: Statistics of NumPyro's states, and what ArviZ calls them.
@@ -34,6 +34,8 @@ class ChainSettings(Protocol):
     def draws(self) -> int: ...  # noqa: D102
     @property
     def chains(self) -> int: ...  # noqa: D102
+    @property
+    def thinning(self) -> int: ...  # noqa: D102
 
 
 class Plan(NamedTuple):
@@ -61,7 +63,8 @@ def run_chains(plan: Plan, problem: Problem, shape: Any, start: Sites) -> Draws:
     same shapes.
 
     Args:
-        plan: the kernel; it adapts itself while its own count is below `settings.warmup`.
+        plan: the kernel, which adapts itself during the warm-up, and its settings: numbers of
+            draws, of which every one is `thinning` steps after the last.
         problem: the posterior.
         shape: arrays that the kernel is built from, such as a covariance.
         start: z of each chain, with leading dimension chains.
@@ -77,7 +80,7 @@ def run_chains(plan: Plan, problem: Problem, shape: Any, start: Sites) -> Draws:
         pieces.append(jax.device_get(collected))
         note = f"acceptance {float(np.mean(pieces[-1]['accept_prob'])):.2f}"
         problem.progress(min(done, total), total, note)
-    return _assembled(pieces, problem, settings)
+    return _assembled(pieces, settings)
 
 
 def _initialised(
@@ -85,7 +88,11 @@ def _initialised(
 ) -> tuple[MCMCKernel, Any]:
     kernel = plan.make_kernel(plan.model, plan.settings, shape)
     state = kernel.init(
-        keys, plan.settings.warmup, init_params=start, model_args=(data,), model_kwargs={}
+        keys,
+        plan.settings.warmup * plan.settings.thinning,
+        init_params=start,
+        model_args=(data,),
+        model_kwargs={},
     )
     return kernel, state
 
@@ -99,27 +106,28 @@ def _first(plan: Plan, keys: Any, shape: Any, start: Sites, data: Adaptation) ->
 def _advance(
     plan: Plan, length: int, state: Any, shape: Any, data: Adaptation
 ) -> tuple[Any, dict[str, Any]]:
-    """Take `length` steps of all chains, and collect fields of the states, (length, chains, …)."""
+    """Return `length` draws of all chains: fields of their states, (length, chains, …)."""
     # Some of NumPyro's kernels can step only after `init`. The state that it returns here is not
     # used, so that XLA computes nothing for it.
     kernel, _ = _initialised(plan, state.rng_key, shape, state.z, data)
 
     def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
-        state = kernel.sample(state, (data,), {})
+        walk = lambda _, state: kernel.sample(state, (data,), {})  # noqa: E731
+        state = jax.lax.fori_loop(0, plan.settings.thinning, walk, state)
         return state, {name: getattr(state, name) for name in ("z", *plan.fields)}
 
     return jax.lax.scan(step, state, None, length=length)
 
 
-def _assembled(pieces: list[dict[str, Any]], problem: Problem, settings: ChainSettings) -> Draws:
+def _assembled(pieces: list[dict[str, Any]], settings: ChainSettings) -> Draws:
     """Join the pieces and cut them into warm-up and kept draws."""
     joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)
-    sites = constrained_draws(problem.model, problem.data, joined.pop("z"))
+    z = joined.pop("z")
     warmup, kept = slice(settings.warmup), slice(settings.warmup, settings.warmup + settings.draws)
     stats = {ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()}
     stats["lp"] = -stats["lp"]
     return Draws(
-        sites={name: np.asarray(value[:, kept]) for name, value in sites.items()},
+        z={name: value[:, kept] for name, value in z.items()},
         stats=stats,
-        warmup={name: np.asarray(value[:, warmup]) for name, value in sites.items()},
+        warmup={name: value[:, warmup] for name, value in z.items()},
     )

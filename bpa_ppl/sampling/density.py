@@ -18,13 +18,16 @@ from numpyro.infer import Predictive, init_to_value, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models import Adaptation
+from bpa_ppl.models import Adaptation, in_order
+from bpa_ppl.nbest import Float32, Float64
 
 Model = Callable[[Adaptation], None]
 Sites = dict[str, Any]
 
-#: Scores held at once while log-likelihoods are computed: 16 MiB of float32.
-_BLOCK = 4_000_000
+#: Scores held at once while many densities are computed: 4 MiB of float32, which caches hold;
+#: but never fewer draws than make one reading of a large table worth while.
+_BLOCK = 1_000_000
+_FEWEST = 4
 
 
 @partial(jax.jit, static_argnums=0)
@@ -70,30 +73,41 @@ def unraveller(z: Sites) -> Callable[[jax.Array], Sites]:
 
 
 @partial(jax.jit, static_argnums=0)
-def _log_likelihood(model: Model, data: Adaptation, some: Sites) -> jax.Array:
-    sites = log_likelihood(model, some, data)
-    return sum(v.reshape(v.shape[0], -1) for v in sites.values()).astype(jnp.float32)
+def _evaluated(model: Model, data: Adaptation, some: Sites) -> tuple[jax.Array, jax.Array]:
+    def one(z: Sites) -> tuple[jax.Array, jax.Array]:
+        # The likelihood stands in the potential too: the compiler computes it once.
+        sites = log_likelihood(model, constrained(model, data, z), data, batch_ndims=0)
+        total = sum(value.reshape(-1) for value in sites.values())
+        return potential(model, data, z), total.astype(jnp.float32)
+
+    return jax.vmap(one)(some)
 
 
-def pointwise_log_likelihood(model: Model, data: Adaptation, draws: Sites) -> np.ndarray:
-    """Return log p(e*_a | f_a, λ) of every draw and sentence, float32 (chains, draws, S).
+def evaluate(model: Model, data: Adaptation, z: Sites) -> tuple[Float64, Float32]:
+    """Return −log p(z, data) and log p(e*_a | f_a, λ) of many draws, computed side by side.
 
     Args:
         model: the NumPyro model.
         data: what it conditions on.
-        draws: values of the sites, with leading dimensions (chains, draws).
+        z: with leading dimensions (chains, draws).
+
+    Returns:
+        float64 (chains, draws), and float32 (chains, draws, sentences) in the order of the
+        n-best table.
     """
-    chains, length = np.shape(draws["weights"])[:2]
-    flat = {name: np.reshape(v, (chains * length, *np.shape(v)[2:])) for name, v in draws.items()}
-    block = min(max(1, _BLOCK // data.base.size), chains * length)
-    table = jax.device_put(data)
-    out = np.empty((chains * length, data.base.shape[0]), np.float32)
-    for first in range(0, len(out), block):
+    shape = jnp.shape(jax.tree.leaves(z)[0])[:2]
+    flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
+    count, order = shape[0] * shape[1], in_order(data)
+    rows = sum(bucket.base.size for bucket in data.buckets)
+    block = min(max(_FEWEST, _BLOCK // rows), count)
+    energy, each = np.empty(count), np.empty((count, len(order)), np.float32)
+    for first in range(0, count, block):
         # The last block is moved back so that all have one shape, and one compilation serves.
-        at = min(first, len(out) - block)
-        some = {name: v[at : at + block] for name, v in flat.items()}
-        out[at : at + block] = _log_likelihood(model, table, some)
-    return out.reshape(chains, length, -1)
+        part = slice(min(first, count - block), min(first + block, count))
+        some = jax.tree.map(lambda x, part=part: x[part], flat)
+        energies, sentences = _evaluated(model, data, some)
+        energy[part], each[part] = energies, np.asarray(sentences)[:, order]
+    return energy.reshape(shape), each.reshape(*shape, -1)
 
 
 @partial(jax.jit, static_argnums=(0, 2))

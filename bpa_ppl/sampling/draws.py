@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.models import Adaptation
+from bpa_ppl.nbest import Float32
 from bpa_ppl.progress import Reporter
 from bpa_ppl.sampling.density import Model, Sites
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A posterior to sample: a model, its data, and a seed.
+    """A posterior to sample.
 
     Attributes:
         model: the NumPyro model.
-        data: what it conditions on, on JAX's device.
-        start: z at the canonical weights.
+        data: what it conditions on, on JAX's devices.
+        start: z, the unconstrained values of its sites, at the canonical weights.
         seed: the only source of randomness.
         progress: told how far the sampling is.
     """
@@ -36,15 +37,17 @@ class Draws:
     """The draws of a sampler.
 
     Attributes:
-        sites: for each site of the model, (chains, draws, …).
+        z: for each site of the model its unconstrained values, (chains, draws, …).
         stats: for each statistic of the sampler, (chains, draws), under ArviZ's names.
-        warmup: the draws of the sites before those kept, likewise.
-        constants: what the sampler found beside draws, such as the mode of the weights (Q,).
-        attrs: settings and findings in words and numbers, for the posterior's attributes.
+        warmup: the draws before those kept, as in `z`.
+        mode: the flat z of the posterior's mode, where the sampler has found it.
+        attrs: findings in words and numbers, for the posterior's attributes.
+        log_likelihood: (chains, draws, sentences) where the sampler has computed it anyway.
     """
 
-    sites: dict[str, np.ndarray]
+    z: Sites
     stats: dict[str, np.ndarray]
-    warmup: dict[str, np.ndarray] = field(default_factory=dict)
-    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    warmup: Sites = field(default_factory=dict)
+    mode: Any = None
     attrs: dict[str, Any] = field(default_factory=dict)
+    log_likelihood: Float32 | None = None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.sampling.density import pointwise_log_likelihood
+from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.draws import Draws, Problem
 
 
@@ -40,19 +39,22 @@ def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) ->
 
 
 def sample(problem: Problem, settings: Settings) -> Draws:
-    """Return S(λ_T) with the logarithm of the weights p(A|λ)^(1/δ) p(λ|T) of Eq. 11."""
+    """Return S(λ_T) with the logarithm of the weights p(A|λ)^(1/δ) p(λ|T) of Eq. 11.
+
+    Raises:
+        UsageError: if the model has other sites than the weights.
+    """
     if set(problem.start) != {"weights"}:
         raise UsageError("the heuristic sample is of weights alone: the model has other sites")
-    data = jax.device_get(problem.data)
-    rng = np.random.default_rng(problem.seed)
-    weights = perturbed(data.prior_mean, settings.draws, rng)[None]
-    log_likelihood = pointwise_log_likelihood(problem.model, data, {"weights": weights})
-    deviation = weights - data.prior_mean
-    log_prior = -0.5 * np.sum(deviation**2 / data.prior_variance, axis=-1)
-    log_joint = log_likelihood.sum(axis=-1, dtype=np.float64)
+    canonical = np.asarray(problem.data.prior_mean)
+    z = {"weights": perturbed(canonical, settings.draws, np.random.default_rng(problem.seed))[None]}
+    energy, log_likelihood = evaluate(problem.model, problem.data, z)
+    log_p_oracles = log_likelihood.sum(axis=-1, dtype=np.float64)
+    log_prior = -energy - log_p_oracles
     problem.progress(settings.draws, settings.draws, "")
     return Draws(
-        sites={"weights": weights},
-        stats={"log_weight": log_joint / settings.delta + log_prior},
+        z=z,
+        stats={"log_weight": log_p_oracles / settings.delta + log_prior, "lp": -energy},
         attrs={"power": 1.0 / settings.delta},
+        log_likelihood=log_likelihood,
     )

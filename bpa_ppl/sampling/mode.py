@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bpa_ppl.models import Adaptation
 from bpa_ppl.sampling.density import Model, Sites, potential, unraveller
+from bpa_ppl.sampling.draws import Problem
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
 TOLERANCE = 1e-6
@@ -35,6 +37,13 @@ class Mode(NamedTuple):
     decrement: Any
     iterations: Any
     converged: Any
+
+    def attrs(self) -> dict[str, float]:
+        """Return how the search ended, for a posterior's attributes."""
+        return {
+            "newton_iterations": int(self.iterations),
+            "newton_decrement": float(self.decrement),
+        }
 
 
 class _Search(NamedTuple):
@@ -105,3 +114,13 @@ def _backtrack(
     first = (jnp.ones(()), energy_at(position + direction), jnp.zeros((), int))
     scale, reached, _ = jax.lax.while_loop(too_high, halve, first)
     return position + scale * direction, reached
+
+
+def around(problem: Problem, mode: Mode, chains: int) -> Sites:
+    """Return z of a start for each chain, drawn from N(mode, 2 × Laplace).
+
+    Wider than the posterior, so that chains that have not forgotten their start disagree.
+    """
+    rng = np.random.default_rng([problem.seed, 2])
+    spread = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
+    return jax.vmap(unraveller(problem.start))(jnp.asarray(spread))

@@ -11,7 +11,16 @@ from typing import Any
 from bpa_ppl.errors import UsageError, one_of
 
 #: Name -> module of this package.
-SAMPLERS = {"heuristic": "heuristic", "map": "map", "nuts": "nuts", "rwm": "rwm"}
+SAMPLERS = {
+    "auto": "auto",
+    "heuristic": "heuristic",
+    "imh": "imh",
+    "laplace": "laplace",
+    "map": "map",
+    "nuts": "nuts",
+    "rwm": "rwm",
+    "rwm-isotropic": "rwm_isotropic",
+}
 
 
 def load(name: str) -> ModuleType:

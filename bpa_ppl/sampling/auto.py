@@ -1,0 +1,36 @@
+"""The sampler that suits the posterior: independence proposals if they fit, else NUTS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bpa_ppl.posterior import pareto_smoothed
+from bpa_ppl.sampling import imh, nuts
+from bpa_ppl.sampling.draws import Draws, Problem
+from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.sampling.proposals import propose
+
+#: Above it importance ratios are not to be trusted (Vehtari et al. 2024), and an independence
+#: sampler with the same ratios gets stuck.
+GOOD_PARETO_K = 0.5
+_PILOT = 1000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What both samplers share."""
+
+    draws: int = 1000
+    chains: int = 4
+
+
+def sample(problem: Problem, settings: Settings) -> Draws:
+    """Draw with `imh` if a pilot sample finds that its proposals fit the posterior, else `nuts`."""
+    mode = find_mode(problem.model, problem.data, problem.start)
+    pilot = propose(problem, mode, 1, _PILOT, imh.Settings.degrees_of_freedom)
+    k_hat = pareto_smoothed(pilot.log_ratio)[1]
+    fits = k_hat <= GOOD_PARETO_K
+    name, module = ("imh", imh) if fits else ("nuts", nuts)
+    why = f"Pareto k̂ {k_hat:.2f} {'≤' if fits else '>'} {GOOD_PARETO_K} of proposals at the mode"
+    draws = module.sample(problem, module.Settings(draws=settings.draws, chains=settings.chains))
+    return replace(draws, attrs={**draws.attrs, "chosen": name, "chosen_because": why})
