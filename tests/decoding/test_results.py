@@ -1,0 +1,55 @@
+"""What is reported of a choice: scores before and after, texts, details."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foreign import foreign
+from sacrebleu.metrics import TER
+
+from bpa_ppl import DataError, NBest, Reranked, rerank
+from bpa_ppl.decoding.results import scoreboard, write_details, write_texts
+
+NAMES = ("LM0", "TM0[0]", "TM0[1]")
+
+
+@pytest.fixture
+def reranked(toy: NBest) -> Reranked:
+    return rerank(toy, foreign(np.full((1, 2, 3), [1.0, -2.0, 0.5]), NAMES), unchecked=True)
+
+
+def test_scores_are_those_of_sacrebleu(reranked: Reranked) -> None:
+    board = scoreboard(reranked, ("ter",))
+    references = [[r[0] for r in reranked.references]]
+    assert board.after[0].value == TER().corpus_score(reranked.texts, references).score
+    assert board.before[0].value == TER().corpus_score(reranked.canonical_texts, references).score
+    assert board.changed == int(reranked.changed.sum())
+    assert f"{board.changed} of 3 translations changed" in str(board)
+
+
+def test_without_references_there_is_no_score(toy: NBest) -> None:
+    bare = NBest.from_lists(
+        [toy.texts(s) for s in range(3)], [toy.features[toy.rows(s)] for s in range(3)], NAMES
+    )
+    result = rerank(bare, foreign(np.ones((1, 2, 3)), NAMES), unchecked=True)
+    with pytest.raises(DataError, match="no references"):
+        scoreboard(result)
+
+
+def test_texts_are_written_one_a_line(reranked: Reranked, tmp_path: Path) -> None:
+    write_texts(reranked, tmp_path / "out")
+    assert (tmp_path / "out").read_text().splitlines() == reranked.texts
+
+
+def test_details_are_a_row_a_sentence(reranked: Reranked, tmp_path: Path) -> None:
+    write_details(reranked, tmp_path / "out.tsv")
+    header, *rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    table = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [row["translation"] for row in table] == reranked.texts
+    assert [int(row["choice"]) for row in table] == reranked.choice.tolist()
+    assert [float(row["probability"]) for row in table] == pytest.approx(
+        reranked.probability, rel=1e-5
+    )
+    assert [int(row["changed"]) for row in table] == reranked.changed.tolist()
