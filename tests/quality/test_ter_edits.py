@@ -90,11 +90,11 @@ def test_a_few_words_against_very_many(few: Sentence, many: Sentence) -> None:
     assert_same([" ".join(few), " ".join(many)], [[" ".join(many)], [" ".join(few)]])
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("sizes", [(60, 60), (36, 60), (60, 36)])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("sizes", [(45, 60), (60, 36)])
 def test_more_shifts_than_are_ever_tried(seed: int, sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(seed)
-    hypothesis, reference = (" ".join(rng.choice(list("abc"), size=size)) for size in sizes)
+    hypothesis, reference = (" ".join(rng.choice(list("abcde"), size=size)) for size in sizes)
     assert_same([hypothesis], [[reference]])
 
 
