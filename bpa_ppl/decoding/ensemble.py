@@ -32,12 +32,10 @@ class Ensemble(NamedTuple):
 
 def in_groups(ensemble: Ensemble, size: int) -> Ensemble:
     """Return the draws in groups of `size`, (groups, size, …); what fills the last has no say."""
-    missing = -len(ensemble.weights) % size
-    fill = ((0, missing),)
+    draws, features = ensemble.weights.shape
+    fill = ((0, -draws % size),)
     return Ensemble(
-        weights=np.pad(ensemble.weights, (*fill, (0, 0))).reshape(
-            -1, size, ensemble.weights.shape[1]
-        ),
+        weights=np.pad(ensemble.weights, (*fill, (0, 0))).reshape(-1, size, features),
         log_weight=np.pad(ensemble.log_weight, fill, constant_values=-np.inf).reshape(-1, size),
         log_joint=np.pad(ensemble.log_joint, fill, constant_values=-np.inf).reshape(-1, size),
         power=ensemble.power,

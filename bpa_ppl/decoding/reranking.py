@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bpa_ppl.compilation import keep_compiled
 from bpa_ppl.decoding import predictive, viterbi
 from bpa_ppl.decoding.ensemble import (
     Ensemble,
@@ -154,6 +155,7 @@ def _concatenated(column: list[Any]) -> Any:
 def _decisions(
     stream: Iterable[NBest], posterior: InferenceData, rule: str, derivations: str
 ) -> Iterator[Reranked]:
+    keep_compiled()
     voters: _Voters | None = None
     for lists in stream:
         if voters is None or voters.feature_names != lists.feature_names:
@@ -183,13 +185,14 @@ def _log_scores(how: Any, groups: Ensemble, features: jax.Array, valid: jax.Arra
 
     List by list and group by group, so that what is in work fits into a processor's cache.
     """
-    weights, log_weight, log_joint = (jnp.float32(part) for part in groups[:3])
+    votes = tuple(jnp.float32(part) for part in groups[:3])
 
     def of_list(one: tuple[jax.Array, jax.Array]) -> jax.Array:
-        def of_group(group: tuple[jax.Array, ...]) -> jax.Array:
-            return how.votes(*one, Ensemble(*group, groups.power))
+        def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+            weights, log_weight, log_joint = group
+            return how.votes(*one, Ensemble(weights, log_weight, log_joint, groups.power))
 
-        return how.combined(jax.lax.map(of_group, (weights, log_weight, log_joint)))
+        return how.combined(jax.lax.map(of_group, votes))
 
     return jax.lax.map(of_list, (features, valid))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy.typing as npt
 
+from bpa_ppl.compilation import keep_compiled
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import log_linear, tabulate
 from bpa_ppl.nbest import NBest
@@ -26,6 +27,7 @@ from bpa_ppl.sampling.density import (
     unraveller,
 )
 from bpa_ppl.sampling.draws import Draws, Problem
+from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.registry import configure, load
 from bpa_ppl.weights import Match, check_totals, match
 
@@ -83,8 +85,12 @@ def adapt(
     chosen = oracle or _oracles(nbest, matched, metric, ties)
     if len(chosen.index) != len(nbest):
         raise DataError(f"{len(chosen.index)} oracles for {len(nbest)} sentences", nbest.source)
+    keep_compiled()
     with jax.enable_x64(True):
-        data = jax.device_put(tabulate(nbest, matched, chosen.index, prior_variance))
+        devices = len(jax.devices())
+        data = place(
+            tabulate(nbest, matched, chosen.index, prior_variance, multiple=devices)
+        )
         start = starting_point(model, data)
         with reporter(progress, f"adapt {sampler}") as report:
             problem = Problem(model, data, start, seed, report)
