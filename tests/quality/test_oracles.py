@@ -71,6 +71,15 @@ def test_same_as_brute_force(metric: str, text: list, seed: int) -> None:
     assert_same(oracles(nbest, metric, ties="first"), brute_force(nbest, metric, order))
 
 
+@pytest.mark.parametrize("metric", JUDGES)
+def test_same_as_brute_force_on_the_example(metric: str) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "data" / "leaflet"
+    lists = read_nbest(f"{example}.nbest100.gz", references=f"{example}.ref")
+    sample = lists.truncate(50).select(np.random.default_rng(8).choice(len(lists), 12))
+    assert sample.totals is not None
+    assert_same(oracles(sample, metric), brute_force(sample, metric, sample.totals))
+
+
 @pytest.mark.parametrize("pool", POOLS)
 def test_same_as_brute_force_on_real_lists(shared_data: Path, pool: str) -> None:
     lists = real(shared_data, pool)
