@@ -1,0 +1,51 @@
+"""One posterior of each sampler and target for the whole run: compilations take the time."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import plain
+import pytest
+from targets import SENTENCES, TARGETS, Target
+
+from bpa_ppl import adapt
+from bpa_ppl.sampling import SAMPLERS
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+#: A walk of the published step, 0.01, would need far more draws in targets as wide as these.
+SETTINGS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
+#: A mode is no sample, and the heuristic sample is no sample of the posterior.
+EXACT = [name for name in SAMPLERS if name not in ("map", "heuristic")]
+
+target = cache(lambda name: TARGETS[name]())
+
+
+@cache
+def posterior_of(sampler: str, name: str, seed: int = 0, draws: int = 1000) -> InferenceData:
+    """Draw from a target with a known answer."""
+    known: Target = target(name)
+    settings = {"draws": draws, **SETTINGS.get(sampler, {})}
+    return adapt(
+        known.pool,
+        known.canonical,
+        sampler=sampler,
+        prior_variance=known.variance,
+        oracle=plain.given(*[0] * SENTENCES),
+        seed=seed,
+        **(settings if sampler != "map" else {}),
+    )
+
+
+@pytest.fixture(scope="session")
+def posteriors() -> Any:
+    """The function (sampler, target, seed, draws) ↦ posterior, which remembers."""
+    return posterior_of
+
+
+@pytest.fixture(params=EXACT)
+def sampler(request: pytest.FixtureRequest) -> str:
+    """Each sampler whose draws, weighted if it weighs them, follow the posterior."""
+    return str(request.param)

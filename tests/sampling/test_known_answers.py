@@ -1,0 +1,51 @@
+"""Every sampler of the posterior against posteriors that a grid integrates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from agreement import assert_moments, assert_weighted_moments
+from arviz import InferenceData
+from targets import TARGETS
+
+from bpa_ppl import check
+from bpa_ppl.posterior import statistic
+
+Posteriors = Callable[..., InferenceData]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_mean_and_covariance_are_those_of_quadrature(
+    posteriors: Posteriors, sampler: str, name: str
+) -> None:
+    target, posterior = TARGETS[name](), posteriors(sampler, name, draws=4000)
+    weights = posterior["posterior"]["weights"].values
+    log_weight = statistic(posterior, "log_weight")
+    if log_weight is None:
+        assert_moments(weights, target.mean, target.covariance)
+    else:
+        assert_weighted_moments(weights[0], log_weight[0], target.mean, target.covariance)
+
+
+def test_a_target_is_asymmetric() -> None:
+    assert TARGETS["skewed"]().skewness[0] < -0.7
+
+
+def test_posteriors_of_these_targets_pass_their_check(posteriors: Posteriors, sampler: str) -> None:
+    report = check(posteriors(sampler, "plane", draws=4000))
+    assert report, str(report)
+
+
+def test_lp_is_the_log_posterior_of_each_draw_up_to_a_constant(
+    posteriors: Posteriors, sampler: str
+) -> None:
+    posterior = posteriors(sampler, "skewed", draws=4000)
+    lp = posterior["sample_stats"]["lp"].values[0]
+    log_likelihood = posterior["log_likelihood"]["oracle"].values[0].sum(axis=1)
+    weights = posterior["posterior"]["weights"].values[0, :, 0]
+    target = TARGETS["skewed"]()
+    log_prior = -0.5 * (weights - target.canonical["LM0"]) ** 2 / target.variance
+    constant = lp - log_likelihood - log_prior
+    np.testing.assert_allclose(constant, constant.mean(), atol=1e-4)

@@ -1,0 +1,113 @@
+"""The random walk as a kernel of NumPyro's, run by NumPyro's MCMC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from agreement import assert_moments
+from numpyro.infer import MCMC
+
+from bpa_ppl.posterior import import_arviz
+from bpa_ppl.sampling import RandomWalk
+
+MEAN = np.array([1.0, -2.0])
+COVARIANCE = np.array([[1.0, 0.6], [0.6, 2.0]])
+
+
+def gaussian(mean: Any) -> None:
+    numpyro.sample("x", dist.MultivariateNormal(mean, jnp.asarray(COVARIANCE)))
+
+
+def gamma(shape: Any) -> None:
+    numpyro.sample("x", dist.Gamma(shape, 2.0))
+
+
+def drawn(
+    model: Callable[..., None], argument: Any, chain_method: str, chains: int, jit_args: bool
+) -> MCMC:
+    mcmc = MCMC(
+        RandomWalk(model, proposal_variance=2.0),
+        num_warmup=500,
+        num_samples=20_000 // chains,
+        num_chains=chains,
+        chain_method=chain_method,
+        jit_model_args=jit_args,
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(3), argument, extra_fields=("accept_prob", "potential_energy"))
+    return mcmc
+
+
+@pytest.mark.parametrize(
+    ("chain_method", "chains", "jit_args"),
+    [
+        ("sequential", 1, False),
+        ("sequential", 3, True),
+        ("vectorized", 1, True),
+        ("vectorized", 3, False),
+        ("vectorized", 3, True),
+    ],
+)
+def test_a_gaussian_is_recovered_however_the_chains_run(
+    chain_method: str, chains: int, jit_args: bool
+) -> None:
+    mcmc = drawn(gaussian, jnp.asarray(MEAN), chain_method, chains, jit_args)
+    draws = mcmc.get_samples(group_by_chain=True)["x"]
+    assert draws.shape == (chains, 20_000 // chains, 2)
+    assert_moments(draws, MEAN, COVARIANCE)
+
+
+@pytest.mark.parametrize("chain_method", ["sequential", "vectorized"])
+def test_a_skewed_target_with_a_bound_is_recovered(chain_method: str) -> None:
+    mcmc = drawn(gamma, 1.5, chain_method, 2, False)
+    draws = np.asarray(mcmc.get_samples(group_by_chain=True)["x"])[..., None]
+    assert draws.min() > 0
+    assert_moments(draws, [0.75], [[0.375]])
+    energy = -dist.Gamma(1.5, 2.0).log_prob(draws[..., 0]) - np.log(draws[..., 0])
+    recorded = mcmc.get_extra_fields(group_by_chain=True)["potential_energy"]
+    np.testing.assert_allclose(recorded, energy, rtol=1e-8, atol=1e-8)
+
+
+def test_arviz_reads_the_run() -> None:
+    mcmc = drawn(gaussian, jnp.asarray(MEAN), "vectorized", 3, False)
+    data = import_arviz().from_numpyro(mcmc)
+    assert data["posterior"]["x"].shape == (3, 20_000 // 3, 2)
+    assert not data["sample_stats"]["diverging"].values.any()
+
+
+def test_the_state_is_a_named_tuple_that_carries_its_key() -> None:
+    kernel = RandomWalk(gaussian, proposal_variance=1.0)
+    first = kernel.init(jax.random.key(0), 10, None, (jnp.asarray(MEAN),), {})
+    second = kernel.sample(first, (jnp.asarray(MEAN),), {})
+    assert isinstance(first, tuple)
+    assert {"rng_key", kernel.sample_field, *kernel.default_fields} <= set(first._fields)
+    assert jax.tree.structure(first) == jax.tree.structure(second)
+    assert (int(first.i), int(second.i)) == (0, 1)
+    key = jax.random.key_data(first.rng_key)
+    assert not np.array_equal(key, jax.random.key_data(second.rng_key))
+    assert kernel.model is gaussian
+
+
+@pytest.mark.parametrize(("variance", "low", "high"), [(1e-8, 0.999, 1.0), (1e8, 0.0, 0.01)])
+def test_acceptance_tells_the_size_of_the_steps(variance: float, low: float, high: float) -> None:
+    kernel = RandomWalk(gaussian, proposal_variance=variance)
+    mcmc = MCMC(kernel, num_warmup=0, num_samples=500, progress_bar=False)
+    mcmc.run(jax.random.key(0), jnp.asarray(MEAN), extra_fields=("accept_prob",))
+    accepted = mcmc.get_extra_fields()["accept_prob"]
+    assert low <= accepted.mean() <= high
+    np.testing.assert_allclose(mcmc.last_state.mean_accept_prob, accepted.mean(), rtol=1e-6)
+
+
+def test_a_shape_turns_the_steps() -> None:
+    shape = jnp.array([[1.0, 0.9], [0.9, 1.0]])
+    kernel = RandomWalk(gaussian, proposal_variance=4.0, shape=shape)
+    propose = jax.vmap(lambda key: kernel.propose(key, jnp.zeros(2))[0])
+    steps = np.asarray(propose(jax.random.split(jax.random.key(0), 20_000)))
+    assert_moments(steps[None], np.zeros(2), 4.0 * np.asarray(shape))
