@@ -39,24 +39,27 @@ def run(
 ) -> None:
     """Adapt the weights to a few sentences and their references."""
     import bpa_ppl
+    from bpa_ppl.formats import atomic_path
     from bpa_ppl.sampling.registry import configure
 
     settings: dict[str, Any] = dict(options.assignments(setting, "--set"))
     configure(sampler, settings)
     if not references:
         raise UsageError("adapt needs --references: the reference translations of the lists")
-    posterior = bpa_ppl.adapt(
-        bpa_ppl.read_nbest(nbest, references=references, first_id=first_id),
-        bpa_ppl.read_weights(weights),
-        sampler=sampler,
-        prior_variance=prior_variance,
-        seed=seed,
-        metric=metric,
-        ties=ties,
-        fixed=[] if fixed == ["none"] else fixed,
-        defaults=options.numbers(default, "--default"),
-        progress=not quiet,
-        **settings,
-    )
-    bpa_ppl.write_posterior(posterior, output)
+    # Opened first: a path that cannot be written shall not cost the user the sampling.
+    with atomic_path(output) as beside:
+        posterior = bpa_ppl.adapt(
+            bpa_ppl.read_nbest(nbest, references=references, first_id=first_id),
+            bpa_ppl.read_weights(weights),
+            sampler=sampler,
+            prior_variance=prior_variance,
+            seed=seed,
+            metric=metric,
+            ties=ties,
+            fixed=[] if fixed == ["none"] else fixed,
+            defaults=options.numbers(default, "--default"),
+            progress=not quiet,
+            **settings,
+        )
+        bpa_ppl.write_posterior(posterior, beside)
     options.say(bpa_ppl.check(posterior), quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -10,9 +11,8 @@ import typer
 
 from bpa_ppl import __version__
 from bpa_ppl.cli import adapt, check, demo, oracle, rerank, weights
+from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
 from bpa_ppl.errors import BpaError, BpaWarning
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="bpa",
@@ -44,13 +44,28 @@ def _options(
 def main() -> None:
     """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
     warnings.showwarning = _note
+    with insistent_interrupts():
+        code = _exit_code()
+    if code == INTERRUPTED:
+        # JAX may still be computing in threads of its own, and they crash an orderly shutdown.
+        os._exit(INTERRUPTED)
+    sys.exit(code)
+
+
+def _exit_code() -> int | str | None:
     try:
         app()
     except BpaError as error:
         typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        return error.exit_code
+    except OSError as error:
+        typer.echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+        return BpaError.exit_code
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
+    except SystemExit as done:
+        return done.code
+    return 0
 
 
 def _note(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
