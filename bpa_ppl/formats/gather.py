@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.rows import Rows
@@ -48,22 +49,25 @@ class Gatherer:
         Raises:
             DataError: if an id comes twice or has no reference, or a whole list was dropped.
         """
-        waiting: list[Rows] = []
+        table: _Table | None = None
         last: int | None = None
         for rows in blocks:
+            table = table or _Table(rows)
             begun = len(self._lines)
             starts = _starts(rows.ids, last)
             self._enter(rows, starts)
             done = 0
             for start in starts[(begun + np.arange(len(starts))) % sentences == 0]:
-                waiting.append(rows.part(done, start))
+                table.append(rows.part(done, start))
                 done = start
                 if start or begun:
-                    yield self._table(waiting)
-            waiting.append(rows.part(done))
+                    yield self._nbest(table)
+                    table = _Table(rows)
+            table.append(rows.part(done))
             last = int(rows.ids[-1]) if len(rows.ids) else last
         self._finish()
-        yield self._table(waiting)
+        if table is not None:
+            yield self._nbest(table)
 
     def _enter(self, rows: Rows, starts: Int64) -> None:
         """Note the lists that begin in some rows."""
@@ -126,20 +130,19 @@ class Gatherer:
                 stacklevel=4,
             )
 
-    def _table(self, parts: list[Rows]) -> NBest:
-        """Make one table of all parts, and empty the list of them."""
-        rows = joined(parts)
-        starts = _starts(rows.ids, None)
-        ids = rows.ids[starts]
+    def _nbest(self, table: _Table) -> NBest:
+        """Return the lists of a table with their references."""
+        starts = _starts(table.ids.finished(), None)
+        ids = table.ids.finished()[starts]
         references = self.references
         return NBest(
-            offsets=np.append(starts, len(rows.ids)).astype(np.int64),
-            features=rows.features,
-            feature_names=rows.names,
+            offsets=np.append(starts, table.ids.length).astype(np.int64),
+            features=table.features.finished(),
+            feature_names=table.names,
             sentence_ids=ids,
-            strings=tuple(rows.strings),
-            string_index=rows.string_index,
-            totals=rows.totals,
+            strings=tuple(table.strings),
+            string_index=table.string_index.finished(),
+            totals=None if table.totals is None else table.totals.finished(),
             references=None
             if references is None
             else tuple(references.lines[i] for i in (ids - self.first_id).tolist()),
@@ -147,37 +150,58 @@ class Gatherer:
         )
 
 
-def joined(parts: list[Rows]) -> Rows:
-    """Join parts into one; the list is emptied, so that each part is freed once it is copied."""
-    count = sum(len(part.ids) for part in parts)
-    first = parts[0]
-    ids, lines = np.empty(count, np.int64), np.empty(count, np.int64)
-    features = np.empty((count, len(first.names)), np.float32)
-    totals = None if first.totals is None else np.empty(count, np.float32)
-    index = np.empty(count, np.int32)
-    known: dict[str, int] = {}
-    done = 0
-    for part in _drained(parts):
-        rows = slice(done, done := done + len(part.ids))
-        ids[rows], lines[rows], features[rows] = part.ids, part.lines, part.features
-        if totals is not None:
-            totals[rows] = part.totals
-        index[rows] = _renumbered(part, known)
-    return Rows(first.names, ids, lines, features, totals, tuple(known), index)
+class _Column:
+    """An array that grows in place, so that its content is never there twice.
+
+    Args:
+        part: an array of the type and width to be held.
+    """
+
+    def __init__(self, part: npt.NDArray):
+        self._values = np.empty((0, *part.shape[1:]), part.dtype)
+        self.length = 0
+
+    def append(self, part: npt.NDArray) -> None:
+        end = self.length + len(part)
+        if end > len(self._values):
+            self._resize(end + end // 8)
+        self._values[self.length : end] = part
+        self.length = end
+
+    def finished(self) -> npt.NDArray:
+        self._resize(self.length)
+        return self._values
+
+    def _resize(self, length: int) -> None:
+        # No view of the array is handed out before it is finished.
+        self._values.resize((length, *self._values.shape[1:]), refcheck=False)
 
 
-def _drained(parts: list[Rows]) -> Iterator[Rows]:
-    parts.reverse()
-    while parts:
-        yield parts.pop()
+class _Table:
+    """The columns of a table that is being gathered; it begins with the columns of some rows."""
 
+    def __init__(self, rows: Rows):
+        self.names = rows.names
+        self.ids = _Column(rows.ids)
+        self.features = _Column(rows.features)
+        self.totals = None if rows.totals is None else _Column(rows.totals)
+        self.string_index = _Column(rows.string_index)
+        self.strings: dict[str, int] = {}
 
-def _renumbered(part: Rows, known: dict[str, int]) -> Int32:
-    """Return the rows' indices into the texts `known` so far, and add those that are new."""
-    numbers = np.zeros(len(part.strings), dtype=np.int32)
-    used = np.flatnonzero(np.bincount(part.string_index, minlength=len(numbers)))
-    numbers[used] = [known.setdefault(part.strings[i], len(known)) for i in used.tolist()]
-    return numbers[part.string_index]
+    def append(self, rows: Rows) -> None:
+        self.ids.append(rows.ids)
+        self.features.append(rows.features)
+        if self.totals is not None and rows.totals is not None:
+            self.totals.append(rows.totals)
+        self.string_index.append(self._indices(rows))
+
+    def _indices(self, rows: Rows) -> Int32:
+        """Return the rows' indices into the texts known so far, and add those that are new."""
+        known = self.strings
+        numbers = np.zeros(len(rows.strings), dtype=np.int32)
+        used = np.flatnonzero(np.bincount(rows.string_index, minlength=len(numbers)))
+        numbers[used] = [known.setdefault(rows.strings[i], len(known)) for i in used.tolist()]
+        return numbers[rows.string_index]
 
 
 def _starts(ids: Int64, last: int | None) -> Int64:

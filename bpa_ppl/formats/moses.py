@@ -23,8 +23,8 @@ from bpa_ppl.nbest import Float32, NBest
 if TYPE_CHECKING:
     from bpa_ppl.formats.moses_blocks import BlockParser
 
-# Files of up to so many blocks are not worth loading the compiled parser.
-_PLAIN_BLOCKS = 2
+# Files of up to so many blocks (of 1 MiB) are not worth loading the compiled parser.
+_PLAIN_BLOCKS = 1
 
 
 def detect(line: bytes) -> bool:

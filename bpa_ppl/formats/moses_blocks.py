@@ -159,7 +159,7 @@ def _identifier(data: UInt8, at: int) -> tuple[np.int64, int]:
     value = np.int64(0)
     start = at
     while _ZERO <= data[at] <= _NINE:
-        value = 10 * value + np.int64(data[at] - _ZERO)
+        value = 10 * value + np.int64(data[at]) - _ZERO
         at += 1
         if at - start > _DIGITS:
             return value, _GIVEN_UP
@@ -242,21 +242,27 @@ def _number(data: UInt8, at: int) -> tuple[float, int]:
     if data[at] == _MINUS:
         sign = -1.0
         at += 1
+    start = at
     mantissa = np.int64(0)
-    digits = 0
-    decimals = 0
-    while _ZERO <= data[at] <= _NINE or (data[at] == _DOT and not decimals):
-        if data[at] == _DOT:
-            decimals = 1
-        else:
-            mantissa = 10 * mantissa + np.int64(data[at] - _ZERO)
-            digits += 1
-            decimals += decimals > 0
+    while _ZERO <= data[at] <= _NINE:
+        mantissa = 10 * mantissa + np.int64(data[at]) - _ZERO
         at += 1
-        if digits > _DIGITS:
-            return 0.0, _GIVEN_UP
-    exponent, at = _exponent(data, at)
-    exponent -= max(decimals - 1, 0)
+    digits = at - start
+    decimals = 0
+    if data[at] == _DOT:
+        at += 1
+        start = at
+        while _ZERO <= data[at] <= _NINE:
+            mantissa = 10 * mantissa + np.int64(data[at]) - _ZERO
+            at += 1
+        decimals = at - start
+    digits += decimals
+    if digits > _DIGITS:
+        return 0.0, _GIVEN_UP
+    exponent = np.int64(0)
+    if data[at] > _NINE:
+        exponent, at = _exponent(data, at)
+    exponent -= decimals
     if at < 0 or not digits or mantissa > _EXACT or abs(exponent) >= len(_POWERS):
         return 0.0, _GIVEN_UP
     if exponent < 0:
@@ -266,9 +272,9 @@ def _number(data: UInt8, at: int) -> tuple[float, int]:
 
 @njit(cache=True, nogil=True)
 def _exponent(data: UInt8, at: int) -> tuple[np.int64, int]:
-    """Return the exponent at a position, 0 where none stands, and the position after it."""
+    """Return the exponent that must stand at a position, and the position after it."""
     if data[at] != _LOWER_E and data[at] != _UPPER_E:
-        return np.int64(0), at
+        return np.int64(0), _GIVEN_UP
     at += 1
     negative = data[at] == _MINUS
     if negative or data[at] == _PLUS:
@@ -276,7 +282,7 @@ def _exponent(data: UInt8, at: int) -> tuple[np.int64, int]:
     value = np.int64(0)
     start = at
     while _ZERO <= data[at] <= _NINE and at - start < 3:
-        value = 10 * value + np.int64(data[at] - _ZERO)
+        value = 10 * value + np.int64(data[at]) - _ZERO
         at += 1
     return -value if negative else value, at if at > start else _GIVEN_UP
 

@@ -209,17 +209,22 @@ def test_texts_of_one_hash_slot_are_told_apart() -> None:
     assert rows.string_index.tolist() == [i % 700 for i in range(1000)]
 
 
-def test_without_numba_files_are_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [ImportError("no numba"), RuntimeError("no cache")])
+def test_without_numba_files_are_read_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    refused: list[str] = []
     import_module = builtins.__import__
 
     def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
         if name == "bpa_ppl.formats.moses_blocks":
-            raise ImportError("no numba")
+            refused.append(name)
+            raise failure
         return import_module(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    lines = printed(random.Random(1), "after", glued=False, hard=False)
-    assert_agree(lines)
+    assert_agree(printed(random.Random(1), "after", glued=False, hard=False))
+    assert len(refused) == 1
 
 
 def test_both_read_the_real_lists_alike(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

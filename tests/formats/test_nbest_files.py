@@ -56,7 +56,7 @@ def test_the_same_id_in_two_blocks_tells_how_to_sort(write: Write) -> None:
     path = write(line(0), line(1), line(1), line(0))
     with pytest.raises(DataError, match=r"dev\.nbest:4: a second block of sentence 0.*line 1"):
         read_nbest(path)
-    command = ["sort", "-s", "-n", "-k1,1", path]
+    command = ["sort", "-s", "-n", "-k1,1", str(path)]
     path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
     assert read_nbest(path).sizes.tolist() == [2, 2]
 
@@ -97,7 +97,7 @@ class TestReferences:
         assert nbest.references == (("two",), ("zero",))
 
     def test_several_files_give_several_references(self, write: Write) -> None:
-        files = [write("x", "y", name="a"), str(write("X", "Y", name="b"))]
+        files: list[str | Path] = [write("x", "y", name="a"), str(write("X", "Y", name="b"))]
         nbest = read_nbest(write(line(0), line(1)), references=files)
         assert nbest.references == (("x", "X"), ("y", "Y"))
 

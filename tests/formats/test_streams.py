@@ -171,7 +171,7 @@ def test_a_reader_abandoned_early_closes_its_file(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(TEXT))
     blocks = read_blocks(path)
     next(blocks)
-    blocks.close()
+    del blocks
     open_files = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
     assert str(path) not in open_files
 
