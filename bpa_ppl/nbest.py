@@ -117,7 +117,9 @@ class NBest:
         Args:
             sentences: (n,) positions in 0..len(self)-1; a boolean mask is accepted too.
         """
-        chosen = np.arange(len(self))[np.asarray(sentences)].reshape(-1)
+        # An empty list would become an array of floats, which are no positions.
+        positions = np.asarray(sentences, dtype=None if np.size(sentences) else np.int64)
+        chosen = np.arange(len(self))[positions].reshape(-1)
         rows = _rows_of(self.offsets[chosen], self.sizes[chosen])
         return self._taking(chosen, rows, self.sizes[chosen])
 

@@ -138,8 +138,9 @@ def _grouped(sizes: Int64) -> list[tuple[int, Int64]]:
     while len(widths) > _MAX_BUCKETS:
         waste = [n * (wider - w) for n, w, wider in zip(counts, widths, widths[1:], strict=False)]
         at = int(np.argmin(waste))
-        counts[at + 1] += counts.pop(at)
         widths.pop(at)
+        moved = counts.pop(at)
+        counts[at] += moved
     bucket = np.searchsorted(widths, rounded)
     return [(width, np.flatnonzero(bucket == i)) for i, width in enumerate(widths)]
 
