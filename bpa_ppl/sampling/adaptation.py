@@ -82,7 +82,7 @@ def adapt(
     configuration = configure(sampler, settings)
     matched = match(prior, nbest, fixed=fixed, defaults=defaults)
     check_totals(nbest, matched.values)
-    chosen = oracle or _oracles(nbest, matched, metric, ties)
+    chosen = _oracles(nbest, matched, metric, ties) if oracle is None else oracle
     if len(chosen.index) != len(nbest):
         raise DataError(f"{len(chosen.index)} oracles for {len(nbest)} sentences", nbest.source)
     keep_compiled()
