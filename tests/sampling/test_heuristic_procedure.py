@@ -1,0 +1,108 @@
+"""The heuristic sample, step by step as published, and its weights by SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import plain
+import pytest
+from targets import NAMES
+
+from bpa_ppl import NBest, UsageError, adapt, point_weights, rerank
+from bpa_ppl.sampling import perturbed
+
+ORACLE = (2, 0, 1)
+
+
+def published(canonical: plain.Array, uniform: plain.Array) -> plain.Array:
+    """For s = 1..N_S: copy λ_T, add U(−0.5, 0.5) to component s mod Q, divide by Σ|λ_k|."""
+    sample = [canonical]
+    for s in range(1, len(uniform) + 1):
+        copy = canonical.copy()
+        copy[s % len(copy)] += uniform[s - 1]
+        sample.append(copy / np.abs(copy).sum())
+    return np.array(sample)
+
+
+@pytest.mark.parametrize("features", [1, 2, 14])
+def test_the_sample_is_that_of_the_published_procedure_to_the_bit(features: int) -> None:
+    canonical = np.random.default_rng(1).normal(size=features)
+    uniform = np.random.default_rng(2).uniform(-0.5, 0.5, size=100)
+    ours = perturbed(canonical, 100, np.random.default_rng(2))
+    np.testing.assert_array_equal(ours, published(canonical, uniform))
+
+
+def test_each_component_has_its_turn_and_moves_by_at_most_a_half() -> None:
+    canonical = np.full(7, 1 / 7)
+    sample = perturbed(canonical, 70, np.random.default_rng(0))
+    np.testing.assert_array_equal(sample[0], canonical)
+    np.testing.assert_allclose(np.abs(sample[1:]).sum(axis=1), 1.0)
+    moved = np.abs(sample[1:] / np.median(sample[1:], axis=1)[:, None] - 1) > 1e-9
+    assert moved.sum(axis=0).tolist() == [10] * 7
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    rng = np.random.default_rng(12)
+    sizes = (4, 2, 3)
+    texts = [[str(i) for i in range(n)] for n in sizes]
+    return NBest.from_lists(texts, [rng.normal(size=(n, 2)) for n in sizes], NAMES)
+
+
+CANONICAL = {"LM0": 0.7, "WP0": -0.3}
+
+
+def heuristic(lists: NBest, **options: Any) -> Any:
+    return adapt(
+        lists, CANONICAL, sampler="heuristic", oracle=plain.given(*ORACLE), draws=50, **options
+    )
+
+
+@pytest.mark.parametrize("delta", [1.0, 4.0])
+def test_weights_are_the_leveraged_likelihood_times_the_prior(lists: NBest, delta: float) -> None:
+    posterior = heuristic(lists, delta=delta, prior_variance=0.2)
+    sample = posterior["posterior"]["weights"].values[0]
+    assert sample[0].tolist() == list(CANONICAL.values())
+    expected = [
+        plain.log_likelihood(lists, ORACLE, weights).sum() / delta
+        + plain.log_prior(weights, list(CANONICAL.values()), 0.2)
+        for weights in sample
+    ]
+    log_weight = posterior["sample_stats"]["log_weight"].values[0]
+    np.testing.assert_allclose(
+        log_weight - log_weight[0], np.subtract(expected, expected[0]), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("delta", [1.0, 4.0])
+def test_its_decisions_are_those_of_eq_11(lists: NBest, delta: float) -> None:
+    posterior = heuristic(lists, delta=delta)
+    sample = posterior["posterior"]["weights"].values[0]
+    log_p_oracles = np.array([plain.log_likelihood(lists, ORACLE, w).sum() for w in sample])
+    log_prior = np.array([plain.log_prior(w, list(CANONICAL.values()), 0.1) for w in sample])
+    say = np.exp(log_p_oracles / delta + log_prior)
+    result = rerank(lists, posterior, unchecked=True)
+    for sentence, p in enumerate(plain.predictive(lists, sample, say, 1 / delta)):
+        assert result.choice[sentence] == p.argmax()
+        assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
+
+
+def test_its_mean_is_weighted(lists: NBest) -> None:
+    posterior = heuristic(lists)
+    log_weight = posterior["sample_stats"]["log_weight"].values[0]
+    weight = np.exp(log_weight - log_weight.max())
+    sample = posterior["posterior"]["weights"].values[0]
+    expected = weight @ sample / weight.sum()
+    np.testing.assert_allclose(point_weights(posterior).values_array, expected)
+
+
+def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
+    def wider(data: Any) -> None:
+        numpyro.sample("scale", dist.HalfNormal(1.0))
+        numpyro.sample("weights", dist.Normal(data.prior_mean, 1.0).to_event(1))
+
+    with pytest.raises(UsageError, match="other sites"):
+        heuristic(lists, model=wider)

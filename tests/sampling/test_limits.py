@@ -1,0 +1,94 @@
+"""Without adaptation sentences the posterior is the prior; with a tight prior, λ_T."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plain
+import pytest
+from agreement import assert_moments, assert_weighted_moments
+from targets import NAMES, SENTENCES, TARGETS
+
+from bpa_ppl import NBest, adapt, check, rerank
+from bpa_ppl.posterior import statistic
+
+CANONICAL = {"LM0": 0.7, "WP0": -0.4}
+MEAN = np.array(list(CANONICAL.values()))
+VARIANCE = np.array([0.5, 2.0])
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    rng = np.random.default_rng(31)
+    sizes = rng.integers(1, 12, size=25)
+    texts = [[str(i) for i in range(n)] for n in sizes]
+    return NBest.from_lists(texts, [rng.normal(size=(n, 2)) for n in sizes], NAMES)
+
+
+@pytest.fixture(scope="module")
+def priors(lists: NBest) -> Any:
+    """The function sampler ↦ posterior of no sentence at all, which remembers."""
+    known: dict[str, Any] = {}
+
+    def prior_by(sampler: str) -> Any:
+        steps = {"proposal_variance": 2.0} if sampler == "rwm-isotropic" else {}
+        if sampler not in known:
+            known[sampler] = adapt(
+                lists.select([]),
+                CANONICAL,
+                sampler=sampler,
+                prior_variance=VARIANCE,
+                oracle=plain.given(),
+                draws=4000,
+                **steps,
+            )
+        return known[sampler]
+
+    return prior_by
+
+
+def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str) -> None:
+    posterior = priors(sampler)
+    weights = posterior["posterior"]["weights"].values
+    log_weight = statistic(posterior, "log_weight")
+    if log_weight is None:
+        assert_moments(weights, MEAN, np.diag(VARIANCE))
+    else:
+        assert_weighted_moments(weights[0], log_weight[0], MEAN, np.diag(VARIANCE))
+    assert check(posterior)
+
+
+def test_without_sentences_the_choice_is_the_prior_s_own(lists: NBest, priors: Any) -> None:
+    generator = np.random.default_rng(99)
+    sample = generator.normal(MEAN, np.sqrt(VARIANCE), size=(20_000, 2))
+    result = rerank(lists, priors("imh"))
+    for sentence in range(len(lists)):
+        scores = lists.features[lists.rows(sentence)].astype(np.float64) @ sample.T
+        p = np.exp(scores - scores.max(axis=0))
+        p = (p / p.sum(axis=0)).mean(axis=1)
+        # The two sums differ by chance: only a difference that they can tell counts.
+        assert p[result.choice[sentence]] >= p.max() - 0.02
+        assert result.probability[sentence] == pytest.approx(p[result.choice[sentence]], abs=0.02)
+
+
+def test_prior_draws_are_of_the_prior(priors: Any) -> None:
+    draws = priors("imh")["prior"]["weights"].values
+    assert draws.shape == (1, 1000, 2)
+    assert_moments(draws, MEAN, np.diag(VARIANCE))
+
+
+@pytest.mark.parametrize("sampler", ["imh", "nuts", "rwm", "heuristic"])
+def test_a_tight_prior_gives_the_canonical_first_best(lists: NBest, sampler: str) -> None:
+    posterior = adapt(
+        TARGETS["plane"]().pool,
+        CANONICAL,
+        sampler=sampler,
+        prior_variance=1e-10,
+        oracle=plain.given(*[0] * SENTENCES),
+        draws=4000,
+    )
+    result = rerank(lists, posterior, unchecked=sampler == "heuristic")
+    np.testing.assert_array_equal(result.choice, lists.best(lists.scores(MEAN)))
+    np.testing.assert_array_equal(result.choice, result.canonical)
+    assert not result.changed.any()

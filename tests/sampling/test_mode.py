@@ -1,0 +1,115 @@
+"""The mode against SciPy's optimiser, the Laplace covariance against a numeric Hessian."""
+
+from __future__ import annotations
+
+import numpy as np
+import plain
+import pytest
+from arviz import InferenceData
+from bpa_ppl.models import log_linear, tabulate
+from scipy.optimize import approx_fprime, minimize
+
+from bpa_ppl import DataError, NBest, Weights, adapt, check, point_weights, rerank
+from bpa_ppl.sampling.density import starting_point
+from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.weights import match
+
+NAMES = ("LM0", "TM0", "WP0")
+CANONICAL = Weights(dict(zip(NAMES, (0.5, 0.3, -0.2), strict=True)))
+SIZES = (9, 1, 4, 6, 7, 2, 12, 3)
+ORACLE = (3, 0, 2, 5, 0, 1, 7, 1)
+VARIANCE = 2.0
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    rng = np.random.default_rng(21)
+    texts = [[str(i) for i in range(n)] for n in SIZES]
+    return NBest.from_lists(texts, [rng.normal(0, 2, size=(n, 3)) for n in SIZES], NAMES)
+
+
+@pytest.fixture(scope="module")
+def mode(lists: NBest) -> InferenceData:
+    return adapt(
+        lists, CANONICAL, sampler="map", prior_variance=VARIANCE, oracle=plain.given(*ORACLE)
+    )
+
+
+def energy(lists: NBest, weights: plain.Array) -> float:
+    log_likelihood = plain.log_likelihood(lists, ORACLE, weights).sum()
+    return -log_likelihood - plain.log_prior(weights, CANONICAL.values_array, VARIANCE)
+
+
+def gradient(lists: NBest, weights: plain.Array) -> plain.Array:
+    """By hand: Σ_a (E[h] − h*) + (λ − λ_T) / σ_T."""
+    total = (weights - CANONICAL.values_array) / VARIANCE
+    for sentence, best in enumerate(ORACLE):
+        features = lists.features[lists.rows(sentence)].astype(np.float64)
+        total = total + np.exp(plain.log_choice(features, weights)) @ features - features[best]
+    return total
+
+
+def test_the_mode_is_that_of_scipy(lists: NBest, mode: InferenceData) -> None:
+    found = minimize(
+        lambda w: energy(lists, w),
+        CANONICAL.values_array,
+        jac=lambda w: gradient(lists, w),
+        method="BFGS",
+        options={"gtol": 1e-9},
+    )
+    ours = point_weights(mode, "mode")
+    np.testing.assert_allclose(ours.values_array, found.x, atol=1e-3)
+    assert energy(lists, ours.values_array) <= found.fun + 1e-6
+    assert point_weights(mode, "mean") == ours
+
+
+def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: NBest) -> None:
+    data = tabulate(lists, match(CANONICAL, lists), ORACLE, VARIANCE)
+    found = find_mode(log_linear, data, starting_point(log_linear, data))
+    hessian = approx_fprime(np.asarray(found.position), lambda w: gradient(lists, w), 1e-6)
+    np.testing.assert_allclose(found.covariance, np.linalg.inv(hessian), rtol=1e-4, atol=1e-5)
+    assert bool(found.converged)
+
+
+def test_a_mode_passes_its_check(mode: InferenceData) -> None:
+    assert check(mode)
+
+
+def test_a_search_that_did_not_end_fails_its_check(mode: InferenceData) -> None:
+    unfinished = mode.copy()
+    unfinished.attrs["newton_decrement"] = 0.1
+    (finding,) = check(unfinished).failures
+    assert "did not converge" in finding.advice
+
+
+def test_the_rule_map_is_the_log_linear_model_at_the_mode(
+    lists: NBest, mode: InferenceData
+) -> None:
+    chosen = rerank(lists, mode, rule="map").choice
+    np.testing.assert_array_equal(
+        chosen, lists.best(lists.scores(point_weights(mode, "mode").values_array))
+    )
+    np.testing.assert_array_equal(chosen, rerank(lists, mode).choice)
+
+
+def test_no_mode_is_made_up() -> None:
+    pool = plain.pairs([[1.0], [-1.0]], ["LM0"])
+    posterior = adapt(
+        pool, {"LM0": 0.3}, sampler="rwm-isotropic", oracle=plain.given(0, 0), draws=100
+    )
+    with pytest.raises(DataError, match="does not hold its mode"):
+        point_weights(posterior, "mode")
+
+
+@pytest.mark.parametrize("sampler", ["map", "laplace"])
+def test_a_tight_prior_moves_nothing(lists: NBest, sampler: str) -> None:
+    posterior = adapt(
+        lists, CANONICAL, sampler=sampler, prior_variance=1e-10, oracle=plain.given(*ORACLE)
+    )
+    np.testing.assert_allclose(
+        point_weights(posterior, "mode").values_array, CANONICAL.values_array, atol=1e-6
+    )
+    assert check(posterior)
+    result = rerank(lists, posterior)
+    np.testing.assert_array_equal(result.choice, lists.best(lists.scores(CANONICAL.values_array)))
+    np.testing.assert_array_equal(result.choice, result.canonical)
