@@ -176,7 +176,7 @@ def _edits(hyp: Int32, ref: Int32, fewest: int, limit: int) -> int:
     while True:
         _fill(costs, hyp, ref, first)
         distance = costs[len(hyp), len(ref)]
-        if distance <= fewest:
+        if distance <= fewest + 1:  # a shift, which costs 1, could save no more than 1
             return shifts + distance
         if shifts + distance > limit and shifts + 1 + fewest > limit:
             return PRUNED
