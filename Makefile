@@ -1,0 +1,48 @@
+# Everything runs in a virtual environment of its own, made on first use with pinned versions.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+TYPED := build/typed
+# mypy reads the package as it is installed, with models and diagnostics inside.
+PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
+	$(CURDIR)/models $(CURDIR)/diagnostics
+
+.PHONY: demo test check bench clean
+
+demo: $(READY)
+	$(BIN)/bpa demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	rm -rf $(TYPED)/bpa_ppl
+	mkdir -p $(TYPED)/bpa_ppl
+	ln -s $(PARTS) $(TYPED)/bpa_ppl
+	cd $(TYPED) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p bpa_ppl
+
+bench: $(READY)
+	@set -e; for script in tests/benchmarks/bench_*.py; do \
+		echo "== $$script"; $(BIN)/python "$$script"; \
+	done
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
+
+$(READY): pyproject.toml .ci/constraints.txt
+	@command -v $(PYTHON) >/dev/null || \
+		{ echo "error: no $(PYTHON) here: install Python 3.11 or say make PYTHON=/path/to/it"; exit 1; } >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: $(PYTHON) is $$($(PYTHON) -V), and 3.11 is needed: say make PYTHON=python3.11"; exit 1; } >&2
+	@$(PYTHON) -c 'import ensurepip, venv' || \
+		{ echo "error: $(PYTHON) has no venv module: install it (Debian and Ubuntu: python3-venv)"; exit 1; } >&2
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt setuptools
+	$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation \
+		--editable '.[dev]'
+	touch $@

@@ -1,0 +1,137 @@
+"""The plan of the house: who may import whom, what importing costs, and how long things are."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: From the ground up; a room imports from those in lower layers, and from itself.
+#: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
+LAYERS = (
+    ("cache", "errors", "features", "progress"),
+    ("nbest",),
+    ("weights",),
+    ("formats",),
+    ("compilation", "posterior", "quality"),
+    ("models",),
+    ("sampling", "tuning", "diagnostics"),
+    ("decoding",),
+    ("experiments", "demo"),
+    ("bpa_ppl",),  # the public face itself
+    ("cli",),
+)
+HEAVY = ("arviz", "jax", "matplotlib", "numba", "numpyro")
+STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
+
+
+def sources() -> dict[str, Path]:
+    """Return the files of the package, by dotted name inside it."""
+    folders = {
+        "": ROOT / "bpa_ppl",
+        "models.": ROOT / "models",
+        "diagnostics.": ROOT / "diagnostics",
+    }
+    return {
+        prefix + ".".join(path.relative_to(folder).with_suffix("").parts): path
+        for prefix, folder in folders.items()
+        for path in sorted(folder.rglob("*.py"))
+    }
+
+
+SOURCES = sources()
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the dotted names that a module imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports name the package in full"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def layer(room: str) -> int:
+    """Return the number of the layer of a room."""
+    found = [number for number, rooms in enumerate(LAYERS) if room in rooms]
+    assert found, f"bpa_ppl.{room} has no place in LAYERS yet"
+    return found[0]
+
+
+def room_of(dotted: str) -> str:
+    """Return the room of the thing that `bpa_ppl.<…>` names."""
+    room = f"{dotted}.".split(".")[1]
+    return room if room in {name.split(".")[0] for name in SOURCES} else "bpa_ppl"
+
+
+def lengths(tree: ast.AST) -> list[int]:
+    """Return the lines of each function, its docstring not counted."""
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [_lines(f) - (_lines(f.body[0]) if ast.get_docstring(f) else 0) for f in functions]
+
+
+def _lines(node: ast.stmt) -> int:
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if name != "__init__"])
+def test_imports_run_one_way(name: str) -> None:
+    own = name.split(".")[0]
+    theirs = {room_of(i) for i in imported(TREES[name]) if i.split(".")[0] == "bpa_ppl"}
+    upward = {room for room in theirs - {own} if layer(room) >= layer(own)}
+    assert not upward, f"bpa_ppl.{name} must not import from {upward}"
+
+
+def test_third_party_packages_are_those_declared() -> None:
+    used = {i.split(".")[0] for tree in TREES.values() for i in imported(tree)} - STANDARD
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {entry.split(">")[0] for entry in project["dependencies"]}
+    assert used == declared
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "import bpa_ppl",
+        "import bpa_ppl.formats",
+        "import bpa_ppl.nbest, bpa_ppl.weights",
+        "import sys; sys.argv = ['bpa', '--help']; from bpa_ppl.cli.app import app; "
+        "app(standalone_mode=False)",
+    ],
+)
+def test_nothing_heavy_is_imported(work: str) -> None:
+    tell = "import json, sys; print(); print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{work}\n{tell}"], capture_output=True, text=True, check=True
+    )
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert "bpa_ppl" in loaded
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_no_module_is_long() -> None:
+    lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in SOURCES.items()}
+    assert {name: count for name, count in lines.items() if count > 500} == {}
+
+
+def test_functions_are_short() -> None:
+    found = [length for tree in TREES.values() for length in lengths(tree)]
+    assert np.median(found) <= 10
+    assert np.percentile(found, 90) <= 40
+
+
+def test_docstrings_are_not_counted() -> None:
+    tree = ast.parse('def f():\n    """One.\n\n    Two.\n    """\n    return 1\n')
+    assert lengths(tree) == [2]
