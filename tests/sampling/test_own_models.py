@@ -1,0 +1,102 @@
+"""A user's own NumPyro model in place of the default one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import plain
+import pytest
+from agreement import assert_moments
+from bpa_ppl.models import OracleChoice
+from scipy.special import log_expit, logsumexp
+from scipy.stats import lognorm, norm
+from targets import SENTENCES, TARGETS
+
+from bpa_ppl import UsageError, adapt, check, point_weights, rerank
+
+MEDIAN, SPREAD = 0.8, 0.4
+STEPS = {"rwm-isotropic": {"proposal_variance": 0.5}}
+
+
+def learned_scale(data: Any) -> None:
+    scale = numpyro.sample("scale", dist.LogNormal(np.log(MEDIAN), SPREAD))
+    weights = numpyro.sample("weights", dist.Normal(data.prior_mean, scale).to_event(1))
+    numpyro.deterministic("twice", 2 * scale)
+    with numpyro.plate("sentence", len(data.oracle)):
+        numpyro.sample("oracle", OracleChoice(data, weights), obs=data.oracle)
+
+
+def moments() -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of (weight, scale) by quadrature over (weight, log scale)."""
+    target = TARGETS["balanced"]()
+    differences = target.pool.features[1::2, 0].astype(np.float64)
+    weight = np.linspace(-8, 8, 1201)
+    scale = np.exp(np.linspace(-3.5, 2.5, 601))
+    log_p = (
+        log_expit(-np.outer(weight, differences)).sum(axis=1)[:, None]
+        + norm.logpdf(weight[:, None], target.canonical["LM0"], scale)
+        + lognorm.logpdf(scale, SPREAD, scale=MEDIAN)
+        + np.log(scale)
+    )
+    p = np.exp(log_p - logsumexp(log_p)).reshape(-1)
+    grid = np.stack(np.meshgrid(weight, scale, indexing="ij"), axis=-1).reshape(-1, 2)
+    mean = p @ grid
+    return mean, (grid - mean).T @ ((grid - mean) * p[:, None])
+
+
+@pytest.fixture(scope="module")
+def adapted() -> Any:
+    def by(sampler: str, model: Any = learned_scale) -> Any:
+        target = TARGETS["balanced"]()
+        return adapt(
+            target.pool,
+            target.canonical,
+            sampler=sampler,
+            oracle=plain.given(*[0] * SENTENCES),
+            model=model,
+            draws=8000,
+            **STEPS.get(sampler, {}),
+        )
+
+    return by
+
+
+@pytest.mark.parametrize("sampler", ["nuts", "rwm", "rwm-isotropic", "imh"])
+def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(
+    adapted: Any, sampler: str
+) -> None:
+    posterior = adapted(sampler)
+    sites = posterior["posterior"]
+    draws = np.stack([sites["weights"].values[..., 0], sites["scale"].values], axis=-1)
+    assert_moments(draws, *moments())
+    np.testing.assert_allclose(sites["twice"].values, 2 * sites["scale"].values)
+    assert posterior.attrs["model"] == "learned_scale"
+    assert check(posterior)
+    pool = TARGETS["balanced"]().pool
+    assert len(rerank(pool, posterior).choice) == SENTENCES
+    assert list(point_weights(posterior)) == ["LM0"]
+
+
+def without_weights(data: Any) -> None:
+    numpyro.sample("lambda", dist.Normal(data.prior_mean, 1.0).to_event(1))
+
+
+def one_weight_for_all(data: Any) -> None:
+    numpyro.sample("weights", dist.Normal(0.0, 1.0))
+
+
+@pytest.mark.parametrize("model", [without_weights])
+@pytest.mark.parametrize("sampler", ["nuts", "map"])
+def test_a_model_without_the_weights_is_refused(adapted: Any, model: Any, sampler: str) -> None:
+    target = TARGETS["balanced"]()
+    with pytest.raises(UsageError, match="needs a site called `weights`"):
+        adapt(
+            target.pool,
+            target.canonical,
+            sampler=sampler,
+            oracle=plain.given(*[0] * SENTENCES),
+            model=model,
+        )

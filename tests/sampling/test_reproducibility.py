@@ -1,0 +1,102 @@
+"""The same seed gives the same draws to the bit; more draws begin with the same ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+from arviz import InferenceData
+from targets import SENTENCES, TARGETS
+
+from bpa_ppl import adapt
+from bpa_ppl.sampling import SAMPLERS
+
+Posteriors = Callable[..., InferenceData]
+TESTS = Path(__file__).resolve().parent.parent
+
+#: Strict JAX is the tests' own: a user's process has neither x64 nor the rule on ranks.
+FRESH = """
+import sys
+sys.path[:0] = [{sampling!r}, {tests!r}]
+import conftest
+import numpy as np
+draws = conftest.posterior_of({sampler!r}, "plane", draws=4000)["posterior"]["weights"].values
+np.save({path!r}, draws)
+"""
+
+
+def again(sampler: str, seed: int) -> np.ndarray:
+    target = TARGETS["plane"]()
+    step = {"proposal_variance": 2.0} if sampler == "rwm-isotropic" else {}
+    posterior = adapt(
+        target.pool,
+        target.canonical,
+        sampler=sampler,
+        prior_variance=target.variance,
+        oracle=plain.given(*[0] * SENTENCES),
+        seed=seed,
+        draws=4000,
+        **step,
+    )
+    return np.asarray(posterior["posterior"]["weights"].values)
+
+
+@pytest.mark.parametrize("sampler", [name for name in SAMPLERS if name != "map"])
+def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
+    first = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
+    np.testing.assert_array_equal(again(sampler, seed=0), first)
+    other = again(sampler, seed=1)
+    assert other.shape == first.shape
+    assert not np.array_equal(other, first)
+
+
+@pytest.mark.parametrize("sampler", ["rwm", "imh"])
+def test_a_fresh_process_without_strict_jax_gives_the_same_draws(
+    posteriors: Posteriors, sampler: str, tmp_path: Path
+) -> None:
+    script = FRESH.format(
+        tests=str(TESTS),
+        sampling=str(TESTS / "sampling"),
+        sampler=sampler,
+        path=str(tmp_path / "draws.npy"),
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=TESTS.parent)
+    ours = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
+    np.testing.assert_array_equal(np.load(tmp_path / "draws.npy"), ours)
+
+
+@pytest.mark.parametrize("sampler", ["rwm", "rwm-isotropic"])
+def test_fewer_draws_are_the_first_of_more(posteriors: Posteriors, sampler: str) -> None:
+    # Their number decides the pieces in which a chain is run, which must not show.
+    many = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
+    few = posteriors(sampler, "plane", draws=1001)["posterior"]["weights"].values
+    np.testing.assert_array_equal(few, many[:, :1001])
+
+
+def test_chains_are_different(posteriors: Posteriors, sampler: str) -> None:
+    weights = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
+    flat = weights.reshape(-1, weights.shape[-1])
+    assert len({tuple(chain[-1]) for chain in weights}) == len(weights)
+    assert len(np.unique(flat, axis=0)) > 200
+
+
+def test_progress_is_told_to_the_end(sampler: str) -> None:
+    target, told = TARGETS["plane"](), []
+    step = {"proposal_variance": 2.0} if sampler == "rwm-isotropic" else {}
+    adapt(
+        target.pool,
+        target.canonical,
+        sampler=sampler,
+        oracle=plain.given(*[0] * SENTENCES),
+        draws=4000,
+        progress=lambda done, total, note: told.append((done, total)),
+        **step,
+    )
+    assert told
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
