@@ -49,10 +49,11 @@ class NBest:
     source: str = "<memory>"
 
     def __post_init__(self) -> None:
+        for name, kind in _ARRAYS.items():
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else _frozen(value, kind))
         _check_shapes(self)
         _check_values(self)
-        for array in (self.offsets, self.features, self.sentence_ids, self.string_index):
-            array.flags.writeable = False
 
     @classmethod
     def from_lists(
@@ -116,10 +117,11 @@ class NBest:
 
         Args:
             sentences: (n,) positions in 0..len(self)-1; a boolean mask is accepted too.
+
+        Raises:
+            UsageError: if there is no such position.
         """
-        # An empty list would become an array of floats, which are no positions.
-        positions = np.asarray(sentences, dtype=None if np.size(sentences) else np.int64)
-        chosen = np.arange(len(self))[positions].reshape(-1)
+        chosen = _positions(np.asarray(sentences), len(self))
         rows = _rows_of(self.offsets[chosen], self.sizes[chosen])
         return self._taking(chosen, rows, self.sizes[chosen])
 
@@ -170,6 +172,22 @@ class NBest:
         )
 
 
+_ARRAYS: dict[str, type[np.generic]] = {
+    "offsets": np.int64,
+    "features": np.float32,
+    "sentence_ids": np.int64,
+    "string_index": np.int32,
+    "totals": np.float32,
+}
+
+
+def _frozen(array: npt.ArrayLike, kind: type[np.generic]) -> np.ndarray:
+    """Return a view that cannot be written to; the caller's own array stays as it is."""
+    view = np.asarray(array, dtype=kind).view()
+    view.flags.writeable = False
+    return view
+
+
 def intern(texts: Iterator[str] | Sequence[str]) -> tuple[tuple[str, ...], Int32]:
     """Return the distinct texts, in order of first appearance, and the index of each into them.
 
@@ -182,6 +200,17 @@ def intern(texts: Iterator[str] | Sequence[str]) -> tuple[tuple[str, ...], Int32
     return tuple(known), np.array(index, dtype=np.int32)
 
 
+def _positions(wanted: np.ndarray, count: int) -> Int64:
+    """Return positions as integers: an empty list arrives as floats, a mask as booleans."""
+    if wanted.dtype == bool:
+        return np.flatnonzero(wanted)
+    positions = wanted.reshape(-1).astype(np.int64)
+    outside = positions[(positions < 0) | (positions >= count)]
+    if len(outside):
+        raise UsageError(f"there is no sentence {outside[0]}: there are {count}, from 0 on")
+    return positions
+
+
 def _rows_of(starts: Int64, sizes: Int64) -> Int64:
     """Return the row numbers of the runs that begin at `starts`, one run after the other."""
     ends = np.cumsum(sizes)
@@ -191,10 +220,12 @@ def _rows_of(starts: Int64, sizes: Int64) -> Int64:
 
 def _check_shapes(nbest: NBest) -> None:
     rows, sentences = len(nbest.features), len(nbest.sentence_ids)
-    ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[-1] == rows
+    ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
     named = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)
     if not (ragged and named and len(nbest.string_index) == rows):
         raise DataError("the parts of an n-best table disagree in shape", nbest.source)
+    if rows and not 0 <= nbest.string_index.min() <= nbest.string_index.max() < len(nbest.strings):
+        raise DataError("a hypothesis has no text", nbest.source)
     if len(set(nbest.feature_names)) != len(nbest.feature_names):
         raise DataError("two features have the same name", nbest.source)
     if nbest.totals is not None and len(nbest.totals) != rows:

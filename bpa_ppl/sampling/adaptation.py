@@ -88,9 +88,7 @@ def adapt(
     keep_compiled()
     with jax.enable_x64(True):
         devices = len(jax.devices())
-        data = place(
-            tabulate(nbest, matched, chosen.index, prior_variance, multiple=devices)
-        )
+        data = place(tabulate(nbest, matched, chosen.index, prior_variance, multiple=devices))
         start = starting_point(model, data)
         with reporter(progress, f"adapt {sampler}") as report:
             problem = Problem(model, data, start, seed, report)

@@ -26,11 +26,27 @@ class Settings:
 
 def sample(problem: Problem, settings: Settings) -> Draws:
     """Draw with `imh` if a pilot sample finds that its proposals fit the posterior, else `nuts`."""
+    fits, why = _pilot(problem)
+    draws = (_independent if fits else _hamiltonian)(problem, settings)
+    attrs = {**draws.attrs, "chosen": "imh" if fits else "nuts", "chosen_because": why}
+    return replace(draws, attrs=attrs)
+
+
+def _independent(problem: Problem, settings: Settings) -> Draws:
+    return imh.sample(problem, imh.Settings(draws=settings.draws, chains=settings.chains))
+
+
+def _hamiltonian(problem: Problem, settings: Settings) -> Draws:
+    return nuts.sample(problem, nuts.Settings(draws=settings.draws, chains=settings.chains))
+
+
+def _pilot(problem: Problem) -> tuple[bool, str]:
+    """Say whether proposals around the mode fit the posterior, and by what sign."""
     mode = find_mode(problem.model, problem.data, problem.start)
+    if not mode.converged:
+        return False, "the search for the mode did not converge"
     pilot = propose(problem, mode, 1, _PILOT, imh.Settings.degrees_of_freedom)
     k_hat = pareto_smoothed(pilot.log_ratio)[1]
     fits = k_hat <= GOOD_PARETO_K
-    name, module = ("imh", imh) if fits else ("nuts", nuts)
-    why = f"Pareto k̂ {k_hat:.2f} {'≤' if fits else '>'} {GOOD_PARETO_K} of proposals at the mode"
-    draws = module.sample(problem, module.Settings(draws=settings.draws, chains=settings.chains))
-    return replace(draws, attrs={**draws.attrs, "chosen": name, "chosen_because": why})
+    side = "≤" if fits else ">"
+    return fits, f"Pareto k̂ {k_hat:.2f} {side} {GOOD_PARETO_K} of proposals around the mode"

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
 
@@ -81,6 +82,11 @@ def run_chains(plan: Plan, problem: Problem, shape: Any, start: Sites) -> Draws:
         note = f"acceptance {float(np.mean(pieces[-1]['accept_prob'])):.2f}"
         problem.progress(min(done, total), total, note)
     return _assembled(pieces, settings)
+
+
+def repeated(z: Sites, chains: int) -> Sites:
+    """Return the same z for each chain, with leading dimension chains."""
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (chains, *jnp.shape(x))), z)
 
 
 def _initialised(

@@ -8,11 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpyro.distributions import MultivariateStudentT
 
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.metropolis import Metropolis
-from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.proposals import propose
 
 
@@ -48,25 +49,13 @@ class Independence(Metropolis):
         **options: Any,
     ):
         super().__init__(model, **options)
-        self._location = jnp.asarray(location)
-        self._factor = jnp.linalg.cholesky(jnp.asarray(covariance))
-        self._degrees_of_freedom = degrees_of_freedom
+        factor = jnp.linalg.cholesky(jnp.asarray(covariance))
+        self._proposal = MultivariateStudentT(degrees_of_freedom, jnp.asarray(location), factor)
 
     def propose(self, key: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return a draw of the Student t, and log q(z) − log q(z')."""
-        normal_key, scale_key = jax.random.split(key)
-        half = self._degrees_of_freedom / 2
-        noise = self._factor @ jax.random.normal(normal_key, position.shape, position.dtype)
-        scale = jnp.sqrt(half / jax.random.gamma(scale_key, half, dtype=position.dtype))
-        proposal = self._location + scale * noise
-        return proposal, self._log_density(position) - self._log_density(proposal)
-
-    def _log_density(self, position: jax.Array) -> jax.Array:
-        centred = jax.scipy.linalg.solve_triangular(
-            self._factor, position - self._location, lower=True
-        )
-        df = self._degrees_of_freedom
-        return -(df + position.shape[0]) / 2 * jnp.log1p(centred @ centred / df)
+        proposal = self._proposal.sample(key)
+        return proposal, self._proposal.log_prob(position) - self._proposal.log_prob(proposal)
 
 
 @dataclass(frozen=True)
@@ -84,7 +73,7 @@ def sample(problem: Problem, settings: Settings) -> Draws:
 
     That is possible because no proposal depends on the chain: what remains is to accept.
     """
-    mode = find_mode(problem.model, problem.data, problem.start)
+    mode = require_mode(problem)
     steps = settings.warmup + settings.draws
     proposals = propose(problem, mode, settings.chains, steps, settings.degrees_of_freedom)
     rng = np.random.default_rng([problem.seed, 1])

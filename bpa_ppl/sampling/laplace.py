@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bpa_ppl.posterior import pareto_smoothed
 from bpa_ppl.sampling.draws import Draws, Problem
-from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.proposals import propose
 
 
@@ -24,7 +24,7 @@ def sample(problem: Problem, settings: Settings) -> Draws:
     The smoothing and its k̂, which tells whether the weights can be trusted, are those of
     Vehtari et al. (2024).
     """
-    mode = find_mode(problem.model, problem.data, problem.start)
+    mode = require_mode(problem)
     proposals = propose(problem, mode, 1, settings.draws, settings.degrees_of_freedom)
     log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
     problem.progress(settings.draws, settings.draws, f"Pareto k̂ {k_hat:.2f}")

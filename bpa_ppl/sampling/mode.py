@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from bpa_ppl.errors import DataError
 from bpa_ppl.models import Adaptation
 from bpa_ppl.sampling.density import Model, Sites, potential, unraveller
 from bpa_ppl.sampling.draws import Problem
@@ -19,6 +20,7 @@ from bpa_ppl.sampling.draws import Problem
 TOLERANCE = 1e-6
 MAX_ITERATIONS = 50
 _HALVINGS = 30
+_COLUMNS = 4
 
 
 class Mode(NamedTuple):
@@ -62,7 +64,7 @@ def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
     """
     unravel = unraveller(start)
     energy_at = lambda flat: potential(model, data, unravel(flat))  # noqa: E731
-    hessian = jax.hessian(energy_at)
+    hessian = partial(_hessian, energy_at)
 
     def step(search: _Search) -> _Search:
         energy, gradient = jax.value_and_grad(energy_at)(search.position)
@@ -81,6 +83,13 @@ def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
     covariance = (covariance + covariance.T) / 2
     converged = last.decrement <= TOLERANCE
     return Mode(last.position, covariance, last.decrement, last.iteration, converged)
+
+
+def _hessian(energy_at: Callable[[jax.Array], jax.Array], position: jax.Array) -> jax.Array:
+    """Return the Hessian a few columns at a time: all at once need memory of many tables."""
+    gradient = jax.grad(energy_at)
+    column = lambda basis: jax.jvp(gradient, (position,), (basis,))[1]  # noqa: E731
+    return jax.lax.map(column, jnp.eye(len(position)), batch_size=_COLUMNS)
 
 
 def _definite(matrix: jax.Array) -> jax.Array:
@@ -114,6 +123,21 @@ def _backtrack(
     first = (jnp.ones(()), energy_at(position + direction), jnp.zeros((), int))
     scale, reached, _ = jax.lax.while_loop(too_high, halve, first)
     return position + scale * direction, reached
+
+
+def require_mode(problem: Problem) -> Mode:
+    """Return the mode of a problem.
+
+    Raises:
+        DataError: if the search did not converge.
+    """
+    mode = find_mode(problem.model, problem.data, problem.start)
+    if not mode.converged:
+        raise DataError(
+            f"the posterior of this model has no mode that {MAX_ITERATIONS} Newton steps find: "
+            "use the sampler nuts, which needs none"
+        )
+    return mode
 
 
 def around(problem: Problem, mode: Mode, chains: int) -> Sites:

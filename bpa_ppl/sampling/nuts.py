@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import jax
 from numpyro.infer import NUTS
 
-from bpa_ppl.sampling.chains import Plan, run_chains
+from bpa_ppl.sampling.chains import Plan, repeated, run_chains
 from bpa_ppl.sampling.density import Model
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.mode import around, find_mode
@@ -27,12 +27,23 @@ class Settings:
 
 
 def sample(problem: Problem, settings: Settings) -> Draws:
-    """Draw from the posterior by NUTS, each chain from a draw of N(mode, 2 × Laplace)."""
+    """Draw from the posterior by NUTS, each chain from a draw of N(mode, 2 × Laplace).
+
+    A density without a mode, which only a model of the user's own can have, is sampled as NumPyro
+    does by itself: from the canonical weights, with a metric that the warm-up finds.
+    """
     mode = find_mode(problem.model, problem.data, problem.start)
+    if not mode.converged:
+        start = repeated(problem.start, settings.chains)
+        return run_chains(Plan(_adapting, problem.model, settings, FIELDS), problem, None, start)
     start = around(problem, mode, settings.chains)
     plan = Plan(_kernel, problem.model, settings, FIELDS)
     draws = run_chains(plan, problem, mode.covariance, start)
     return replace(draws, mode=mode.position, attrs=mode.attrs())
+
+
+def _adapting(model: Model, settings: Settings, shape: None) -> NUTS:
+    return NUTS(model, target_accept_prob=settings.target_accept)
 
 
 def _kernel(model: Model, settings: Settings, covariance: jax.Array) -> NUTS:

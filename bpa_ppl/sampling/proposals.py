@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import multivariate_t
+from numpyro.distributions import MultivariateStudentT
 
 from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.sampling.density import Sites, evaluate, unraveller
@@ -38,13 +39,19 @@ def propose(
 
     A few wide matrix products cost a fraction of as many steps of a chain one by one.
     """
-    proposal = multivariate_t(
-        np.asarray(mode.position), np.asarray(mode.covariance), df=degrees_of_freedom
-    )
-    rng = np.random.default_rng(problem.seed)
-    flat = np.asarray(proposal.rvs(size=chains * draws, random_state=rng), np.float64)
-    flat = flat.reshape(chains, draws, -1)
-    z = jax.vmap(jax.vmap(unraveller(problem.start)))(jnp.asarray(flat))
+    key = jax.random.key(problem.seed)
+    flat, log_q = _drawn(mode, (chains, draws), degrees_of_freedom, key)
+    z = jax.vmap(jax.vmap(unraveller(problem.start)))(flat)
     energy, log_likelihood = evaluate(problem.model, problem.data, z)
-    log_q = proposal.logpdf(flat).reshape(chains, draws)
-    return Proposals(z, energy, -energy - log_q, log_likelihood)
+    return Proposals(z, energy, -energy - np.asarray(log_q), log_likelihood)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _drawn(
+    mode: Mode, shape: tuple[int, int], degrees_of_freedom: float, key: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return draws of the Student t, (chains, draws, d), and their log densities."""
+    factor = jnp.linalg.cholesky(mode.covariance)
+    student = MultivariateStudentT(degrees_of_freedom, mode.position, factor)
+    flat = jax.vmap(student.sample)(jax.random.split(key, shape[0] * shape[1]))
+    return flat.reshape(*shape, -1), jax.vmap(student.log_prob)(flat).reshape(shape)

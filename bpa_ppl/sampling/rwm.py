@@ -12,7 +12,7 @@ from bpa_ppl.sampling.chains import Plan, run_chains
 from bpa_ppl.sampling.density import Model
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.metropolis import Metropolis
-from bpa_ppl.sampling.mode import around, find_mode
+from bpa_ppl.sampling.mode import around, require_mode
 
 
 class RandomWalk(Metropolis):
@@ -65,7 +65,7 @@ class Settings:
 
 def sample(problem: Problem, settings: Settings) -> Draws:
     """Draw from the posterior by a random walk, each chain from a draw of N(mode, 2 × Laplace)."""
-    mode = find_mode(problem.model, problem.data, problem.start)
+    mode = require_mode(problem)
     start = around(problem, mode, settings.chains)
     plan = Plan(_kernel, problem.model, settings, ("accept_prob", "potential_energy"))
     draws = run_chains(plan, problem, mode.covariance, start)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
-
-from bpa_ppl.sampling.chains import Plan, run_chains
+from bpa_ppl.sampling.chains import Plan, repeated, run_chains
 from bpa_ppl.sampling.density import Model
 from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.rwm import RandomWalk
@@ -26,10 +23,8 @@ class Settings:
 
 def sample(problem: Problem, settings: Settings) -> Draws:
     """Draw from the posterior by a random walk N(λ', σ_o I) that starts at λ_T."""
-    chains = settings.chains
-    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (chains, *x.shape)), problem.start)
     plan = Plan(_kernel, problem.model, settings, ("accept_prob", "potential_energy"))
-    return run_chains(plan, problem, None, start)
+    return run_chains(plan, problem, None, repeated(problem.start, settings.chains))
 
 
 def _kernel(model: Model, settings: Settings, shape: None) -> RandomWalk:

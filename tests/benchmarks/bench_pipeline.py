@@ -1,0 +1,127 @@
+"""The whole job in fresh processes: where the seconds go, and how much memory it takes.
+
+    python tests/benchmarks/bench_pipeline.py [--pool NAME] [--sentences N] [--memory-sentences N]
+
+`adapt` on |A| sentences, then `rerank` of 500, each stage timed in one process: first with
+empty caches (everything is compiled), then with the caches that the first run filled. Memory is
+the peak above what the process held before, in units of the feature table, in a process of its
+own on a table large enough to be told from compilers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+
+def stages(pool: str, sentences: int, sampler: str) -> None:
+    """Do the job and print the seconds of each stage."""
+    clock = Stopwatch()
+    import bpa_ppl as bpa
+
+    clock.lap("import", lambda: (bpa.adapt, bpa.rerank))
+    from measuring import DATA, canonical, drawn, lists
+
+    adaptation = clock.lap("read lists", lambda: lists(pool, "adapt"))
+    adaptation = drawn(adaptation, sentences, 1)
+    oracle = clock.lap("oracles", lambda: bpa.oracles(adaptation))
+    weights = canonical()
+    posterior = clock.lap(
+        f"sample ({sampler})",
+        lambda: bpa.adapt(adaptation, weights, sampler=sampler, oracle=oracle),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "posterior.nc")
+        clock.lap("write posterior", lambda: bpa.write_posterior(posterior, path))
+    clock.lap("check", lambda: bpa.check(posterior))
+    test = DATA / pool / "test.nbest.gz"
+    clock.lap("read and rerank", lambda: bpa.rerank(bpa.iter_nbest(test), posterior))
+    clock.report()
+
+
+class Stopwatch:
+    """Seconds of one stage after the other."""
+
+    def __init__(self) -> None:
+        self._laps: list[tuple[str, float]] = []
+        self._start = perf_counter()
+
+    def lap(self, name: str, work: Callable[[], Any]) -> Any:
+        """Run one stage and note its seconds."""
+        start = perf_counter()
+        result = work()
+        self._laps.append((name, perf_counter() - start))
+        return result
+
+    def report(self) -> None:
+        """Print each stage and its share."""
+        total = perf_counter() - self._start
+        for name, seconds in self._laps:
+            print(f"  {name:<22}{seconds:>8.2f} s{100 * seconds / total:>7.0f}%")
+        print(f"  {'in all':<22}{total:>8.2f} s")
+
+
+def memory(pool: str, sentences: int, sampler: str) -> None:
+    """Print the peak memory of adapt and of rerank in units of the feature table."""
+    from measuring import DATA, Peak, canonical, drawn, lists
+
+    import bpa_ppl as bpa
+
+    adaptation = lists(pool, "adapt")
+    weights = canonical()
+    small = bpa.adapt(adaptation.select(range(10)), weights, sampler=sampler)
+    oracle = bpa.oracles(adaptation)
+    chosen = drawn(adaptation, sentences, 1)
+    oracle = bpa.oracles(chosen)
+    with Peak() as peak:
+        bpa.adapt(chosen, weights, sampler=sampler, oracle=oracle)
+    table = chosen.features.nbytes
+    print(f"  adapt ({sampler}), table of {table / 2**20:.0f} MiB: {peak.bytes / table:.2f} ×")
+    table = adaptation.features.nbytes
+    del adaptation, chosen
+    with Peak() as peak:
+        bpa.rerank(bpa.iter_nbest(DATA / pool / "test.nbest.gz"), small, unchecked=True)
+    print(f"  rerank, table of {table / 2**20:.0f} MiB if held whole: {peak.bytes / table:.2f} ×")
+
+
+def main() -> None:
+    """Run the stages in processes of their own."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pool", default="medical")
+    parser.add_argument("--sentences", type=int, default=100)
+    parser.add_argument("--memory-sentences", type=int, default=4000)
+    parser.add_argument("--sampler", default="auto")
+    parser.add_argument("--inside", choices=("stages", "memory"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside == "stages":
+        stages(options.pool, options.sentences, options.sampler)
+    elif options.inside == "memory":
+        memory(options.pool, options.memory_sentences, options.sampler)
+    else:
+        _outside(options)
+
+
+def _outside(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        caches = {name: str(Path(folder, name)) for name in ("BPA_PPL_CACHE", "NUMBA_CACHE_DIR")}
+        for title, inside in (
+            (f"adapt on {options.sentences}, rerank 500, empty caches", "stages"),
+            ("the same, caches filled", "stages"),
+            ("peak memory, in feature tables", "memory"),
+        ):
+            print(title, flush=True)
+            start = perf_counter()
+            own = [sys.executable, *sys.argv, "--inside", inside]
+            subprocess.run(own, env={**os.environ, **caches}, check=True)
+            print(f"  {'process':<22}{perf_counter() - start:>8.2f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

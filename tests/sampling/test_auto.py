@@ -1,0 +1,53 @@
+"""`auto` takes independence proposals where they fit, and says why."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from bpa_ppl.models import Adaptation, OracleChoice
+
+from bpa_ppl import DataError, NBest, adapt, check
+
+
+@pytest.fixture(scope="module")
+def pool() -> NBest:
+    rng = np.random.default_rng(5)
+    texts = [[f"w{h}" for h in range(8)] for _ in range(20)]
+    features = [rng.normal(size=(8, 2)) for _ in texts]
+    return NBest.from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
+
+
+def _heavy(data: Adaptation) -> None:
+    """A posterior whose tails no Student t with ten degrees of freedom covers."""
+    weights = numpyro.sample("weights", dist.Cauchy(data.prior_mean, 1.0).to_event(1))
+    with numpyro.plate("sentence", len(data.oracle)):
+        numpyro.sample("oracle", OracleChoice(data, weights * 0.0), obs=data.oracle)
+
+
+def _modeless(data: Adaptation) -> None:
+    """A funnel: its density grows without bound towards a scale of zero."""
+    scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+    weights = numpyro.sample("weights", dist.Normal(data.prior_mean, scale).to_event(1))
+    with numpyro.plate("sentence", len(data.oracle)):
+        numpyro.sample("oracle", OracleChoice(data, weights * 0.0), obs=data.oracle)
+
+
+def test_it_takes_imh_where_proposals_fit(pool: NBest) -> None:
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1)
+    assert post.attrs["chosen"] == "imh"
+    assert "Pareto k̂" in post.attrs["chosen_because"]
+    assert check(post)
+
+
+@pytest.mark.parametrize("model", [_heavy, _modeless])
+def test_it_falls_back_to_nuts(pool: NBest, model: object) -> None:
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", model=model, draws=50, chains=2)
+    assert post.attrs["chosen"] == "nuts"
+    assert "n_steps" in post["sample_stats"]
+
+
+def test_a_sampler_that_needs_a_mode_says_so(pool: NBest) -> None:
+    with pytest.raises(DataError, match=r"no mode .* use the sampler nuts"):
+        adapt(pool, {"A": 0.1, "B": 0.2}, sampler="imh", model=_modeless)

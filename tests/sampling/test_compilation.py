@@ -1,0 +1,54 @@
+"""Data of similar size share one compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest, adapt
+
+_EVENT = "/jax/core/compile/backend_compile_duration"
+
+
+@pytest.fixture
+def compilations() -> Iterator[list[str]]:
+    """A list that grows by one for each program that XLA compiles or loads from its cache."""
+    seen: list[str] = []
+
+    def listen(event: str, seconds: float, **_: object) -> None:
+        if event == _EVENT:
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield seen
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def _pool(sentences: int, size: int, seed: int) -> NBest:
+    rng = np.random.default_rng(seed)
+    texts = [[f"w{h}" for h in range(size)] for _ in range(sentences)]
+    features = [rng.normal(size=(size, 3)) for _ in texts]
+    return NBest.from_lists(texts, features, ["A", "B", "C"], references=[("w0",)] * sentences)
+
+
+CANONICAL = {"A": 0.1, "B": 0.2, "C": 0.3}
+SMALL = {"imh": {"draws": 40}, "nuts": {"draws": 40, "warmup": 20}, "map": {}}
+
+
+@pytest.mark.parametrize("sampler", SMALL)
+def test_similar_data_are_not_compiled_again(compilations: list[str], sampler: str) -> None:
+    adapt(_pool(50, 33, 1), CANONICAL, sampler=sampler, **SMALL[sampler])
+    first = len(compilations)
+    adapt(_pool(52, 35, 2), CANONICAL, sampler=sampler, **SMALL[sampler])
+    assert first > 0
+    assert len(compilations) == first
+
+
+def test_other_sizes_are_compiled(compilations: list[str]) -> None:
+    adapt(_pool(17, 9, 1), CANONICAL, sampler="map")
+    first = len(compilations)
+    adapt(_pool(30, 20, 1), CANONICAL, sampler="map")
+    assert len(compilations) > first
