@@ -18,7 +18,7 @@ def run(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Posterior (NetCDF).")],
     references: options.References = None,
-    sampler: Annotated[str, typer.Option(help="heuristic, map, nuts or rwm.")] = "nuts",
+    sampler: options.Sampler = "auto",
     prior_variance: Annotated[float, typer.Option(help="σ_T, a variance.")] = 0.1,
     metric: options.Metric = "ter",
     ties: options.Ties = "canonical",
@@ -35,6 +35,7 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
     first_id: options.FirstId = 0,
+    bad: options.Bad = "error",
     quiet: options.Quiet = False,
 ) -> None:
     """Adapt the weights to a few sentences and their references."""
@@ -49,7 +50,7 @@ def run(
     # Opened first: a path that cannot be written shall not cost the user the sampling.
     with atomic_path(output) as beside:
         posterior = bpa_ppl.adapt(
-            bpa_ppl.read_nbest(nbest, references=references, first_id=first_id),
+            bpa_ppl.read_nbest(nbest, references=references, first_id=first_id, bad=bad),
             bpa_ppl.read_weights(weights),
             sampler=sampler,
             prior_variance=prior_variance,

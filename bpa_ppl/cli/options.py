@@ -22,6 +22,13 @@ References = Annotated[
     ),
 ]
 FirstId = Annotated[int, typer.Option(help="Id of the first sentence: 0, or 1 for some tools.")]
+Bad = Annotated[
+    str, typer.Option(help="A value that is no finite number: error, or drop the hypothesis.")
+]
+Sampler = Annotated[
+    str,
+    typer.Option(help="auto, heuristic, imh, laplace, map, nuts, rwm or rwm-isotropic."),
+]
 Unchecked = Annotated[
     bool, typer.Option("--unchecked", help="Use a posterior although it fails its check.")
 ]

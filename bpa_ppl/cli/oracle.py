@@ -24,6 +24,7 @@ def run(
     metric: options.Metric = "ter",
     ties: options.Ties = "canonical",
     first_id: options.FirstId = 0,
+    bad: options.Bad = "error",
     quiet: options.Quiet = False,
 ) -> None:
     """Find oracles, and print the scores of first-best, oracle and anti-oracle."""
@@ -35,7 +36,7 @@ def run(
 
     if not references:
         raise UsageError("oracle needs --references: the reference translations of the lists")
-    pool = bpa_ppl.read_nbest(nbest, references=references, first_id=first_id)
+    pool = bpa_ppl.read_nbest(nbest, references=references, first_id=first_id, bad=bad)
     known = None if weights is None else bpa_ppl.read_weights(weights)
     scores = None if known is None else pool.scores(match(known, pool, fixed=()).values)
     with reporter(not quiet, "oracle") as report:

@@ -25,6 +25,7 @@ def run(
     ] = "separate",
     unchecked: options.Unchecked = False,
     first_id: options.FirstId = 0,
+    bad: options.Bad = "error",
     quiet: options.Quiet = False,
 ) -> None:
     """Rerank n-best lists by the predictive distribution."""
@@ -32,7 +33,7 @@ def run(
     from bpa_ppl.decoding import scoreboard, write_details, write_texts
 
     result = bpa_ppl.rerank(
-        bpa_ppl.iter_nbest(nbest, references=references, first_id=first_id),
+        bpa_ppl.iter_nbest(nbest, references=references, first_id=first_id, bad=bad),
         bpa_ppl.read_posterior(posterior),
         rule=rule,
         derivations=derivations,
