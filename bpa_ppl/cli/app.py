@@ -54,7 +54,7 @@ def main() -> None:
 
 def _exit_code() -> int | str | None:
     try:
-        app()
+        app(prog_name="bpa")
     except BpaError as error:
         typer.echo(f"error: {error}", err=True)
         return error.exit_code

@@ -40,11 +40,8 @@ def run(
     known = None if weights is None else bpa_ppl.read_weights(weights)
     scores = None if known is None else pool.scores(match(known, pool, fixed=()).values)
     with reporter(not quiet, "oracle") as report:
-        told = lambda done, total: report(done, total, "sentences")  # noqa: E731
-        best = bpa_ppl.oracles(pool, metric, ties=ties, scores=scores, progress=told)
-        room = headroom(pool, scores, metric, progress=told)
+        room = headroom(pool, scores, metric, ties=ties, progress=report)
     if output is not None:
         with atomic_writer(output) as file:
-            file.writelines(f"{text}\n" for text in pool.chosen(best.index))
-    tied = f"{int((best.tied > 1).sum())} of {len(pool)} oracles tied, broken by: {best.ties}"
-    print(room, tied, sep="\n", file=sys.stderr if output == "-" else sys.stdout)
+            file.writelines(f"{text}\n" for text in pool.chosen(room.oracles.index))
+    print(room, file=sys.stderr if output == "-" else sys.stdout)

@@ -1,0 +1,187 @@
+"""Each subcommand does its job, with results and messages where they belong."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import arviz as az
+import numpy as np
+import pytest
+from conftest import SENTENCES, run
+
+import bpa_ppl
+from bpa_ppl.cli import adapt, options, rerank
+from bpa_ppl.sampling import SAMPLERS
+
+ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini")
+
+
+def lines(text: str) -> int:
+    return text.count("\n")
+
+
+def test_adapt_writes_what_the_library_finds(folder: Path) -> None:
+    ours = bpa_ppl.adapt(
+        bpa_ppl.read_nbest("nbest", references="ref"),
+        bpa_ppl.read_weights("moses.ini"),
+        sampler="map",
+    )
+    np.testing.assert_array_equal(
+        bpa_ppl.read_posterior("good.nc")["posterior"]["weights"], ours["posterior"]["weights"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings", "shape"),
+    [
+        ("rwm", {"draws": 20, "warmup": 10, "chains": 2}, (2, 20)),
+        ("heuristic", {"draws": 30, "delta": 50}, (1, 31)),
+    ],
+)
+def test_settings_reach_the_sampler(
+    folder: Path, sampler: str, settings: dict[str, int], shape: tuple[int, int]
+) -> None:
+    chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    done = run(*ADAPT, "-o", "new.nc", "--sampler", sampler, *chosen)
+    assert done.code == 0
+    assert done.out == ""
+    assert sampler in done.err
+    posterior = az.from_netcdf("new.nc")
+    assert posterior["posterior"]["weights"].shape[:2] == shape
+    assert settings.items() <= json.loads(posterior.attrs["settings"]).items()
+
+
+def test_the_same_seed_gives_the_same_posterior(folder: Path) -> None:
+    draws = []
+    for name, seed in (("a.nc", 3), ("b.nc", 3), ("c.nc", 4)):
+        few = ("--set", "draws=8", "--sampler", "heuristic", "--seed", seed)
+        assert run(*ADAPT, "-o", name, "-q", *few).code == 0
+        draws.append(bpa_ppl.read_posterior(name)["posterior"]["weights"].values)
+    assert np.array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
+
+
+def test_fixed_features_stay_and_defaults_are_used(folder: Path) -> None:
+    weights = Path("moses.ini").read_text("utf-8").replace("LM0= 0.109821", "")
+    Path("moses.ini").write_text(weights, "utf-8")
+    choice = ("--default", "LM0=0.25", "--fixed", "LM0", "--sampler", "map")
+    assert run(*ADAPT, "-o", "new.nc", "-q", *choice).code == 0
+    assert bpa_ppl.point_weights(bpa_ppl.read_posterior("new.nc"))["LM0"] == 0.25
+
+
+def test_a_posterior_to_standard_output(folder: Path) -> None:
+    done = run(*ADAPT, "-o", "-", "-q", "--sampler", "map")
+    assert done.code == 0
+    assert "HDF" in done.out
+
+
+def test_check_tells_the_verdict(folder: Path) -> None:
+    good, poor = run("check", "good.nc"), run("check", "poor.nc")
+    assert (good.code, poor.code) == (0, 3)
+    assert "NOT converged" not in good.out
+    assert "rwm, 2 chains × 10 draws: NOT converged" in poor.out
+
+
+def test_check_as_json(folder: Path) -> None:
+    done = run("check", "poor.nc", "--json")
+    told = json.loads(done.out)
+    assert (done.code, told["passed"], told["draws"]) == (3, False, 10)
+    assert {"R-hat", "bulk ESS"} <= {finding["name"] for finding in told["findings"]}
+
+
+def test_rerank_to_a_file(folder: Path) -> None:
+    done = run("rerank", "nbest", "-p", "good.nc", "-o", "out", "--details", "table", "-q")
+    assert done == (0, "", "")
+    texts = Path("out").read_text("utf-8").splitlines()
+    rows = [row.split("\t") for row in Path("table").read_text("utf-8").splitlines()]
+    translation = rows[0].index("translation")
+    assert len(texts) == SENTENCES
+    assert [row[translation] for row in rows[1:]] == texts
+
+
+def test_rerank_from_standard_input_to_standard_output(folder: Path) -> None:
+    given = Path("nbest").read_text("utf-8")
+    piped = run("rerank", "-", "-p", "good.nc", stdin=given)
+    named = run("rerank", "nbest", "-p", "good.nc", "-o", "-")
+    assert piped.code == named.code == 0
+    assert piped.out == named.out
+    assert lines(piped.out) == SENTENCES
+    assert f"of {SENTENCES} translations changed" in piped.err
+
+
+def test_rerank_scores_where_there_are_references(folder: Path) -> None:
+    apart = run("rerank", "nbest", "-p", "good.nc", "-r", "ref", "-o", "out", "-q")
+    mixed = run("rerank", "nbest", "-p", "good.nc", "-r", "ref", "-q")
+    assert "TER" in apart.out
+    assert lines(mixed.out) == SENTENCES
+    assert apart.out == mixed.err
+
+
+@pytest.mark.parametrize("rule", ["viterbi", "map", "mean"])
+def test_every_rule_agrees_where_there_is_one_draw(folder: Path, rule: str) -> None:
+    predictive = run("rerank", "nbest", "-p", "good.nc")
+    assert run("rerank", "nbest", "-p", "good.nc", "--rule", rule).out == predictive.out
+
+
+def test_weights_for_the_decoder(folder: Path) -> None:
+    assert run("weights", "good.nc", "-o", "new.ini", "--template", "moses.ini").code == 0
+    assert run("weights", "good.nc", "-o", "new.json").code == 0
+    dense = run("weights", "good.nc", "-o", "-")
+    assert dense.err == ""
+    Path("dense").write_text(dense.out, "utf-8")
+    written = [dict(bpa_ppl.read_weights(name)) for name in ("new.ini", "new.json", "dense")]
+    free = [value for name, value in written[0].items() if name != "UnknownWordPenalty0"]
+    assert written[1] == written[2] == pytest.approx(written[0], abs=1e-12)
+    assert np.abs(free).sum() == pytest.approx(1)
+
+
+def test_weights_rerank_as_the_posterior_does(folder: Path) -> None:
+    run("weights", "good.nc", "-o", "new.json")
+    lists = bpa_ppl.read_nbest("nbest")
+    weights = bpa_ppl.read_weights("new.json")
+    best = lists.best(lists.scores([weights[name] for name in lists.feature_names]))
+    assert run("rerank", "nbest", "-p", "good.nc").out.splitlines() == lists.chosen(best)
+
+
+def test_oracle_scores_and_texts(folder: Path) -> None:
+    shown = run("oracle", "nbest", "-r", "ref", "-w", "moses.ini")
+    mixed = run("oracle", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "-", "-q")
+    values = [float(row.split()[2]) for row in shown.out.splitlines()[:3]]
+    assert values[1] < values[0] < values[2]
+    assert lines(mixed.out) == SENTENCES
+    assert "anti-oracle" in mixed.err
+    own = bpa_ppl.corpus_score(mixed.out.splitlines(), bpa_ppl.read_references("ref"), "ter")
+    assert own.value == pytest.approx(values[1], abs=0.01)
+
+
+def test_bad_hypotheses_can_be_dropped(folder: Path) -> None:
+    text = Path("nbest").read_text("utf-8").replace("WordPenalty0= -", "WordPenalty0= nan-", 1)
+    Path("nbest").write_text(text, "utf-8")
+    done = run("rerank", "nbest", "-p", "good.nc", "--bad", "drop")
+    assert done.code == 0
+    assert lines(done.out) == SENTENCES
+    assert "note: nbest: 1 hypotheses dropped" in done.err
+
+
+def test_help_names_every_sampler() -> None:
+    done = run("adapt", "--help")
+    assert done.code == 0
+    assert [name for name in SAMPLERS if name not in done.out] == []
+
+
+@pytest.mark.parametrize(("command", "function"), [(adapt, "adapt"), (rerank, "rerank")])
+def test_defaults_are_those_of_the_library(command: object, function: str) -> None:
+    ours = inspect.signature(command.run).parameters
+    theirs = inspect.signature(getattr(bpa_ppl, function)).parameters
+    optional = {name for name, it in theirs.items() if it.default is not it.empty}
+    shared = optional & set(ours)
+    assert len(shared) >= 3
+    assert {n: ours[n].default for n in shared} == {n: theirs[n].default for n in shared}
+
+
+def test_values_of_settings() -> None:
+    given = ["draws=200", "delta=2.5", "start=mode", "name=a=b"]
+    expected = {"draws": 200, "delta": 2.5, "start": "mode", "name": "a=b"}
+    assert options.assignments(given, "--set") == expected

@@ -1,0 +1,64 @@
+"""The command as a process of its own: a whole line of work, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from conftest import SENTENCES, start
+
+PROGRAM = str(Path(sys.executable).parent / "bpa")
+
+
+def bpa(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments], input=stdin, capture_output=True, encoding="utf-8", check=False
+    )
+
+
+def test_adapt_check_rerank_weights(folder: Path) -> None:
+    assert shutil.which(PROGRAM), "the package is not installed: no program bpa beside Python"
+    adapt = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map")
+    adapted = bpa(*adapt, "-o", "new.nc")
+    assert (adapted.returncode, adapted.stdout) == (0, "")
+    checked = bpa("check", "new.nc")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout.strip() in adapted.stderr
+    reranked = bpa("rerank", "-", "-p", "new.nc", stdin=Path("nbest").read_text("utf-8"))
+    assert reranked.returncode == 0
+    assert len(reranked.stdout.splitlines()) == SENTENCES
+    weights = bpa("weights", "new.nc", "-o", "new.ini", "--template", "moses.ini")
+    assert (weights.returncode, weights.stdout, weights.stderr) == (0, "", "")
+    assert Path("new.ini").read_text("utf-8") != Path("moses.ini").read_text("utf-8")
+
+
+def test_an_error_is_told_without_a_traceback(folder: Path) -> None:
+    done = bpa("rerank", "none", "-p", "good.nc", "-o", "new.txt", "-q")
+    assert done.returncode == 2
+    assert done.stderr == "error: none: no such file: check the path\n"
+
+
+def test_a_closed_pipe_is_no_error(folder: Path) -> None:
+    line = f"'{PROGRAM}' rerank nbest -p good.nc -q | head -n 1"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, encoding="utf-8", check=False)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""
+
+
+def test_ctrl_c_leaves_nothing(folder: Path) -> None:
+    before = sorted(os.listdir())
+    many = ("--sampler", "rwm", "--set", "draws=10000000")
+    process = start("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", *many)
+    while sorted(os.listdir()) == before:  # the output is opened before the sampling begins
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert sorted(os.listdir()) == before

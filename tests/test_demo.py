@@ -1,0 +1,53 @@
+"""The demo: it converges, writes what it says, and better translations than it began with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bpa_ppl import DataError, check, read_posterior
+from bpa_ppl.demo import Demo, run_demo
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return run_demo(tmp_path_factory.mktemp("demo") / "new" / "folder")
+
+
+def test_posterior_is_kept_and_fit(demo: Demo) -> None:
+    assert demo.report
+    kept = check(read_posterior(demo.files[0]))
+    assert kept.as_dict() == demo.report.as_dict()
+
+
+def test_translations_are_better(demo: Demo) -> None:
+    ter, bleu = (new.value - old.value for new, old in zip(*_scores(demo), strict=True))
+    assert ter < 0
+    assert bleu > 0
+
+
+def _scores(demo: Demo) -> tuple[tuple, tuple]:
+    return demo.scores.after, demo.scores.before
+
+
+def test_files_are_what_they_should_be(demo: Demo) -> None:
+    _, plot, translations = demo.files
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert translations.read_text("utf-8").splitlines() == demo.result.texts
+    assert len(demo.result.texts) == 190
+
+
+def test_the_story_shows_check_scores_examples_and_files(demo: Demo) -> None:
+    told = str(demo)
+    assert str(demo.report) in told
+    assert str(demo.scores) in told
+    assert told.count("  adapted    ") == 3
+    assert all(f"wrote {path}" in told for path in demo.files)
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.touch()
+    with pytest.raises(DataError, match="taken: cannot make this folder"):
+        run_demo(taken)
