@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from arviz import InferenceData
     from xarray import Dataset
 
+#: Random walk -> what sets the size of its steps; the other samplers may accept everything.
+_STEPS = {"rwm": "scale", "rwm-isotropic": "proposal_variance"}
+
 
 def findings(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
     """Return the findings on the kept draws of the weights and on the sampler's statistics."""
@@ -75,7 +78,7 @@ def drift(posterior: InferenceData) -> Float64:
     first, second = weights.isel(draw=slice(half)), weights.isel(draw=slice(-half, None))
     error = np.hypot(_each(first, "mcse", method="mean"), _each(second, "mcse", method="mean"))
     shift = second["weights"].mean(("chain", "draw")) - first["weights"].mean(("chain", "draw"))
-    return np.asarray(shift.values) / error
+    return np.asarray(shift.values) / np.where(error > 0, error, np.nan)
 
 
 def _of_acceptance(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
@@ -84,17 +87,16 @@ def _of_acceptance(posterior: InferenceData, limits: Thresholds) -> list[Finding
         return []
     rates = recorded.mean(axis=1)
     low, high = limits.acceptance_low, limits.acceptance_high
-    if posterior.attrs.get("sampler") != "rwm":
+    setting = _STEPS.get(posterior.attrs.get("sampler"))
+    if setting is None:
         high = 1.0
     outside = np.maximum(low - rates, rates - high)
     worst = int(np.argmax(outside))
     rate = float(rates[worst])
     side = "large" if rate < low else "small"
     change = "lower" if rate < low else "raise"
-    advice = (
-        f"acceptance {rate:.2f}: the steps are too {side} for this posterior; {change} "
-        "proposal_variance, or use nuts"
-    )
+    remedy = "use nuts" if setting is None else f"{change} {setting}, or use nuts"
+    advice = f"acceptance {rate:.2f}: the steps are too {side} for this posterior; {remedy}"
     where = f"chain {worst}"
     return [Finding("acceptance", rate, where, f"{low:g} to {high:g}", low <= rate <= high, advice)]
 
@@ -140,4 +142,5 @@ def _each(draws: InferenceData | Dataset, statistic_name: str, **options: str) -
 
 
 def _deviation(posterior: InferenceData) -> Float64:
-    return np.asarray(posterior["posterior"]["weights"].std(("chain", "draw"), ddof=1).values)
+    deviation = np.asarray(posterior["posterior"]["weights"].std(("chain", "draw"), ddof=1).values)
+    return np.where(deviation > 0, deviation, np.nan)

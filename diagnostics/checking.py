@@ -31,7 +31,7 @@ def check(posterior: InferenceData, thresholds: Thresholds | None = None) -> Rep
     limits = thresholds or Thresholds()
     if statistic(posterior, "log_weight") is not None:
         findings = importance.findings(posterior, limits)
-    elif "newton_decrement" in posterior.attrs:
+    elif posterior.attrs.get("sampler") == "map":
         findings = optimum.findings(posterior)
     else:
         findings = chains.findings(posterior, limits)

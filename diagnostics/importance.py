@@ -20,14 +20,16 @@ def findings(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
     assert log_weight is not None  # the caller looked
     flat = log_weight.reshape(-1).astype(np.float64)
     ess = 1.0 / float(np.sum(normalised_weights(flat) ** 2))
-    k_hat = float(import_arviz().psislw(flat)[1])
+    # Smoothed weights keep the k̂ of those that they were made of.
+    k_hat = float(posterior.attrs.get("pareto_k") or import_arviz().psislw(flat)[1])
+    leverage = "raise the leveraging factor delta, " if "power" in posterior.attrs else ""
     few = (
-        f"the weights rest on {ess:.1f} of {len(flat)} samples: raise the leveraging factor "
-        "delta, draw more samples, or use a Markov-chain sampler"
+        f"the weights rest on {ess:.1f} of {len(flat)} samples: {leverage}draw more samples, "
+        "or use a Markov-chain sampler (imh, nuts)"
     )
     heavy = (
         f"Pareto k̂ {k_hat:.2f}: the weights have so heavy a tail that their average is not to "
-        "be trusted; use a sampler that looks at the data (nuts, rwm)"
+        "be trusted; use a Markov-chain sampler (nuts, rwm)"
     )
     return [
         Finding(
