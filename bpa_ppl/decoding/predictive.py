@@ -16,11 +16,11 @@ def votes(features: jax.Array, valid: jax.Array, ensemble: Ensemble) -> jax.Arra
     """
     if ensemble.power != 1.0:
         log_p = log_probabilities(features, valid, ensemble.weights)
-        return jax.nn.logsumexp(ensemble.power * log_p + ensemble.log_weight, axis=1)
+        return jax.nn.logsumexp(ensemble.power * log_p + ensemble.log_weight[None, :], axis=1)
     # Without the exponent one exponential a score is enough: the sum over draws is a product
     # with the vector of w(λ) / Z(λ).
     raw = scores(features, valid, ensemble.weights)
-    unnormalised = jnp.exp(raw - raw.max(axis=0))
+    unnormalised = jnp.exp(raw - raw.max(axis=0, keepdims=True))
     share = jnp.exp(ensemble.log_weight) / unnormalised.sum(axis=0)
     return jnp.log(unnormalised @ share)
 

@@ -15,7 +15,7 @@ def votes(features: jax.Array, valid: jax.Array, ensemble: Ensemble) -> jax.Arra
     For a weighted sample the likelihoods carry its exponent 1/δ, as they do in Eq. 11.
     """
     log_p = log_probabilities(features, valid, ensemble.weights)
-    return jnp.max(ensemble.power * log_p + ensemble.log_joint, axis=1)
+    return jnp.max(ensemble.power * log_p + ensemble.log_joint[None, :], axis=1)
 
 
 def combined(parts: jax.Array) -> jax.Array:
