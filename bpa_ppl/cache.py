@@ -10,7 +10,7 @@ def cache_folder() -> Path:
     """Return the folder named by `BPA_PPL_CACHE`, or else the user's cache folder."""
     named = os.environ.get("BPA_PPL_CACHE")
     if named:
-        return Path(named)
+        return Path(named).absolute()
     import platformdirs
 
     return platformdirs.user_cache_path("bpa_ppl")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bpa_ppl.cache import cache_folder
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.nbest import Float64
 
@@ -27,16 +28,6 @@ def key_of(content: object) -> str:
     False
     """
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def folder() -> Path:
-    """Return where scores are kept: in `BPA_PPL_CACHE`, or else in the user's cache folder."""
-    named = os.environ.get("BPA_PPL_CACHE")
-    if named:
-        return Path(named).absolute()
-    import platformdirs
-
-    return platformdirs.user_cache_path("bpa_ppl")
 
 
 def read(key: str, size: int) -> Float64 | None:
@@ -71,4 +62,4 @@ def write(key: str, scores: Float64) -> None:
 
 
 def _path(key: str) -> Path:
-    return folder() / f"scores-{key}.npz"
+    return cache_folder() / f"scores-{key}.npz"

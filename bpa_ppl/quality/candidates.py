@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,12 +11,10 @@ import numpy as np
 from bpa_ppl import __version__
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric
 from bpa_ppl.quality.cache import key_of, read, write
 from bpa_ppl.quality.references import References
-
-#: Called with the number of sentences done and the number of all.
-Progress = Callable[[int, int], None]
 
 # Sentences scored between two reports of progress, and handed to a worker at once.
 _CHUNK = 16
@@ -66,7 +64,7 @@ def score(
     only_best: bool,
     jobs: int = 1,
     cache: bool = True,
-    progress: Progress | None = None,
+    progress: Reporter | None = None,
 ) -> Float64:
     """Return the sentence score of every hypothesis, (hypotheses,), in percent.
 
@@ -102,7 +100,7 @@ def score(
         scores = compute()
         write(key, scores)
     elif progress is not None:
-        progress(len(nbest), len(nbest))
+        progress(len(nbest), len(nbest), "sentences")
     return scores[candidates.inverse]
 
 
@@ -112,7 +110,7 @@ def _compute(
     references: References,
     only_best: bool,
     jobs: int,
-    progress: Progress | None,
+    progress: Reporter | None,
 ) -> Float64:
     from joblib import Parallel, delayed
 
@@ -127,7 +125,7 @@ def _compute(
     for part in workers(work(metric, lists[c], references[c], only_best) for c in chunks):
         parts.append(part)
         if progress is not None:
-            progress(min(len(parts) * _CHUNK, len(lists)), len(lists))
+            progress(min(len(parts) * _CHUNK, len(lists)), len(lists), "sentences")
     return np.concatenate(parts)
 
 

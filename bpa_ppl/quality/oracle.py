@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.candidates import Progress, score
+from bpa_ppl.quality.candidates import score
 from bpa_ppl.quality.corpus import corpus_score
 from bpa_ppl.quality.references import References, check_references
 from bpa_ppl.quality.registry import resolve
@@ -53,11 +54,13 @@ class Headroom:
         first_best: the hypotheses of the highest scores.
         oracle: the hypotheses of the best sentence score.
         anti_oracle: the hypotheses of the worst sentence score.
+        oracles: which hypotheses the oracles are.
     """
 
     first_best: Score
     oracle: Score
     anti_oracle: Score
+    oracles: Oracles
 
     def __str__(self) -> str:
         rows = (
@@ -65,7 +68,11 @@ class Headroom:
             ("oracle", self.oracle),
             ("anti-oracle", self.anti_oracle),
         )
-        return "\n".join(f"{name:<12}{value}" for name, value in rows)
+        tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles)
+        scores = [f"{name:<12}{value}" for name, value in rows]
+        return "\n".join(
+            [*scores, f"{tied} of {count} oracles tied, broken by: {self.oracles.ties}"]
+        )
 
 
 def oracles(
@@ -76,7 +83,7 @@ def oracles(
     scores: npt.ArrayLike | None = None,
     jobs: int = 1,
     cache: bool = True,
-    progress: Progress | None = None,
+    progress: Reporter | None = None,
 ) -> Oracles:
     """Find the hypothesis of each list with the best sentence score.
 
@@ -92,7 +99,7 @@ def oracles(
             have none, their order.
         jobs: workers; -1 takes every core.
         cache: whether sentence scores are kept on disk and taken from there.
-        progress: called with the numbers of sentences done and in all.
+        progress: called with the sentences done, those in all, and a note.
 
     Raises:
         DataError: if a sentence has no reference, or `scores` do not fit.
@@ -113,15 +120,7 @@ def oracles(
     values = score(
         nbest, references, config, only_best=True, jobs=jobs, cache=cache, progress=progress
     )
-    best, is_best = _extreme(nbest, values, lowest=config.lower_is_better)
-    return Oracles(
-        index=nbest.best(np.where(is_best, ranking, -np.inf)),
-        score=best,
-        tied=np.add.reduceat(is_best.astype(np.int64), nbest.offsets[:-1]),
-        ties=ties,
-        metric=config.key,
-        signature=config.signature(references, sentence=True),
-    )
+    return _best(nbest, references, config, values, ranking, ties)
 
 
 def headroom(
@@ -129,24 +128,26 @@ def headroom(
     scores: npt.ArrayLike | None = None,
     metric: str | Metric = "ter",
     *,
+    ties: str = "canonical",
     jobs: int = 1,
     cache: bool = True,
-    progress: Progress | None = None,
+    progress: Reporter | None = None,
 ) -> Headroom:
     """Return the corpus scores of the first-best, of the oracle and of the anti-oracle.
 
     Args:
         nbest: lists with references.
         scores: (hypotheses,) the highest of a list is its first-best; default: the decoder's
-            totals, and where the lists have none, their order. They break ties too.
+            totals, and where the lists have none, their order.
         metric: "ter", "bleu", "chrf", or settings.
+        ties: as for `oracles`.
         jobs: workers; -1 takes every core.
         cache: whether sentence scores are kept on disk and taken from there.
-        progress: called with the numbers of sentences done and in all.
+        progress: called with the sentences done, those in all, and a note.
 
     Raises:
         DataError: if a sentence has no reference, or `scores` do not fit.
-        UsageError: if the metric is unknown.
+        UsageError: if the metric or the tie policy is unknown.
 
     >>> pool = NBest.from_lists(
     ...     [["a cat", "the cat", "hat"]], [[[2.0], [1.0], [0.0]]], ["LM0"],
@@ -157,21 +158,44 @@ def headroom(
     (50.0, 0.0, 100.0)
     """
     config = resolve(metric)
+    one_of(ties, TIES, "tie policy")
     ranking = _ranking(nbest, scores)
     references = _references(nbest)
     values = score(
         nbest, references, config, only_best=False, jobs=jobs, cache=cache, progress=progress
     )
-
-    def corpus(ranks: Float64) -> Score:
-        return corpus_score(nbest.chosen(nbest.best(ranks)), references, config)
-
-    _, is_best = _extreme(nbest, values, lowest=config.lower_is_better)
+    order = np.zeros(len(values)) if ties == "first" else ranking
+    best = _best(nbest, references, config, values, order, ties)
     _, is_worst = _extreme(nbest, values, lowest=not config.lower_is_better)
+
+    def corpus(choice: Int64) -> Score:
+        return corpus_score(nbest.chosen(choice), references, config)
+
     return Headroom(
-        first_best=corpus(ranking),
-        oracle=corpus(np.where(is_best, ranking, -np.inf)),
-        anti_oracle=corpus(np.where(is_worst, ranking, -np.inf)),
+        first_best=corpus(nbest.best(ranking)),
+        oracle=corpus(best.index),
+        anti_oracle=corpus(nbest.best(np.where(is_worst, order, -np.inf))),
+        oracles=best,
+    )
+
+
+def _best(
+    nbest: NBest,
+    references: References,
+    config: Metric,
+    values: Float64,
+    ranking: Float64,
+    ties: str,
+) -> Oracles:
+    """Return the oracles, given the score of every hypothesis and what breaks ties."""
+    best, is_best = _extreme(nbest, values, lowest=config.lower_is_better)
+    return Oracles(
+        index=nbest.best(np.where(is_best, ranking, -np.inf)),
+        score=best,
+        tied=np.add.reduceat(is_best.astype(np.int64), nbest.offsets[:-1]),
+        ties=ties,
+        metric=config.key,
+        signature=config.signature(references, sentence=True),
     )
 
 

@@ -155,7 +155,9 @@ def test_workers_change_nothing(metric: str) -> None:
 def test_progress_ends_at_all_sentences() -> None:
     texts = [["a", "b"]] * 40
     seen: list[tuple[int, int]] = []
-    oracles(pool_of(texts, [["a"]] * 40), progress=lambda done, total: seen.append((done, total)))
+    oracles(
+        pool_of(texts, [["a"]] * 40), progress=lambda done, total, note: seen.append((done, total))
+    )
     assert seen == [(16, 40), (32, 40), (40, 40)]
 
 
@@ -177,13 +179,14 @@ def test_headroom_is_the_corpus_score_of_brute_force(metric: str) -> None:
     assert (room.first_best, room.oracle, room.anti_oracle) == wanted
 
 
-def test_headroom_prints_three_lines() -> None:
+def test_headroom_prints_scores_and_ties() -> None:
     lists = pool_of([["a x", "a b", "y x"]], [["a b"]])
     lines = str(headroom(lists)).splitlines()
     assert [line.split(" (")[0] for line in lines] == [
         "first-best  TER 50.00",
         "oracle      TER 0.00",
         "anti-oracle TER 100.00",
+        "0 of 1 oracles tied, broken by: canonical",
     ]
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, cache
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.quality import CHRF, TER, oracles
-from bpa_ppl.quality.cache import folder, key_of, read, write
+from bpa_ppl.quality.cache import key_of, read, write
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_scores_are_computed_once(lists: NBest, counted: list[int], cache_folder: Path) -> None:
     seen: list[tuple[int, int]] = []
     first = oracles(lists)
-    again = oracles(lists, progress=lambda done, total: seen.append((done, total)))
+    again = oracles(lists, progress=lambda done, total, note: seen.append((done, total)))
     assert sum(counted) == 20
     assert again.index.tolist() == first.index.tolist()
     assert again.score.tolist() == first.score.tolist()
@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_written(
 def test_the_users_folder_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BPA_PPL_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert folder().name == "bpa_ppl"
+    assert cache.cache_folder().name == "bpa_ppl"
 
 
 def test_texts_that_are_no_proper_unicode_have_a_key() -> None:
