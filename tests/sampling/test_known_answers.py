@@ -10,7 +10,7 @@ from agreement import assert_moments, assert_weighted_moments
 from arviz import InferenceData
 from targets import TARGETS
 
-from bpa_ppl import check
+from bpa_ppl import NotConverged, check, rerank
 from bpa_ppl.posterior import statistic
 
 Posteriors = Callable[..., InferenceData]
@@ -34,8 +34,20 @@ def test_a_target_is_asymmetric() -> None:
 
 
 def test_posteriors_of_these_targets_pass_their_check(posteriors: Posteriors, sampler: str) -> None:
-    report = check(posteriors(sampler, "plane", draws=4000))
+    posterior = posteriors(sampler, "plane", draws=4000)
+    report = check(posterior)
     assert report, str(report)
+    weighted = statistic(posterior, "log_weight") is not None
+    judged_by = (
+        {"ESS of the weights", "Pareto k̂"} if weighted else {"R-hat", "bulk ESS", "drift (|z|)"}
+    )
+    assert judged_by <= {finding.name for finding in report.findings}
+
+
+def test_a_walk_that_is_too_short_is_refused(posteriors: Posteriors) -> None:
+    posterior = posteriors("rwm-isotropic", "plane", draws=40)
+    with pytest.raises(NotConverged, match="bulk ESS"):
+        rerank(TARGETS["plane"]().pool, posterior)
 
 
 def test_lp_is_the_log_posterior_of_each_draw_up_to_a_constant(

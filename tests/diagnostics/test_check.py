@@ -1,0 +1,220 @@
+"""check: good chains pass, and each fault is found by the diagnostic that is there for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from arviz import InferenceData
+from bpa_ppl.diagnostics import Finding, Report, Thresholds
+from foreign import autoregressive, foreign
+
+from bpa_ppl import check
+from bpa_ppl.posterior import import_arviz
+from bpa_ppl.sampling.registry import load
+
+NAMES = ("LM0", "TM0", "WP0")
+CHAINS, DRAWS = 4, 1000
+RATES = np.full((CHAINS, DRAWS), 0.3)
+ENERGY = np.random.default_rng(5).normal(size=(CHAINS, DRAWS))
+
+
+def good(correlation: float = 0.2) -> np.ndarray:
+    return autoregressive(correlation, CHAINS, DRAWS, len(NAMES), seed=1)
+
+
+def found(report: Report, name: str) -> Finding:
+    return next(finding for finding in report.findings if finding.name == name)
+
+
+def failed(posterior: InferenceData) -> dict[str, Finding]:
+    return {finding.name: finding for finding in check(posterior).failures}
+
+
+def of(sampler: str, draws: np.ndarray, **stats: np.ndarray) -> InferenceData:
+    posterior = foreign(draws, NAMES, **stats)
+    posterior.attrs["sampler"] = sampler
+    return posterior
+
+
+def test_good_chains_pass_every_diagnostic() -> None:
+    report = check(
+        of(
+            "nuts",
+            good(),
+            acceptance_rate=RATES,
+            energy=ENERGY,
+            diverging=np.zeros((CHAINS, DRAWS), bool),
+        )
+    )
+    assert report
+    assert len(report.findings) == 8
+    assert "converged" in str(report)
+    assert "NOT" not in str(report)
+
+
+def test_the_numbers_are_arviz_s_own() -> None:
+    posterior = of("nuts", good(0.6), energy=ENERGY)
+    report, arviz = check(posterior), import_arviz()
+    bulk = arviz.ess(posterior, method="bulk")["weights"].values
+    expected = {
+        "R-hat": arviz.rhat(posterior)["weights"].values.max(),
+        "bulk ESS": bulk.min(),
+        "tail ESS": arviz.ess(posterior, method="tail")["weights"].values.min(),
+        "MCSE / sd": (
+            arviz.mcse(posterior)["weights"] / posterior["posterior"]["weights"].values.std()
+        ).values.max(),
+        "BFMI": arviz.bfmi(ENERGY).min(),
+    }
+    for name, value in expected.items():
+        tolerance = 0.05 if name == "MCSE / sd" else 1e-9
+        assert found(report, name).value == pytest.approx(value, rel=tolerance), name
+    assert found(report, "bulk ESS").where == NAMES[int(bulk.argmin())]
+
+
+def test_a_chain_elsewhere_is_found() -> None:
+    draws = good()
+    draws[2, :, 1] += 2.0
+    finding = failed(foreign(draws, NAMES))["R-hat"]
+    assert finding.where == "TM0"
+    assert finding.advice.startswith("the chains disagree")
+    assert "raise warmup" in finding.advice
+
+
+def test_chains_that_drift_together_are_found() -> None:
+    draws = good()
+    draws[..., 2] += np.linspace(-0.5, 0.5, DRAWS)
+    finding = failed(foreign(draws, NAMES))["drift (|z|)"]
+    assert finding.where == "WP0"
+    assert "raise warmup" in finding.advice
+
+
+def test_a_burn_in_that_was_kept_is_found() -> None:
+    draws = good()
+    draws[..., 0] += 5 * np.exp(-np.arange(DRAWS) / 100)
+    advice = " ".join(finding.advice for finding in failed(foreign(draws, NAMES)).values())
+    assert "raise warmup" in advice
+
+
+@pytest.mark.parametrize(("correlation", "draws"), [(0.0, 60), (0.99, 1000)])
+def test_too_few_effective_draws_are_found(correlation: float, draws: int) -> None:
+    failures = failed(foreign(autoregressive(correlation, CHAINS, draws, 3, seed=1), NAMES))
+    assert "effective draws" in failures["bulk ESS"].advice
+    assert "draw more" in failures["bulk ESS"].advice
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3, 5])
+def test_a_handful_of_draws_fails_without_a_fuss(draws: int) -> None:
+    assert not check(foreign(autoregressive(0.0, 1, draws, 3, seed=1), NAMES))
+
+
+@pytest.mark.parametrize(("rate", "change"), [(0.97, "raise"), (0.001, "lower")])
+@pytest.mark.parametrize("sampler", ["rwm", "rwm-isotropic"])
+def test_a_walk_of_wrong_steps_is_told_what_to_change(
+    rate: float, change: str, sampler: str
+) -> None:
+    rates = RATES.copy()
+    rates[3] = rate
+    finding = failed(of(sampler, good(), acceptance_rate=rates))["acceptance"]
+    assert finding.value == pytest.approx(rate)
+    assert finding.where == "chain 3"
+    settings = [field.name for field in fields(load(sampler).Settings)]
+    assert any(f"{change} {setting}" in finding.advice for setting in settings)
+
+
+def test_nuts_may_accept_nearly_everything() -> None:
+    assert check(of("nuts", good(), acceptance_rate=np.full((CHAINS, DRAWS), 0.97)))
+
+
+def test_divergences_are_counted() -> None:
+    diverging = np.zeros((CHAINS, DRAWS), bool)
+    diverging[1, [3, 5]] = True
+    finding = failed(of("nuts", good(), diverging=diverging))["divergences"]
+    assert finding.value == 2
+    assert "raise target_accept" in finding.advice
+
+
+def test_an_energy_that_hardly_moves_is_found() -> None:
+    energy = ENERGY.copy()
+    energy[2] = np.cumsum(energy[2])
+    finding = failed(of("nuts", good(), energy=energy))["BFMI"]
+    assert finding.where == "chain 2"
+    assert "reparametrise" in finding.advice
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+@pytest.mark.parametrize("where", [(slice(None), slice(None), 1), (0, slice(None), 1)])
+def test_a_constant_or_broken_chain_fails(value: float, where: tuple) -> None:
+    draws = good()
+    draws[where] = value
+    failures = failed(foreign(draws, NAMES))
+    assert failures.keys() & {"R-hat", "bulk ESS"}
+    assert all(finding.where == "TM0" for finding in failures.values())
+
+
+def test_one_broken_draw_fails() -> None:
+    draws = good()
+    draws[1, 7, 0] = np.nan
+    assert not check(foreign(draws, NAMES))
+
+
+def weighted(log_weight: np.ndarray) -> InferenceData:
+    draws = autoregressive(0.0, 1, len(log_weight), 3, seed=1)
+    posterior = of("heuristic", draws, log_weight=log_weight[None])
+    posterior.attrs["power"] = 1.0
+    return posterior
+
+
+def test_even_importance_weights_pass_and_their_ess_is_kish_s() -> None:
+    log_weight = np.random.default_rng(3).normal(size=2000)
+    report = check(weighted(log_weight))
+    assert report
+    w = np.exp(log_weight)
+    assert found(report, "ESS of the weights").value == pytest.approx(w.sum() ** 2 / (w @ w))
+
+
+def test_importance_weights_with_a_heavy_tail_are_found() -> None:
+    # Weights of a Pareto distribution of index 1 have k = 1.
+    log_weight = np.random.default_rng(3).exponential(size=20_000)
+    finding = failed(weighted(log_weight))["Pareto k̂"]
+    assert finding.value == pytest.approx(1.0, abs=0.2)
+    assert "not to be trusted" in finding.advice
+
+
+def test_weights_that_rest_on_few_samples_are_found() -> None:
+    finding = failed(weighted(np.random.default_rng(3).normal(0, 12, size=1000)))[
+        "ESS of the weights"
+    ]
+    assert finding.value < 10
+    assert "leveraging factor" in finding.advice
+
+
+def test_thresholds_can_be_other_than_stated() -> None:
+    posterior = foreign(autoregressive(0.0, CHAINS, 60, 3, seed=1), NAMES)
+    assert not check(posterior)
+    assert check(posterior, Thresholds(r_hat=1.5, ess_per_chain=1.0, mcse=1.0))
+
+
+def test_a_report_is_data_and_a_table() -> None:
+    draws = good()
+    draws[2, :, 1] += 2.0
+    report = check(foreign(draws, NAMES))
+    data = json.loads(json.dumps(report.as_dict()))
+    assert data["passed"] is False
+    assert (data["chains"], data["draws"]) == (CHAINS, DRAWS)
+    assert [finding["name"] for finding in data["findings"]] == [f.name for f in report.findings]
+    text = str(report)
+    assert "NOT converged" in text
+    assert all(finding.advice in text for finding in report.failures)
+    assert text.count("FAILED") == len(report.failures)
+
+
+def test_few_converged_posteriors_are_said_to_drift() -> None:
+    # The test has a level of 1% a posterior, and in simulations an alarm in 2 to 3% of them.
+    alarms = [
+        found(check(foreign(autoregressive(0.5, CHAINS, 500, 14, seed), range(14))), "drift (|z|)")
+        for seed in range(60)
+    ]
+    assert sum(not finding.passed for finding in alarms) <= 4
