@@ -20,9 +20,9 @@ test: $(READY)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	rm -rf $(TYPED)/bpa_ppl
-	mkdir -p $(TYPED)/bpa_ppl
-	ln -s $(PARTS) $(TYPED)/bpa_ppl
+	@rm -rf $(TYPED)/bpa_ppl
+	@mkdir -p $(TYPED)/bpa_ppl
+	@ln -s $(PARTS) $(TYPED)/bpa_ppl
 	cd $(TYPED) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p bpa_ppl
 
 bench: $(READY)
