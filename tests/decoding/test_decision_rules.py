@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import plain
@@ -176,7 +177,7 @@ def test_nothing_to_rerank_is_refused(lists: NBest, weights: plain.Array) -> Non
 
 @pytest.mark.parametrize("wrong", [{"rule": "majority"}, {"derivations": "merged"}])
 def test_unknown_rules_are_refused(
-    lists: NBest, weights: plain.Array, wrong: dict[str, str]
+    lists: NBest, weights: plain.Array, wrong: dict[str, Any]
 ) -> None:
     with pytest.raises(UsageError, match="choose one of"):
         rerank(lists, foreign(weights, NAMES), unchecked=True, **wrong)

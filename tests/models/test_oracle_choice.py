@@ -34,7 +34,7 @@ def test_draws_have_the_frequencies_of_the_model(lists: NBest) -> None:
     distribution, order = tabulated(lists, ORACLE)
     drawn = np.asarray(distribution.sample(jax.random.key(0), (DRAWS,)))[:, order]
     assert drawn.shape == (DRAWS, len(SIZES))
-    for sentence in np.flatnonzero(lists.sizes > 1):
+    for sentence in np.flatnonzero(lists.sizes > 1).tolist():
         p = np.exp(plain.log_choice(lists.features[lists.rows(sentence)], WEIGHTS))
         counts = np.bincount(drawn[:, sentence], minlength=len(p))
         assert len(counts) == len(p), "a padded row was drawn"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import plain
 import pytest
-from targets import SENTENCES, TARGETS, Target
+from targets import SENTENCES, STEPS, TARGETS, Target
 
 from bpa_ppl import adapt
 from bpa_ppl.sampling import SAMPLERS
@@ -15,8 +15,6 @@ from bpa_ppl.sampling import SAMPLERS
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-#: A walk of the published step, 0.01, would need far more draws in targets as wide as these.
-SETTINGS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
 #: A mode is no sample, and the heuristic sample is no sample of the posterior.
 EXACT = [name for name in SAMPLERS if name not in ("map", "heuristic")]
 
@@ -27,7 +25,7 @@ target = cache(lambda name: TARGETS[name]())
 def posterior_of(sampler: str, name: str, seed: int = 0, draws: int = 1000) -> InferenceData:
     """Draw from a target with a known answer."""
     known: Target = target(name)
-    settings = {"draws": draws, **SETTINGS.get(sampler, {})}
+    settings = {"draws": draws, **STEPS.get(sampler, {})}
     return adapt(
         known.pool,
         known.canonical,

@@ -8,7 +8,7 @@ import numpy as np
 import plain
 import pytest
 from agreement import assert_moments, assert_weighted_moments
-from targets import NAMES, SENTENCES, TARGETS
+from targets import NAMES, SENTENCES, STEPS, TARGETS
 
 from bpa_ppl import NBest, adapt, check, rerank
 from bpa_ppl.posterior import statistic
@@ -32,7 +32,6 @@ def priors(lists: NBest) -> Any:
     known: dict[str, Any] = {}
 
     def prior_by(sampler: str) -> Any:
-        steps = {"proposal_variance": 2.0} if sampler == "rwm-isotropic" else {}
         if sampler not in known:
             known[sampler] = adapt(
                 lists.select([]),
@@ -41,7 +40,7 @@ def priors(lists: NBest) -> Any:
                 prior_variance=VARIANCE,
                 oracle=plain.given(),
                 draws=4000,
-                **steps,
+                **STEPS.get(sampler, {}),
             )
         return known[sampler]
 

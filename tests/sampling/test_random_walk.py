@@ -88,7 +88,7 @@ def test_the_state_is_a_named_tuple_that_carries_its_key() -> None:
     second = kernel.sample(first, (jnp.asarray(MEAN),), {})
     assert isinstance(first, tuple)
     assert {"rng_key", kernel.sample_field, *kernel.default_fields} <= set(first._fields)
-    assert jax.tree.structure(first) == jax.tree.structure(second)
+    assert isinstance(second, type(first))
     assert (int(first.i), int(second.i)) == (0, 1)
     key = jax.random.key_data(first.rng_key)
     assert not np.array_equal(key, jax.random.key_data(second.rng_key))

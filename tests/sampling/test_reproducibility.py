@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plain
 import pytest
 from arviz import InferenceData
-from targets import SENTENCES, TARGETS
+from targets import SENTENCES, STEPS, TARGETS
 
 from bpa_ppl import adapt
 from bpa_ppl.sampling import SAMPLERS
@@ -30,9 +31,8 @@ np.save({path!r}, draws)
 """
 
 
-def again(sampler: str, seed: int) -> np.ndarray:
+def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
     target = TARGETS["plane"]()
-    step = {"proposal_variance": 2.0} if sampler == "rwm-isotropic" else {}
     posterior = adapt(
         target.pool,
         target.canonical,
@@ -40,8 +40,7 @@ def again(sampler: str, seed: int) -> np.ndarray:
         prior_variance=target.variance,
         oracle=plain.given(*[0] * SENTENCES),
         seed=seed,
-        draws=4000,
-        **step,
+        **{"draws": 4000, **STEPS.get(sampler, {}), **settings},
     )
     return np.asarray(posterior["posterior"]["weights"].values)
 
@@ -49,8 +48,8 @@ def again(sampler: str, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("sampler", [name for name in SAMPLERS if name != "map"])
 def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
     first = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
-    np.testing.assert_array_equal(again(sampler, seed=0), first)
-    other = again(sampler, seed=1)
+    np.testing.assert_array_equal(drawn(sampler, seed=0), first)
+    other = drawn(sampler, seed=1)
     assert other.shape == first.shape
     assert not np.array_equal(other, first)
 
@@ -86,8 +85,8 @@ def test_chains_are_different(posteriors: Posteriors, sampler: str) -> None:
 
 
 def test_progress_is_told_to_the_end(sampler: str) -> None:
-    target, told = TARGETS["plane"](), []
-    step = {"proposal_variance": 2.0} if sampler == "rwm-isotropic" else {}
+    target = TARGETS["plane"]()
+    told: list[tuple[int, int]] = []
     adapt(
         target.pool,
         target.canonical,
@@ -95,8 +94,17 @@ def test_progress_is_told_to_the_end(sampler: str) -> None:
         oracle=plain.given(*[0] * SENTENCES),
         draws=4000,
         progress=lambda done, total, note: told.append((done, total)),
-        **step,
+        **STEPS.get(sampler, {}),
     )
     assert told
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
+
+
+def test_the_warm_up_is_the_beginning_of_the_same_chain(posteriors: Posteriors) -> None:
+    # The published walk does not adapt: where it is cut decides only what is kept.
+    whole = posteriors("rwm-isotropic", "plane", draws=4000)
+    parts = [whole[group]["weights"].values for group in ("warmup_posterior", "posterior")]
+    chains = np.concatenate(parts, axis=1)
+    later = drawn("rwm-isotropic", seed=0, warmup=1000, draws=300)
+    np.testing.assert_array_equal(later, chains[:, 1000:1300])

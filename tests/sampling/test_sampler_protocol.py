@@ -18,10 +18,11 @@ from bpa_ppl.sampling.registry import configure, load
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_sampler_has_settings_and_sample(name: str) -> None:
     module = load(name)
-    assert is_dataclass(module.Settings)
-    assert module.Settings.__dataclass_params__.frozen
-    assert module.Settings() == configure(name, {})
-    assert hash(module.Settings()) == hash(module.Settings())
+    settings = configure(name, {})
+    assert isinstance(settings, module.Settings)
+    assert is_dataclass(settings)
+    # Only a frozen dataclass that compares by its values has a hash.
+    assert hash(settings) == hash(module.Settings())
     signature = inspect.signature(module.sample, eval_str=True)
     annotations = [parameter.annotation for parameter in signature.parameters.values()]
     assert list(signature.parameters) == ["problem", "settings"]
