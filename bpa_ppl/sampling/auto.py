@@ -37,7 +37,10 @@ def _independent(problem: Problem, settings: Settings) -> Draws:
 
 
 def _hamiltonian(problem: Problem, settings: Settings) -> Draws:
-    return nuts.sample(problem, nuts.Settings(draws=settings.draws, chains=settings.chains))
+    tuned = nuts.Settings(
+        warmup=500, draws=settings.draws, chains=settings.chains, target_accept=0.8
+    )
+    return nuts.sample(problem, tuned)
 
 
 def _pilot(problem: Problem) -> tuple[bool, str]:

@@ -16,6 +16,8 @@ from bpa_ppl.sampling.metropolis import Metropolis
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.proposals import propose
 
+_NEVER = -1e300
+
 
 class Independence(Metropolis):
     """Independence Metropolis–Hastings with a multivariate Student t (Tierney 1994, §2.3.3).
@@ -45,7 +47,7 @@ class Independence(Metropolis):
         *,
         location: Any,
         covariance: Any,
-        degrees_of_freedom: float = 10.0,
+        degrees_of_freedom: float = 20.0,
         **options: Any,
     ):
         super().__init__(model, **options)
@@ -65,7 +67,7 @@ class Settings:
     warmup: int = 100
     draws: int = 1000
     chains: int = 4
-    degrees_of_freedom: float = 10.0
+    degrees_of_freedom: float = 20.0
 
 
 def sample(problem: Problem, settings: Settings) -> Draws:
@@ -113,14 +115,12 @@ def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64
     held = np.zeros((chains, steps), np.int64)
     acceptance = np.ones((chains, steps))
     chain = np.arange(chains)
-    # A density that is not finite is never accepted, nor kept where a chain starts on it.
-    ratio = np.where(np.isfinite(log_ratio), log_ratio, -np.inf)
+    # A proposal without a finite density is never accepted, and left where a chain starts on it.
+    ratio = np.where(np.isfinite(log_ratio), log_ratio, _NEVER)
     uniform = rng.uniform(size=(chains, steps))
     for step in range(1, steps):
         current = held[:, step - 1]
-        with np.errstate(invalid="ignore"):
-            change = ratio[:, step] - ratio[chain, current]
-        acceptance[:, step] = np.exp(np.minimum(np.nan_to_num(change, nan=-np.inf), 0.0))
-        accepted = uniform[:, step] < acceptance[:, step]
-        held[:, step] = np.where(accepted, step, current)
+        change = ratio[:, step] - ratio[chain, current]
+        acceptance[:, step] = np.exp(np.minimum(change, 0.0))
+        held[:, step] = np.where(uniform[:, step] < acceptance[:, step], step, current)
     return held, acceptance

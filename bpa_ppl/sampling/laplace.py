@@ -15,7 +15,7 @@ class Settings:
     """Draws of a Student t around the mode; more degrees of freedom mean lighter tails."""
 
     draws: int = 4000
-    degrees_of_freedom: float = 10.0
+    degrees_of_freedom: float = 20.0
 
 
 def sample(problem: Problem, settings: Settings) -> Draws:

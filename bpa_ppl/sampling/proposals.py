@@ -15,6 +15,9 @@ from bpa_ppl.sampling.density import Sites, evaluate, unraveller
 from bpa_ppl.sampling.draws import Problem
 from bpa_ppl.sampling.mode import Mode
 
+#: The posterior is skewed: a little wider than the Laplace approximation fits it best.
+_WIDER = 1.1
+
 
 class Proposals(NamedTuple):
     """Draws of a multivariate Student t around the mode (C chains, D draws, S sentences).
@@ -35,7 +38,7 @@ class Proposals(NamedTuple):
 def propose(
     problem: Problem, mode: Mode, chains: int, draws: int, degrees_of_freedom: float
 ) -> Proposals:
-    """Draw around the mode with the Laplace covariance as scale, and evaluate all draws together.
+    """Draw around the mode, a little wider than Laplace, and evaluate all draws together.
 
     A few wide matrix products cost a fraction of as many steps of a chain one by one.
     """
@@ -51,7 +54,7 @@ def _drawn(
     mode: Mode, shape: tuple[int, int], degrees_of_freedom: float, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Return draws of the Student t, (chains, draws, d), and their log densities."""
-    factor = jnp.linalg.cholesky(mode.covariance)
+    factor = jnp.linalg.cholesky(_WIDER * mode.covariance)
     student = MultivariateStudentT(degrees_of_freedom, mode.position, factor)
     flat = jax.vmap(student.sample)(jax.random.split(key, shape[0] * shape[1]))
     return flat.reshape(*shape, -1), jax.vmap(student.log_prob)(flat).reshape(shape)

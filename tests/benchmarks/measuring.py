@@ -1,4 +1,4 @@
-"""What the benchmarks share: the real lists, a watch that sets compilation apart, peak memory."""
+"""What the benchmarks share: the real lists, a watch that sets compilation apart, memory."""
 
 from __future__ import annotations
 
@@ -6,47 +6,39 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import psutil
 
 from bpa_ppl import NBest, Weights, read_nbest, read_weights
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-_COMPILING = {
-    "/jax/core/compile/jaxpr_trace_duration",
-    "/jax/core/compile/jaxpr_to_mlir_module_duration",
-    "/jax/core/compile/backend_compile_duration",
-}
-_compiled = [0.0]
-
-
-def _listen(event: str, seconds: float, **_: Any) -> None:
-    if event in _COMPILING:
-        _compiled[0] += seconds
-
-
-jax.monitoring.register_event_duration_secs_listener(_listen)
 
 
 class Timed(NamedTuple):
-    """Seconds of work, with those that tracing and compiling took set apart, and the result."""
+    """Seconds of some work, what its first run took beyond that, and its result."""
 
     seconds: float
-    compiling: float
+    first: float
     result: Any
 
 
-def timed(work: Callable[[], Any]) -> Timed:
-    """Run some work once."""
-    before, start = _compiled[0], perf_counter()
+def clock(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Run some work and return its seconds and its result."""
+    start = perf_counter()
     result = work()
-    wall = perf_counter() - start
-    compiling = min(_compiled[0] - before, wall)
-    return Timed(wall - compiling, compiling, result)
+    return perf_counter() - start, result
+
+
+def timed(work: Callable[[], Any], repeats: int = 1) -> Timed:
+    """Run some work once to compile it, then again: the median of `repeats` runs."""
+    cold, _ = clock(work)
+    runs = [clock(work) for _ in range(repeats)]
+    seconds = median(run[0] for run in runs)
+    return Timed(seconds, max(cold - seconds, 0.0), runs[-1][1])
 
 
 class Peak:
