@@ -10,6 +10,7 @@ Build the blocks, put them into sections, and ask for the page:
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 #: What a browser shows as an image, and its media type.
 MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
-_DPI = 144
+_DPI = 120
+_NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?")
+_SHORT = 26  # characters that are kept in one line
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -80,6 +83,8 @@ class Code:
 class Table:
     """A table; numbers stand to the right, with four significant digits unless given as text.
 
+    Text that reads as one number, with a sign or a per cent sign, counts as a number too.
+
     Attributes:
         header: the names of the columns.
         rows: cells, as many a row as there are columns; the first names the row.
@@ -97,10 +102,11 @@ class Table:
         """Return the table as HTML.
 
         >>> Table(("weight", "mean"), [("LM0", 0.5)]).html()
-        '<div class="wide"><table><thead><tr><th scope="col">weight</th>...</div>'
+        '<div class="wide"><table><thead><tr><th scope="col">weight</th><th scope="col" class=...'
         """
         caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.header)
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(self.header)
+        head = "".join(map(_heading, self.header, columns))
         marks = self.passed or [None] * len(self.rows)
         body = "".join(_row(row, mark) for row, mark in zip(self.rows, marks, strict=True))
         return (
@@ -231,16 +237,28 @@ def write_page(html: str, path: str | Path) -> None:
         file.write(html)
 
 
+def _heading(name: str, column: Sequence[str | float]) -> str:
+    given = [cell for cell in column if cell != ""]
+    numbers = bool(given) and all(_is_number(cell) for cell in given)
+    kind = ' class="number"' if numbers else ""
+    return f'<th scope="col"{kind}>{escape(name)}</th>'
+
+
 def _row(row: Sequence[str | float], passed: bool | None) -> str:
     mark = "" if passed is None else f' class="{_class(passed)}"'
     first, *rest = row
-    cells = "".join(_cell(cell) for cell in rest)
-    return f'<tr{mark}><th scope="row">{escape(_shown(first))}</th>{cells}</tr>'
+    cells = "".join(f"<td{_kind(cell)}>{escape(_shown(cell))}</td>" for cell in rest)
+    return f'<tr{mark}><th scope="row"{_kind(first)}>{escape(_shown(first))}</th>{cells}</tr>'
 
 
-def _cell(cell: str | float) -> str:
-    kind = "" if isinstance(cell, str) else ' class="number"'
-    return f"<td{kind}>{escape(_shown(cell))}</td>"
+def _kind(cell: str | float) -> str:
+    if _is_number(cell):
+        return ' class="number"'
+    return ' class="short"' if len(_shown(cell)) <= _SHORT else ""
+
+
+def _is_number(cell: str | float) -> bool:
+    return not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None
 
 
 def _shown(cell: str | float) -> str:

@@ -12,11 +12,11 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
-main { max-width: 70rem; margin: 0 auto; padding: 1.5rem 2rem 3rem; }
+main { max-width: 78rem; margin: 0 auto; padding: 1.5rem 2rem 3rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 1rem; }
 h2 { font-size: 1.25rem; margin: 2.5rem 0 .5rem; padding-top: .75rem;
   border-top: 1px solid var(--line); }
-p, ul { max-width: 48rem; }
+p, ul { max-width: 52rem; }
 a { color: inherit; }
 .verdict { border-left: .4rem solid var(--neutral); background: var(--wash);
   padding: .75rem 1.25rem; border-radius: .25rem; }
@@ -29,19 +29,22 @@ nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .25r
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: .92rem; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
-th, td { padding: .3rem .8rem; text-align: left; border-bottom: 1px solid var(--line);
+th, td { padding: .3rem .6rem; text-align: left; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
-tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 8rem; }
-td.number { text-align: right; }
+tbody th { font-weight: 600; }
+td, tbody th { overflow-wrap: anywhere; min-width: 3rem; }
+.number { text-align: right; }
+.number, .short { white-space: nowrap; overflow-wrap: normal; }
+tbody th.number { text-align: left; }
 td { font-variant-numeric: tabular-nums; }
 tr.good > th { box-shadow: inset .25rem 0 var(--good); }
 tr.bad > th { box-shadow: inset .25rem 0 var(--bad); }
 tr.bad > * { color: var(--bad); }
 figure { margin: 1.25rem 0 1.75rem; }
-figure img { display: block; max-width: 100%; height: auto; background: #ffffff;
+figure img { display: block; width: 100%; height: auto; background: #ffffff;
   border: 1px solid var(--line); border-radius: .25rem; }
-figcaption { color: var(--soft); font-size: .92rem; margin-top: .4rem; max-width: 48rem; }
+figcaption { color: var(--soft); font-size: .92rem; margin-top: .4rem; max-width: 52rem; }
 pre { background: var(--wash); padding: .75rem 1rem; border-radius: .25rem;
   white-space: pre-wrap; overflow-wrap: anywhere; font-size: .88rem; }
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; overflow-wrap: anywhere; }
