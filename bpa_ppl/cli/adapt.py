@@ -36,6 +36,8 @@ def run(
     seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
     first_id: options.FirstId = 0,
     bad: options.Bad = "error",
+    jobs: options.Jobs = 1,
+    cache: options.Cache = True,
     quiet: options.Quiet = False,
 ) -> None:
     """Adapt the weights to a few sentences and their references."""
@@ -57,6 +59,8 @@ def run(
             seed=seed,
             metric=metric,
             ties=ties,
+            jobs=jobs,
+            cache=cache,
             fixed=[] if fixed == ["none"] else fixed,
             defaults=options.numbers(default, "--default"),
             progress=not quiet,

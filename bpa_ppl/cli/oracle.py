@@ -25,6 +25,8 @@ def run(
     ties: options.Ties = "canonical",
     first_id: options.FirstId = 0,
     bad: options.Bad = "error",
+    jobs: options.Jobs = 1,
+    cache: options.Cache = True,
     quiet: options.Quiet = False,
 ) -> None:
     """Find oracles, and print the scores of first-best, oracle and anti-oracle."""
@@ -40,7 +42,7 @@ def run(
     known = None if weights is None else bpa_ppl.read_weights(weights)
     scores = None if known is None else pool.scores(match(known, pool, fixed=()).values)
     with reporter(not quiet, "oracle") as report:
-        room = headroom(pool, scores, metric, ties=ties, progress=report)
+        room = headroom(pool, scores, metric, ties=ties, jobs=jobs, cache=cache, progress=report)
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in pool.chosen(room.oracles.index))

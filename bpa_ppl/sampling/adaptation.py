@@ -47,6 +47,8 @@ def adapt(
     metric: str = "ter",
     ties: str = "canonical",
     oracle: Oracles | None = None,
+    jobs: int = 1,
+    cache: bool = True,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
     model: Model = log_linear,
@@ -66,6 +68,7 @@ def adapt(
         metric: what makes an oracle: `ter`, `bleu` or `chrf`.
         ties: how ties between oracles are broken.
         oracle: oracles found before; then no references are needed.
+        jobs, cache: of the search for oracles, see `oracles`.
         fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
         defaults: weights of features that `prior` does not name.
         model: a NumPyro model over `Adaptation` with a site `weights`.
@@ -82,7 +85,18 @@ def adapt(
     configuration = configure(sampler, settings)
     matched = match(prior, nbest, fixed=fixed, defaults=defaults)
     check_totals(nbest, matched.values)
-    chosen = _oracles(nbest, matched, metric, ties) if oracle is None else oracle
+    chosen = oracle
+    if chosen is None:
+        with reporter(progress, "oracles") as report:
+            chosen = oracles(
+                nbest,
+                metric,
+                ties=ties,
+                scores=nbest.scores(matched.values),
+                jobs=jobs,
+                cache=cache,
+                progress=report,
+            )
     if len(chosen.index) != len(nbest):
         raise DataError(f"{len(chosen.index)} oracles for {len(nbest)} sentences", nbest.source)
     keep_compiled()
@@ -101,11 +115,6 @@ def adapt(
     }
     attrs = _attributes(sampler, configuration, seed, chosen, model, nbest)
     return build(groups, coords, attrs | draws.attrs)
-
-
-def _oracles(nbest: NBest, matched: Match, metric: str, ties: str) -> Oracles:
-    scores = nbest.scores(matched.values)
-    return oracles(nbest, metric, ties=ties, scores=scores)
 
 
 def _groups(problem: Problem, draws: Draws, matched: Match, chosen: Oracles) -> dict[str, dict]:
