@@ -1,76 +1,19 @@
-"""The command, in this process or in one of its own, and a small part of the demo's data."""
+"""A small part of the demo's data, and posteriors of it."""
 
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import shutil
-import subprocess
-import sys
-import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 from unittest.mock import patch
 
 import pytest
-
-from bpa_ppl.cli import main
-from bpa_ppl.errors import BpaWarning
+from command_line import run
 
 SENTENCES, HYPOTHESES = 12, 10
-# The program starts as from a terminal, even where Ctrl-C is ignored for background jobs.
-PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from bpa_ppl.cli import main; main()"
-)
-
-
-class Outcome(NamedTuple):
-    """How a command ended, and what it said."""
-
-    code: int
-    out: str
-    err: str
-
-
-def run(*arguments: object, stdin: str = "") -> Outcome:
-    """Run `bpa` in this process, which spares the import of JAX."""
-    out, err, given = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(3))
-    given.buffer.write(stdin.encode())
-    given.seek(0)
-    argv = ["bpa", *map(str, arguments)]
-    with (
-        patch.object(sys, "argv", argv),
-        patch.object(sys, "stdin", given),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("default", BpaWarning)
-        with pytest.raises(SystemExit) as ending:
-            main()
-    return Outcome(int(ending.value.code or 0), _written(out), _written(err))
-
-
-def _written(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    assert isinstance(stream.buffer, io.BytesIO)
-    return stream.buffer.getvalue().decode(errors="replace")
-
-
-def start(*arguments: object) -> subprocess.Popen[str]:
-    """Start `bpa` as a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Outcome, run
+from command_line import Outcome, run
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", "--sampler", "map")
 RERANK = ("rerank", "nbest", "-p", "good.nc", "-o", "new.txt")

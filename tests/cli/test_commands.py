@@ -9,13 +9,14 @@ from pathlib import Path
 import arviz as az
 import numpy as np
 import pytest
-from conftest import SENTENCES, run
+from command_line import run
 
 import bpa_ppl
 from bpa_ppl.cli import adapt, options, rerank
 from bpa_ppl.sampling import SAMPLERS
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini")
+SENTENCES = 12  # in the lists of the fixture
 
 
 def lines(text: str) -> int:

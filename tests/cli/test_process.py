@@ -10,9 +10,10 @@ import sys
 import time
 from pathlib import Path
 
-from conftest import SENTENCES, start
+from command_line import start
 
 PROGRAM = str(Path(sys.executable).parent / "bpa")
+SENTENCES = 12  # in the lists of the fixture
 
 
 def bpa(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
