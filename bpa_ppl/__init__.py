@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior import point_weights, read_posterior, write_posterior
     from bpa_ppl.quality import Oracles, corpus_score, oracles
     from bpa_ppl.sampling import adapt
+    from bpa_ppl.tuning import reestimate
     from bpa_ppl.weights import Weights
 
 # Public name -> module that defines it. Loaded on first use, so that `import bpa_ppl` and
@@ -47,6 +48,7 @@ _PUBLIC = {
     "read_posterior": "posterior",
     "read_references": "formats",
     "read_weights": "formats",
+    "reestimate": "tuning",
     "rerank": "decoding",
     "write_nbest": "formats",
     "write_posterior": "posterior",
@@ -74,6 +76,7 @@ __all__ = [
     "read_posterior",
     "read_references",
     "read_weights",
+    "reestimate",
     "rerank",
     "write_nbest",
     "write_posterior",

@@ -22,6 +22,8 @@ FUNCTIONS = {
     "read_posterior": "path",
     "read_references": "paths",
     "read_weights": "path format='auto'",
+    "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
+    "extra=None progress=False **settings",
     "rerank": "nbest posterior * rule='predictive' derivations='separate' unchecked=False "
     "progress=False",
     "write_nbest": "nbest path weights=None",

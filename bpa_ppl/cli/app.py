@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, check, demo, oracle, report, rerank, weights
+from bpa_ppl.cli import adapt, check, demo, oracle, report, rerank, tune, weights
 from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
 from bpa_ppl.errors import BpaError, BpaWarning
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (adapt, check, report, rerank, weights, oracle, demo):
+for module in (adapt, check, report, rerank, weights, oracle, tune, demo):
     app.command(module.__name__.rpartition(".")[2])(module.run)
 
 

@@ -1,0 +1,95 @@
+"""`bpa tune`: n-best lists, references and canonical weights in, re-estimated weights out."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bpa_ppl.cli import options
+from bpa_ppl.errors import UsageError
+
+if TYPE_CHECKING:
+    from bpa_ppl.tuning import Reestimation
+
+
+def run(
+    nbest: options.NBestPath,
+    weights: Annotated[
+        Path, typer.Option("--weights", "-w", help="moses.ini, dense weights or JSON.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The weights; - is stdout.")],
+    references: options.References = None,
+    tuner: Annotated[str, typer.Option(help="mert, mert+, mira or pro.")] = "mert",
+    metric: Annotated[str, typer.Option(help="What to optimise: bleu or ter.")] = "bleu",
+    decoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Command that decodes the sentences anew, with {weights} and {nbest} for files."
+        ),
+    ] = None,
+    iterations: Annotated[int, typer.Option(help="Decode at most so many times.")] = 25,
+    extra: Annotated[
+        Path | None, typer.Option(help="N-best lists of the out-of-domain set, for mert+.")
+    ] = None,
+    extra_references: Annotated[
+        list[Path] | None, typer.Option(help="Their references; repeat for several.")
+    ] = None,
+    template: Annotated[
+        Path | None, typer.Option(help="moses.ini to copy, with the new weights put in.")
+    ] = None,
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option(help="Hold a feature at its canonical weight (`none` holds none)."),
+    ] = None,
+    default: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE of the tuner: restarts, epochs, pairs, …"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same weights.")] = 0,
+    first_id: options.FirstId = 0,
+    bad: options.Bad = "error",
+    quiet: options.Quiet = False,
+) -> None:
+    """Estimate the weights anew by MERT, MIRA or PRO, to compare with."""
+    import bpa_ppl
+    from bpa_ppl.tuning import Command, redecode, reestimation
+    from bpa_ppl.tuning.registry import configure
+
+    settings: dict[str, Any] = dict(options.assignments(setting, "--set"))
+    configure(tuner, settings)
+    if not references:
+        raise UsageError("tune needs --references: the reference translations of the lists")
+    if (extra is None) != (not extra_references):
+        raise UsageError("--extra and --extra-references go together: give both or neither")
+    read = partial(bpa_ppl.read_nbest, first_id=first_id, bad=bad)
+    read_again = partial(read, references=references)
+    command = None if decoder is None else Command(decoder, read_again, template)
+    wanted: dict[str, Any] = {
+        "tuner": tuner,
+        "metric": metric,
+        "seed": seed,
+        "fixed": [] if fixed == ["none"] else fixed,
+        "defaults": options.numbers(default, "--default"),
+        "extra": None if extra is None else read(extra, references=extra_references),
+        "progress": not quiet,
+        **settings,
+    }
+    lists, canonical = read_again(nbest), bpa_ppl.read_weights(weights)
+    if command is None:
+        found = reestimation(lists, canonical, **wanted)
+    else:
+        tell = partial(_tell, quiet)
+        found = redecode(lists, canonical, command, iterations=iterations, report=tell, **wanted)
+    bpa_ppl.write_weights(found.weights, output, template=template)
+    options.say(found, quiet)
+
+
+def _tell(quiet: bool, iteration: int, found: Reestimation, added: int) -> None:
+    """Report one turn of decoding."""
+    options.say(f"iteration {iteration}: {found}, {added} new hypotheses", quiet)

@@ -1,0 +1,79 @@
+"""Clipped n-gram matches, compiled: what BLEU (Papineni et al., 2002) is a function of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpa_ppl.nbest import Float64, Int32, Int64
+from bpa_ppl.quality.compiled import compiled, inner
+from bpa_ppl.quality.words import Ragged
+
+#: The longest n-grams.
+ORDER = 4
+
+
+@inner
+def _count(gram: Int32, words: Int32) -> int:
+    """Return how often an n-gram occurs."""
+    found = 0
+    for start in range(len(words) - len(gram) + 1):
+        same = 0
+        while same < len(gram) and words[start + same] == gram[same]:
+            same += 1
+        found += same == len(gram)
+    return found
+
+
+@inner
+def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
+    """Return how often an n-gram occurs in the reference that has it most often."""
+    most = 0
+    for r in range(len(starts) - 1):
+        most = max(most, _count(gram, words[starts[r] : starts[r + 1]]))
+    return most
+
+
+@inner
+def _nearest_length(length: int, starts: Int64) -> int:
+    """Return the reference length that is nearest; of two the shorter."""
+    best = starts[1] - starts[0]
+    for r in range(1, len(starts) - 1):
+        other = starts[r + 1] - starts[r]
+        if (abs(other - length), other) < (abs(best - length), best):
+            best = other
+    return best
+
+
+@compiled
+def count_matches(hyps: Ragged, refs: Ragged, owner: Int64, ref_list_starts: Int64) -> Float64:
+    """Return (hypotheses, 9): matches of order 1 to 4, n-grams of order 1 to 4, reference length.
+
+    An occurrence of an n-gram is a match as long as some reference has it as often.
+
+    Args:
+        hyps: the words of all hypotheses, numbered, and where each hypothesis begins.
+        refs: the same of all references.
+        owner: (hypotheses,) the sentence of each hypothesis.
+        ref_list_starts: (sentences + 1,) the first reference of each sentence, then their number.
+
+    >>> from bpa_ppl.quality.words import Vocabulary
+    >>> vocabulary = Vocabulary()
+    >>> hyps = vocabulary.number([["a", "b", "a", "a"]])
+    >>> refs = vocabulary.number([["a", "b", "a"], ["a"]])
+    >>> count_matches(hyps, refs, np.array([0]), np.array([0, 2])).tolist()
+    [[3.0, 2.0, 1.0, 0.0, 4.0, 3.0, 2.0, 1.0, 3.0]]
+    """
+    words, starts = hyps
+    counts = np.zeros((len(owner), 2 * ORDER + 1))
+    for h in range(len(owner)):
+        hyp = words[starts[h] : starts[h + 1]]
+        first, last = ref_list_starts[owner[h]], ref_list_starts[owner[h] + 1]
+        ref_starts = refs[1][first : last + 1]
+        for n in range(1, ORDER + 1):
+            for start in range(len(hyp) - n + 1):
+                gram = hyp[start : start + n]
+                clip = _clip(gram, refs[0], ref_starts)
+                counts[h, n - 1] += clip > 0 and _count(gram, hyp[: start + n]) <= clip
+            counts[h, ORDER + n - 1] = max(0, len(hyp) - n + 1)
+        counts[h, 2 * ORDER] = _nearest_length(len(hyp), ref_starts)
+    return counts

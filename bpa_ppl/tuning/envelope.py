@@ -1,0 +1,85 @@
+"""Upper envelopes of n-best lists along a line of weights, compiled (Och, 2003)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.quality.compiled import compiled, inner
+
+
+@compiled
+def best_rows(scores: Float64, offsets: Int64) -> Int64:
+    """Return (sentences,) the row of the highest score of each list; ties go to the first.
+
+    >>> best_rows(np.array([1.0, 3.0, 3.0, 5.0]), np.array([0, 3, 4])).tolist()
+    [1, 3]
+    """
+    rows = np.empty(len(offsets) - 1, np.int64)
+    for s in range(len(rows)):
+        best = offsets[s]
+        for row in range(offsets[s] + 1, offsets[s + 1]):
+            if scores[row] > scores[best]:
+                best = row
+        rows[s] = best
+    return rows
+
+
+@inner
+def _lowest_slope(heights: Float64, slopes: Float64) -> int:
+    """Return the line that is highest at minus infinity."""
+    best = 0
+    for i in range(1, len(slopes)):
+        if (slopes[i], -heights[i]) < (slopes[best], -heights[best]):
+            best = i
+    return best
+
+
+@inner
+def _next_line(heights: Float64, slopes: Float64, now: int) -> tuple[float, int]:
+    """Return where the highest line is first overtaken, and by which; itself if never."""
+    at, best = np.inf, now
+    for i in range(len(slopes)):
+        rise = slopes[i] - slopes[now]
+        if rise > 0:
+            x = (heights[now] - heights[i]) / rise
+            if x < at or (x == at and slopes[i] > slopes[best]):
+                at, best = x, i
+    return at, best
+
+
+@compiled
+def envelopes(
+    heights: Float64, slopes: Float64, offsets: Int64
+) -> tuple[Int64, Float64, Int64, Int64]:
+    """Find the highest of the lines heights + x · slopes of each list, for every x.
+
+    Args:
+        heights: (hypotheses,) scores at x = 0.
+        slopes: (hypotheses,) growth of the scores.
+        offsets: (sentences + 1,) the first line of each list, then the number of lines.
+
+    Returns:
+        (sentences,) the highest line at x = −∞; then for each x at which another line becomes
+        the highest of its list: x, the line before and the line after.
+
+    >>> heights, slopes = np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 1.0])
+    >>> [part.tolist() for part in envelopes(heights, slopes, np.array([0, 3]))]
+    [[0], [-1.0, 1.0], [0, 1], [1, 2]]
+    """
+    first = np.empty(len(offsets) - 1, np.int64)
+    breaks = np.empty(len(slopes))
+    before, after = np.empty(len(slopes), np.int64), np.empty(len(slopes), np.int64)
+    found = 0
+    for s in range(len(first)):
+        start, stop = offsets[s], offsets[s + 1]
+        now = _lowest_slope(heights[start:stop], slopes[start:stop])
+        first[s] = start + now
+        while True:
+            at, best = _next_line(heights[start:stop], slopes[start:stop], now)
+            if best == now:
+                break
+            breaks[found], before[found], after[found] = at, start + now, start + best
+            found += 1
+            now = best
+    return first, breaks[:found], before[:found], after[:found]

@@ -1,0 +1,107 @@
+"""PRO, pairwise ranked optimisation (Hopkins and May, 2011)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.tuning.problem import Pool, Problem, Tuned
+from bpa_ppl.tuning.ranges import check_ranges
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Defaults of Hopkins and May (2011).
+
+    Args:
+        iterations: how often pairs are drawn, a classifier is trained, and the weights move.
+        pairs: Γ, drawn from each list at random.
+        kept: Ξ, the pairs of each list that differ most.
+        minimum_difference: α, of the sentence scores of a pair, as a fraction.
+        interpolation: Ψ, the share of the classifier in the new weights.
+        penalty: C of logistic regression; the smaller, the shorter the weights.
+
+    Raises:
+        UsageError: if a number makes no sense.
+    """
+
+    iterations: int = 30
+    pairs: int = 5000
+    kept: int = 50
+    minimum_difference: float = 0.05
+    interpolation: float = 0.1
+    penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_ranges(self, zero=("minimum_difference",), shares=("interpolation",))
+
+
+class Pairs(NamedTuple):
+    """Pairs of hypotheses of which the first is the better.
+
+    Attributes:
+        features: (pairs, Q) differences of features.
+        held: (pairs,) differences of what the held features add to the scores.
+    """
+
+    features: Float64
+    held: Float64
+
+
+def tune(problem: Problem, settings: Settings) -> Tuned:
+    """Return weights that rank pairs of hypotheses as the sentence metric does."""
+    rng = np.random.default_rng(problem.seed)
+    gains = problem.objective.sentence(problem.pool.counts)
+    weights, visited = problem.start, []
+    for turn in range(1, settings.iterations + 1):
+        pairs = _draw(problem.pool, gains, settings, rng)
+        share = settings.interpolation if len(pairs.held) else 0.0
+        weights = share * _classifier(pairs, weights, settings.penalty) + (1 - share) * weights
+        visited.append(weights)
+        problem.progress(turn, settings.iterations, f"{len(pairs.held)} pairs")
+    return Tuned(weights, np.array(visited))
+
+
+def _draw(pool: Pool, gains: Float64, settings: Settings, rng: np.random.Generator) -> Pairs:
+    """Return the pairs that are kept of all lists."""
+    kept = [
+        _draw_list(gains[start:stop], settings, rng) + start
+        for start, stop in zip(pool.offsets[:-1], pool.offsets[1:], strict=True)
+    ]
+    better, worse = np.concatenate(kept).T
+    return Pairs(pool.features[better] - pool.features[worse], pool.held[better] - pool.held[worse])
+
+
+def _draw_list(gains: Float64, settings: Settings, rng: np.random.Generator) -> Int64:
+    """Return (pairs, 2) the better and the worse hypothesis of pairs of one list."""
+    pairs = rng.integers(len(gains), size=(settings.pairs, 2))
+    difference = gains[pairs[:, 0]] - gains[pairs[:, 1]]
+    size = np.abs(difference)
+    count = min(settings.kept, int(np.sum(size > settings.minimum_difference)))
+    chosen = np.argsort(-size, kind="stable")[:count]
+    return np.where(difference[chosen, None] > 0, pairs[chosen], pairs[chosen, ::-1])
+
+
+def _classifier(pairs: Pairs, start: Float64, penalty: float) -> Float64:
+    """Return the weights of logistic regression without intercept, with a penalty on ½|λ|².
+
+    Each pair counts twice, once in either order.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    def loss(weights: Float64) -> tuple[float, Float64]:
+        margins = pairs.features @ weights + pairs.held
+        value = weights @ weights / 2 + 2 * penalty * np.logaddexp(0, -margins).sum()
+        return value, weights - 2 * penalty * (expit(-margins) @ pairs.features)
+
+    def curvature(weights: Float64) -> Float64:
+        chance = expit(pairs.features @ weights + pairs.held)
+        weighted = pairs.features * (chance * (1 - chance))[:, None]
+        return np.eye(len(weights)) + 2 * penalty * (pairs.features.T @ weighted)
+
+    found: Float64 = minimize(loss, start, jac=True, hess=curvature, method="trust-exact").x
+    return found
