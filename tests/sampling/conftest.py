@@ -15,8 +15,8 @@ from bpa_ppl.sampling import SAMPLERS
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-#: A mode is no sample, and the heuristic sample is no sample of the posterior.
-EXACT = [name for name in SAMPLERS if name not in ("map", "heuristic")]
+#: A mode is no sample, the heuristic sample is none of the posterior, and auto is one of the rest.
+EXACT = [name for name in SAMPLERS if name not in ("map", "heuristic", "auto")]
 
 target = cache(lambda name: TARGETS[name]())
 

@@ -57,7 +57,7 @@ def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(
         sampler=sampler,
         oracle=plain.given(*[0] * SENTENCES),
         model=learned_scale,
-        draws=8000,
+        draws=5000,
         **STEPS.get(sampler, {}),
     )
     sites = posterior["posterior"]
