@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bpa_ppl.diagnostics.calibration_bands import uniformity
-from bpa_ppl.diagnostics.comparison_samples import Sample
+from bpa_ppl.diagnostics.comparison_runs import Runs
 from bpa_ppl.diagnostics.multiple_testing import holm
 
 from bpa_ppl.errors import UsageError
@@ -155,7 +155,7 @@ def _ranks(
     to the letter. Ties, as of a chain that stands still, are broken at random.
     """
     weight = None if one.log_weight is None else normalised_weights(one.log_weight)
-    sample = Sample(names, np.asarray(one.draws, np.float64), weight)
+    sample = Runs(names, np.asarray(one.draws, np.float64), weight)
     picked, truth = sample.independent(RANKED, rng), np.asarray(one.truth, np.float64)
     tied = (picked == truth).sum(axis=0)
     rank = (picked < truth).sum(axis=0) + rng.integers(0, tied + 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from bpa_ppl.diagnostics.comparison_samples import Sample
+from bpa_ppl.diagnostics.comparison_runs import Runs
 from bpa_ppl.diagnostics.multiple_testing import holm
 from scipy.stats import norm
 
@@ -47,7 +47,7 @@ class _Gap(NamedTuple):
     z: float
 
 
-def discrepancies(sample: Sample, reference: Sample) -> tuple[Discrepancy, ...]:
+def discrepancies(sample: Runs, reference: Runs) -> tuple[Discrepancy, ...]:
     """Hold means, standard deviations and quantiles of each weight against a reference.
 
     Each is tested as the mean of a function that the reference fixes, whose Monte-Carlo error is
@@ -58,7 +58,7 @@ def discrepancies(sample: Sample, reference: Sample) -> tuple[Discrepancy, ...]:
     return tuple(Discrepancy(*gap, float(p)) for gap, p in zip(gaps, p_values, strict=True))
 
 
-def _gaps(sample: Sample, reference: Sample, k: int) -> Iterator[_Gap]:
+def _gaps(sample: Runs, reference: Runs, k: int) -> Iterator[_Gap]:
     name, ours, theirs = reference.names[k], sample.values[..., k], reference.values[..., k]
     centre, sd = _mean_and_sd(reference, theirs)
     own_centre, own_sd = _mean_and_sd(sample, ours)
@@ -72,18 +72,18 @@ def _gaps(sample: Sample, reference: Sample, k: int) -> Iterator[_Gap]:
         yield _Gap(name, f"q{100 * p:g}", float(value), float(cut), (value - cut) / sd, z)
 
 
-def _z(sample: Sample, ours: np.ndarray, reference: Sample, theirs: np.ndarray) -> float:
+def _z(sample: Runs, ours: np.ndarray, reference: Runs, theirs: np.ndarray) -> float:
     """Return the difference of the means of a function in its standard errors."""
     own, other = sample.mean(ours), reference.mean(theirs)
     return float((own.mean - other.mean) / np.hypot(own.error, other.error))
 
 
-def _mean_and_sd(sample: Sample, values: Float64) -> tuple[float, float]:
+def _mean_and_sd(sample: Runs, values: Float64) -> tuple[float, float]:
     mean = sample.mean(values).mean
     return mean, float(np.sqrt(sample.mean((values - mean) ** 2).mean))
 
 
-def _quantiles(sample: Sample, values: Float64) -> Float64:
+def _quantiles(sample: Runs, values: Float64) -> Float64:
     if sample.weight is None:
         return np.quantile(values, QUANTILES)
     order = np.argsort(values, axis=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from bpa_ppl.diagnostics.comparison_samples import Sample
+from bpa_ppl.diagnostics.comparison_runs import Runs
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
@@ -34,24 +34,24 @@ class Distance:
     draws: int
 
 
-def sliced_wasserstein(sample: Sample, reference: Sample, seed: int = 0) -> Distance:
+def sliced_wasserstein(sample: Runs, reference: Runs, seed: int = 0) -> Distance:
     """Return the distance of the joint distributions, with its null distribution.
 
     The mean over random directions of the 1-Wasserstein distance of what the draws are along them
     (Bonneel et al. 2015), after the reference's covariance has been made the identity. The draws
-    are thinned to half their ESS, so that they are as good as independent: ESS is an estimate.
+    are thinned to half their ESS, so that they are as good as independent.
 
     Raises:
         DataError: if the reference has too few effective draws to be split.
     """
     rng = np.random.default_rng(seed)
-    pool = reference.independent(int(reference.smallest_ess() / 2), rng)
+    pool = reference.independent(reference.worth(), rng)
     if len(pool) < 4 * _FEWEST:
         raise DataError(
             f"the reference has {len(pool)} draws as good as independent, and {4 * _FEWEST} are "
             "needed: make the reference run longer"
         )
-    count = max(1, min(int(sample.smallest_ess() / 2), len(pool) // 4, _MOST))
+    count = max(1, min(sample.worth(), len(pool) // 4, _MOST))
     along = _whitening(pool) @ _directions(pool.shape[1], rng)
     half, rest = np.array_split(pool @ along, 2)
     quantiles = np.quantile(half, (np.arange(count) + 0.5) / count, axis=0)

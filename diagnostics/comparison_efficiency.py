@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bpa_ppl.diagnostics.comparison_samples import Sample, ess_of_each, sample_of
+from bpa_ppl.diagnostics.comparison_runs import Runs, ess_of_each, runs_of
 from scipy.stats import norm, rankdata
 
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import import_arviz, statistic
+from bpa_ppl.posterior import statistic
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -63,7 +63,7 @@ class Efficiency:
     missing: tuple[str, ...]
 
 
-def efficiency(runs: Sequence[InferenceData], pooled: Sample, target: Sample) -> Efficiency:
+def efficiency(runs: Sequence[InferenceData], pooled: Runs, target: Runs) -> Efficiency:
     """Return what a sampler's runs give for their cost.
 
     Args:
@@ -71,7 +71,7 @@ def efficiency(runs: Sequence[InferenceData], pooled: Sample, target: Sample) ->
         pooled: their draws together.
         target: the draws that tell where the posterior is: a reference run's, or the same.
     """
-    singles = [sample_of([run]) for run in runs]
+    singles = [runs_of([run]) for run in runs]
     bulk, tail, mean = (_worst_ess(singles, method) for method in ("bulk", "tail", "mean"))
     chains, draws = singles[0].values.shape[:2]
     markov = pooled.weight is None
@@ -85,7 +85,7 @@ def efficiency(runs: Sequence[InferenceData], pooled: Sample, target: Sample) ->
         chains=chains,
         draws=draws,
         acceptance=acceptance,
-        r_hat=_largest_r_hat(pooled) if markov else None,
+        r_hat=pooled.largest_r_hat() if markov else None,
         nested_r_hat=nested_r_hat(np.stack([s.values for s in singles])) if markov else None,
         bulk_ess=bulk,
         tail_ess=tail,
@@ -134,15 +134,8 @@ def _variance(values: Float64, axis: int) -> Float64:
     return np.asarray(values.var(axis=axis, ddof=ddof))
 
 
-def _worst_ess(singles: Sequence[Sample], method: str) -> float:
+def _worst_ess(singles: Sequence[Runs], method: str) -> float:
     return float(np.mean([ess_of_each(s.values, s.weight, method).min() for s in singles]))
-
-
-def _largest_r_hat(pooled: Sample) -> float:
-    rhat = import_arviz().rhat
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = [float(rhat(pooled.values[..., k])) for k in range(len(pooled.names))]
-    return float(np.max(np.nan_to_num(each, nan=np.inf)))
 
 
 def _acceptance(run: InferenceData) -> float | None:
@@ -186,7 +179,7 @@ def _seconds_to_enough(run: InferenceData, seconds: float | None, ess: float) ->
     return seconds * (warmup + draws * ENOUGH / ess) / (warmup + draws)
 
 
-def _arrival(run: InferenceData, target: Sample) -> int:
+def _arrival(run: InferenceData, target: Runs) -> int:
     """Return the steps until each chain has first been among the inner 95% of the target.
 
     Nearness is the Mahalanobis distance from the target's mean; warm-up draws come first.
@@ -205,7 +198,7 @@ def _arrival(run: InferenceData, target: Sample) -> int:
     return int(first.max() * _settings(run).get("thinning", 1))
 
 
-def _moments(sample: Sample) -> tuple[Float64, Float64]:
+def _moments(sample: Runs) -> tuple[Float64, Float64]:
     """Return mean and covariance of all draws."""
     weight = None if sample.weight is None else sample.weight.reshape(-1)
     mean = np.average(sample.draws, axis=0, weights=weight)

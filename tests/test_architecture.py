@@ -26,7 +26,7 @@ LAYERS = (
     ("models",),
     ("sampling", "tuning", "diagnostics"),
     ("decoding",),
-    ("experiments", "demo"),
+    ("calibrating", "comparing", "experiments", "demo"),
     ("bpa_ppl",),  # the public face itself
     ("cli",),
 )

@@ -10,7 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, check, demo, oracle, report, rerank, tune, weights
+from bpa_ppl.cli import (
+    adapt,
+    calibrate,
+    check,
+    compare,
+    demo,
+    oracle,
+    report,
+    rerank,
+    tune,
+    weights,
+)
 from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
 from bpa_ppl.errors import BpaError, BpaWarning
 
@@ -22,7 +33,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (adapt, check, report, rerank, weights, oracle, tune, demo):
+for module in (adapt, check, report, compare, calibrate, rerank, weights, oracle, tune, demo):
     app.command(module.__name__.rpartition(".")[2])(module.run)
 
 

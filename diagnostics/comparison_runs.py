@@ -1,4 +1,4 @@
-"""Sample: the draws of all runs of one sampler, and how exactly they tell a mean."""
+"""Runs: the draws of all runs of one sampler, and how exactly they tell a mean."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from bpa_ppl.diagnostics.foreign import with_features
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
@@ -25,7 +26,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Runs:
     """Draws of the weights by one sampler, all runs together (C chains, D draws, Q features).
 
     Attributes:
@@ -61,6 +62,31 @@ class Sample:
     def smallest_ess(self) -> float:
         """Return the smallest bulk ESS of a weight, or the ESS of the importance weights."""
         return float(np.min(ess_of_each(self.values, self.weight, "bulk")))
+
+    def worth(self) -> int:
+        """Return as how many independent draws these may pass: half their ESS, an estimate."""
+        return min(int(self.smallest_ess() / 2), len(self.draws))
+
+    def largest_r_hat(self) -> float:
+        """Return the largest rank-normalised split R-hat of a weight; 1 for weighted draws."""
+        if self.weight is not None:
+            return 1.0
+        rhat = import_arviz().rhat
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = [float(rhat(self.values[..., k])) for k in range(len(self.names))]
+        return float(np.max(np.nan_to_num(each, nan=np.inf)))
+
+    def ordered(self, names: tuple[str, ...]) -> Runs:
+        """Return the same draws with the features in another order.
+
+        Raises:
+            DataError: if they are not the same features.
+        """
+        if set(names) != set(self.names):
+            differing = ", ".join(sorted(set(names) ^ set(self.names)))
+            raise DataError(f"posteriors of different features cannot be compared: {differing}")
+        columns = [self.names.index(name) for name in names]
+        return Runs(names, self.values[..., columns], self.weight)
 
     def independent(self, count: int, rng: np.random.Generator) -> Float64:
         """Return `count` draws as good as independent, (count, Q), in random order.
@@ -103,26 +129,25 @@ def ess_of_each(values: Float64, weight: Float64 | None, method: str) -> Float64
     )
 
 
-def sample_of(runs: Sequence[InferenceData]) -> Sample:
+def runs_of(posteriors: Sequence[InferenceData]) -> Runs:
     """Put the runs of one sampler together, as chains side by side.
 
     Args:
-        runs: posteriors with a variable `weights`; a statistic `log_weight` makes them weighted.
+        posteriors: draws of `weights` from different seeds; a statistic `log_weight` makes them
+            weighted.
 
     Raises:
         DataError: if the runs differ in features or in their number of draws, hold a draw that
             is not finite, or are weighted only in part.
     """
-    names = {feature_names(run) for run in runs}
-    shapes = {run["posterior"]["weights"].shape[1:] for run in runs}
-    if len(names) != 1 or len(shapes) != 1:
+    laid_out = [with_features(posterior) for posterior in posteriors]
+    names = {feature_names(run) for run in laid_out}
+    parts = [run["posterior"]["weights"].values for run in laid_out]
+    if len(names) != 1 or len({part.shape[1:] for part in parts}) != 1:
         raise DataError("the runs of one sampler must agree in features and number of draws")
-    values = np.concatenate([run["posterior"]["weights"].values for run in runs])
-    if not np.isfinite(values).all():
-        raise DataError("a draw of the weights is not a finite number: draw again")
-    log_weights = [statistic(run, "log_weight") for run in runs]
+    log_weights = [statistic(run, "log_weight") for run in laid_out]
     known = [log_weight for log_weight in log_weights if log_weight is not None]
-    if known and len(known) != len(runs):
+    if known and len(known) != len(laid_out):
         raise DataError("some runs of one sampler have a statistic log_weight and others not")
     weight = normalised_weights(np.concatenate(known)) if known else None
-    return Sample(names.pop(), values.astype(np.float64), weight)
+    return Runs(names.pop(), np.concatenate(parts).astype(np.float64), weight)

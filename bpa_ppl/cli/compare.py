@@ -1,0 +1,97 @@
+"""`bpa compare`: samplers side by side on the same data, as a page with tables."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bpa_ppl.cli import options
+from bpa_ppl.cli.sampler_settings import VERSIONS, command_line, names_of, settings_of
+from bpa_ppl.errors import UsageError, one_of
+
+
+def run(
+    nbest: options.NBestPath,
+    weights: Annotated[
+        Path, typer.Option("--weights", "-w", help="moses.ini, dense weights or JSON.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of page and tables.")],
+    references: options.References = None,
+    samplers: Annotated[
+        str, typer.Option(help="Names, separated by commas.")
+    ] = "heuristic,rwm,imh,nuts,laplace",
+    runs: Annotated[int, typer.Option(help="Of each sampler, from as many seeds.")] = 4,
+    reference_sampler: Annotated[
+        str, typer.Option(help="Sampler of the long run that the others are held against.")
+    ] = "nuts",
+    reference_draws: Annotated[int, typer.Option(help="Of each of its four chains.")] = 5000,
+    posterior: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FILE: a posterior of the same data, to be compared too."),
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(help="Lists to rerank with each; else those adapted to.")
+    ] = None,
+    test_references: Annotated[
+        list[Path] | None, typer.Option(help="Their references; repeat for several.")
+    ] = None,
+    figures: Annotated[str, typer.Option(help="Also as files: png, pdf or none.")] = "none",
+    prior_variance: Annotated[float, typer.Option(help="σ_T, a variance.")] = 0.1,
+    metric: options.Metric = "ter",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="SAMPLER.NAME=VALUE, such as rwm.draws=500."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the first run.")] = 0,
+    first_id: options.FirstId = 0,
+    bad: options.Bad = "error",
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare samplers: their cost, their errors against a long run, their translations."""
+    import bpa_ppl
+    from bpa_ppl.comparing import compare_samplers
+    from bpa_ppl.diagnostics.comparison_files import FIGURES, make_folder, write_comparison
+
+    one_of(figures, FIGURES, "kind of figures")
+    if not references:
+        raise UsageError("compare needs --references: the reference translations of the lists")
+    names = names_of(samplers)
+    settings = settings_of(names, setting)
+    others = {
+        name: [bpa_ppl.read_posterior(str(path))]
+        for name, path in options.assignments(posterior, "--posterior").items()
+    }
+    make_folder(output)
+    read = partial(bpa_ppl.read_nbest, first_id=first_id, bad=bad)
+    comparison = compare_samplers(
+        read(nbest, references=references),
+        bpa_ppl.read_weights(weights),
+        names,
+        runs=runs,
+        seed=seed,
+        reference=reference_sampler,
+        reference_draws=reference_draws,
+        settings=settings,
+        others=others,
+        test=None if test is None else read(test, references=test_references),
+        metric=metric,
+        prior_variance=prior_variance,
+        progress=not quiet,
+    )
+    made = {
+        "adaptation lists": nbest,
+        "weights": str(weights),
+        "prior variance σ_T": f"{prior_variance:g}",
+        "oracle metric": metric,
+        "seed of the first run": str(seed),
+        "settings": json.dumps(settings),
+        **{f"version of {name}": version(name) for name in VERSIONS},
+    }
+    written = write_comparison(comparison, output, kind=figures, made=made, command=command_line())
+    print(comparison)
+    options.say(f"wrote {written[0]} and {len(written) - 1} files beside it", quiet)

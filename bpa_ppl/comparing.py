@@ -1,0 +1,151 @@
+"""Running samplers side by side on the same data, for a comparison."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bpa_ppl.decoding import rerank
+from bpa_ppl.diagnostics.comparison import Comparison, compare
+from bpa_ppl.errors import UsageError
+from bpa_ppl.nbest import NBest
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality import Oracles, oracles
+from bpa_ppl.sampling import adapt
+from bpa_ppl.sampling.registry import configure
+from bpa_ppl.weights import match
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+#: Number by which the seed of the reference run differs from that of the first run.
+_APART = 1_000_000
+
+
+def compare_samplers(
+    nbest: NBest,
+    prior: Mapping[str, float],
+    samplers: Sequence[str],
+    *,
+    runs: int = 4,
+    seed: int = 0,
+    reference: str = "nuts",
+    reference_draws: int = 5000,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    others: Mapping[str, Sequence[InferenceData]] | None = None,
+    test: NBest | None = None,
+    metric: str = "ter",
+    progress: bool | Reporter = False,
+    **options: Any,
+) -> Comparison:
+    """Run samplers and a long reference on the same data, and compare them.
+
+    Args:
+        nbest, prior: as for `adapt`.
+        samplers: their names.
+        runs: of each, from as many seeds.
+        seed: the first.
+        reference: the sampler of the reference run.
+        reference_draws: of each of its four chains.
+        settings: of each sampler, by its name.
+        others: posteriors of the same data from elsewhere, by a name of their own.
+        test: lists to be reranked with each posterior; None takes the adaptation lists.
+        metric: what makes an oracle.
+        progress: True draws a bar on standard error.
+        options: of `adapt`: `prior_variance`, `fixed`, `defaults`, `ties`, …
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        NotConverged: if the reference run did not converge.
+        UsageError: if there is nothing to run, or a setting makes no sense.
+    """
+    oracle = _oracles(nbest, prior, metric, options)
+    with reporter(progress, "compare") as report:
+        found = run_samplers(
+            nbest,
+            prior,
+            samplers,
+            runs=runs,
+            seed=seed,
+            settings=settings,
+            progress=report,
+            oracle=oracle,
+            **options,
+        )
+        report(0, 1, f"reference {reference}")
+        truth = adapt(
+            nbest,
+            prior,
+            sampler=reference,
+            seed=seed + _APART,
+            oracle=oracle,
+            draws=reference_draws,
+            progress=report,
+            **options,
+        )
+        lists = nbest if test is None else test
+        report(0, 1, "statistics")
+        return compare(
+            {**found, **(others or {})},
+            [truth],
+            decode=lambda posterior: rerank(lists, posterior, unchecked=True).texts,
+            references=lists.references,
+            seed=seed,
+        )
+
+
+def run_samplers(
+    nbest: NBest,
+    prior: Mapping[str, float],
+    samplers: Sequence[str],
+    *,
+    runs: int = 4,
+    seed: int = 0,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: bool | Reporter = False,
+    **options: Any,
+) -> dict[str, list[InferenceData]]:
+    """Run each sampler on the same data from several seeds, and time it.
+
+    Seconds go into the attribute `sampling_time` of the group `posterior`, as PyMC does. Each
+    sampler runs once more before, untimed, so that compilation does not count.
+
+    Args:
+        nbest, prior: as for `adapt`.
+        samplers: their names.
+        runs: of each, from as many seeds.
+        seed: the first.
+        settings: of each sampler, by its name.
+        progress: True draws a bar on standard error.
+        options: of `adapt`; give it `oracle`, or the search for oracles is timed too.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        UsageError: if there is nothing to run, or a setting makes no sense.
+    """
+    if not samplers or runs < 1:
+        raise UsageError("a comparison needs at least one sampler and one run of each")
+    chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
+    for name, own in chosen.items():
+        configure(name, own)
+    found: dict[str, list[InferenceData]] = {name: [] for name in chosen}
+    steps = [(name, run) for name in chosen for run in range(-1, runs)]
+    with reporter(progress, "run") as report:
+        for done, (name, run) in enumerate(steps):
+            report(done, len(steps), name)
+            arguments = {**options, **chosen[name], "sampler": name, "seed": seed + max(run, 0)}
+            start = time.perf_counter()
+            posterior = adapt(nbest, prior, **arguments)
+            posterior["posterior"].attrs["sampling_time"] = time.perf_counter() - start
+            if run >= 0:
+                found[name].append(posterior)
+    return found
+
+
+def _oracles(
+    nbest: NBest, prior: Mapping[str, float], metric: str, options: dict[str, Any]
+) -> Oracles:
+    matched = match(prior, nbest, fixed=options.get("fixed"), defaults=options.get("defaults"))
+    ties = options.pop("ties", "canonical")
+    return oracles(nbest, metric, ties=ties, scores=nbest.scores(matched.values))

@@ -1,0 +1,68 @@
+"""A comparison as a folder: the page, the numbers, and on request the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bpa_ppl.diagnostics.comparison import Comparison
+from bpa_ppl.diagnostics.comparison_figures import figures
+from bpa_ppl.diagnostics.comparison_page import comparison_page
+from bpa_ppl.diagnostics.comparison_tables import write_tables
+from bpa_ppl.diagnostics.page import write_page
+
+from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.formats.streams import atomic_path
+
+FIGURES = ("none", "png", "pdf")
+_DPI = 150
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results, if it is not there.
+
+    Raises:
+        DataError: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make this folder ({error.strerror})", folder) from error
+
+
+def write_comparison(
+    comparison: Comparison,
+    folder: str | Path,
+    *,
+    kind: str = "none",
+    made: Mapping[str, str] | None = None,
+    command: str = "",
+) -> list[Path]:
+    """Write `index.html`, `comparison.json`, a CSV a table, and figures as files of their own.
+
+    Args:
+        comparison: what `compare` found.
+        folder: made if it is not there.
+        kind: of the files of figures: `png`, `pdf` or `none`.
+        made: how it was made, for the page.
+        command: that reproduces it.
+
+    Returns:
+        the paths of the files, the page first.
+
+    Raises:
+        DataError: if the folder or a file cannot be written.
+        UsageError: if there is no such kind of figure.
+    """
+    one_of(kind, FIGURES, "kind of figures")
+    target = Path(folder)
+    make_folder(target)
+    html = comparison_page(comparison, made=made, command=command)
+    write_page(html, target / "index.html")
+    written = [target / "index.html", *write_tables(comparison, target)]
+    drawings = figures(comparison) if kind != "none" else {}
+    for name, (figure, *_) in drawings.items():
+        written.append(target / f"{name}.{kind}")
+        with atomic_path(written[-1]) as beside:
+            figure.savefig(beside, format=kind, dpi=_DPI)
+    return written
