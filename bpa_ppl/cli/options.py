@@ -33,9 +33,7 @@ Unchecked = Annotated[
     bool, typer.Option("--unchecked", help="Use a posterior although it fails its check.")
 ]
 Jobs = Annotated[int, typer.Option(help="Workers that score hypotheses; -1 takes every core.")]
-Cache = Annotated[
-    bool, typer.Option(help="Keep sentence scores on disk and reuse them.")
-]
+Cache = Annotated[bool, typer.Option(help="Keep sentence scores on disk and reuse them.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")]
 Metric = Annotated[str, typer.Option(help="What makes an oracle: ter, bleu or chrf.")]
 Ties = Annotated[str, typer.Option(help="How ties of oracles are broken: canonical or first.")]
