@@ -62,7 +62,7 @@ def acceptance_figure(rates: Float64) -> Figure:
         axes[0, 0].plot(steps, row, linewidth=1, label=f"chain {chain}")
     axes[0, 0].set(ylim=(0, 1.05), xlabel="draw", ylabel="acceptance rate")
     axes[0, 0].margins(x=0)
-    axes[0, 0].legend(fontsize="small", loc="lower right", ncols=4)
+    axes[0, 0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=8, frameon=False)
     return figure
 
 

@@ -81,9 +81,10 @@ class Code:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; numbers stand to the right, with four significant digits unless given as text.
+    """A table; columns of numbers stand to the right.
 
-    Text that reads as one number, with a sign or a per cent sign, counts as a number too.
+    A number is shown with four significant digits; for others give it as text, which counts as a
+    number too if it reads as one, with a sign or a per cent sign.
 
     Attributes:
         header: the names of the columns.
@@ -105,10 +106,10 @@ class Table:
         '<div class="wide"><table><thead><tr><th scope="col">weight</th><th scope="col" class=...'
         """
         caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
-        columns = list(zip(*self.rows, strict=True)) or [()] * len(self.header)
-        head = "".join(map(_heading, self.header, columns))
+        numeric = [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.header))]
+        head = "".join(map(_heading, self.header, numeric))
         marks = self.passed or [None] * len(self.rows)
-        body = "".join(_row(row, mark) for row, mark in zip(self.rows, marks, strict=True))
+        body = "".join(_row(row, numeric, mark) for row, mark in zip(self.rows, marks, strict=True))
         return (
             f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>"
@@ -237,32 +238,31 @@ def write_page(html: str, path: str | Path) -> None:
         file.write(html)
 
 
-def _heading(name: str, column: Sequence[str | float]) -> str:
-    given = [cell for cell in column if cell != ""]
-    numbers = bool(given) and all(_is_number(cell) for cell in given)
-    kind = ' class="number"' if numbers else ""
-    return f'<th scope="col"{kind}>{escape(name)}</th>'
+def _heading(name: str, numeric: bool) -> str:
+    return f'<th scope="col"{_kind(numeric)}>{escape(name)}</th>'
 
 
-def _row(row: Sequence[str | float], passed: bool | None) -> str:
+def _row(row: Sequence[str | float], numeric: Sequence[bool], passed: bool | None) -> str:
     mark = "" if passed is None else f' class="{_class(passed)}"'
-    first, *rest = row
-    cells = "".join(f"<td{_kind(cell)}>{escape(_shown(cell))}</td>" for cell in rest)
-    return f'<tr{mark}><th scope="row"{_kind(first)}>{escape(_shown(first))}</th>{cells}</tr>'
+    cells = "".join(map(_cell, row, numeric, ['th scope="row"', *["td"] * (len(row) - 1)]))
+    return f"<tr{mark}>{cells}</tr>"
 
 
-def _kind(cell: str | float) -> str:
-    if _is_number(cell):
-        return ' class="number"'
-    return ' class="short"' if len(_shown(cell)) <= _SHORT else ""
+def _cell(cell: str | float, numeric: bool, tag: str) -> str:
+    shown = cell if isinstance(cell, str) else f"{cell:.4g}"
+    kind = _kind(numeric, len(shown) <= _SHORT)
+    return f"<{tag}{kind}>{escape(shown)}</{tag.split()[0]}>"
 
 
-def _is_number(cell: str | float) -> bool:
-    return not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None
+def _kind(numeric: bool, short: bool = False) -> str:
+    return ' class="number"' if numeric else ' class="short"' if short else ""
 
 
-def _shown(cell: str | float) -> str:
-    return cell if isinstance(cell, str) else f"{cell:.4g}"
+def _is_numeric(column: Sequence[str | float]) -> bool:
+    given = [cell for cell in column if cell != ""]
+    return bool(given) and all(
+        not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None for cell in given
+    )
 
 
 def _class(passed: bool | None) -> str:

@@ -36,7 +36,6 @@ tbody th { font-weight: 600; }
 td, tbody th { overflow-wrap: anywhere; min-width: 3rem; }
 .number { text-align: right; }
 .number, .short { white-space: nowrap; overflow-wrap: normal; }
-tbody th.number { text-align: left; }
 td { font-variant-numeric: tabular-nums; }
 tr.good > th { box-shadow: inset .25rem 0 var(--good); }
 tr.bad > th { box-shadow: inset .25rem 0 var(--bad); }

@@ -86,13 +86,17 @@ def posterior_page(
 
 
 def _verdict(report: Report) -> Verdict:
-    chains, draws = report.shape
-    drawn_by = f"{report.sampler}, {chains} {'chain' if chains == 1 else 'chains'} × {draws} draws"
+    counts = (_counted(*pair) for pair in zip(report.shape, ("chain", "draw"), strict=True))
+    drawn_by = f"{report.sampler}, {' × '.join(counts)}"
     if report:
         return Verdict(f"Converged: every diagnostic keeps its limit ({drawn_by}).", True)
     failed = f"{len(report.failures)} of {len(report.findings)} diagnostics fail"
     advice = [finding.advice for finding in report.failures]
     return Verdict(f"NOT converged: {failed} ({drawn_by}).", False, advice)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _weights(posterior: InferenceData, sample: Sample, report: Report) -> Section:
@@ -112,21 +116,15 @@ def _moves(sample: Sample, report: Report) -> list[Block]:
 
 
 def _forest(sample: Sample) -> Block:
-    order = np.argsort(-_shift(sample), kind="stable")[:_FOREST]
-    note = "" if len(order) == len(sample.names) else f" The {_FOREST} that moved most."
+    shown = sample.moved_most(_FOREST)
+    note = "" if len(shown) == len(sample.names) else f" The {_FOREST} that moved most."
     return drawn(
-        forest_figure(sample, np.sort(order).tolist(), PROBABILITY),
+        forest_figure(sample, shown, PROBABILITY),
         "Posterior intervals of the weights beside those of the prior and the canonical weights",
         "Blue: where the posterior is; grey: where the prior was; red cross: the canonical "
         "weight. A cross beside its blue bar is a weight that moved." + note,
         "svg",
     )
-
-
-def _shift(sample: Sample) -> np.ndarray:
-    """Return how far each weight moved, in posterior standard deviations, (features,)."""
-    origin = 0.0 if sample.canonical is None else sample.canonical
-    return np.abs(sample.mean - origin) / (sample.deviation + 1e-12)
 
 
 def _diagnostics(report: Report) -> Section:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpa_ppl.posterior import held
+
 if TYPE_CHECKING:
     from arviz import InferenceData
 
@@ -18,7 +20,8 @@ _APART = ("command",)
 def attributes(posterior: InferenceData) -> dict[str, str]:
     """Return the attributes of a posterior in words, those of other programs included."""
     recorded = {**posterior["posterior"].attrs, **posterior.attrs}
-    return {str(key): _told(value) for key, value in recorded.items() if key not in _APART}
+    told = {str(key): _told(value) for key, value in recorded.items() if key not in _APART}
+    return {key: value for key, value in told.items() if value}
 
 
 def signature(posterior: InferenceData) -> str:
@@ -48,23 +51,23 @@ def reproduction(posterior: InferenceData) -> tuple[str, str] | None:
     if not {"sampler", "settings", "seed", "source"} <= set(attrs):
         return None
     note = (
-        "The call that made this posterior; fill in the references and the canonical weights, "
-        "which it does not record:"
+        "The call that made this posterior. It does not record the files of the references and of "
+        "the canonical weights, nor which lists were selected from its source: fill them in."
     )
     return _call(posterior), note
 
 
 def _call(posterior: InferenceData) -> str:
     attrs = posterior.attrs
+    source = str(attrs["source"])
+    lists = "NBEST" if source.startswith("<") else repr(source)
     options = {
         "sampler": str(attrs["sampler"]),
         "prior_variance": _prior_variance(posterior),
         "seed": int(attrs["seed"]),
-        **{
-            key: str(attrs[f"oracle_{key}"])
-            for key in ("metric", "ties")
-            if f"oracle_{key}" in attrs
-        },
+        "metric": attrs.get("oracle_metric"),
+        "ties": attrs.get("oracle_ties"),
+        "fixed": list(held(posterior)),
         **_mapping(attrs["settings"]),
     }
     lines = [f"    {key}={value!r}," for key, value in options.items() if value is not None]
@@ -73,7 +76,7 @@ def _call(posterior: InferenceData) -> str:
     return "\n".join(
         [
             "import bpa_ppl as bpa",
-            f"pool = bpa.read_nbest({str(attrs['source'])!r}, references=REFERENCES)",
+            f"pool = bpa.read_nbest({lists}, references=REFERENCES)",
             "posterior = bpa.adapt(",
             "    pool,",
             "    bpa.read_weights(WEIGHTS),",
@@ -101,5 +104,9 @@ def _mapping(text: Any) -> dict[str, Any]:
 
 
 def _told(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
     found: Mapping[str, Any] = _mapping(value)
-    return ", ".join(f"{key} {item}" for key, item in found.items()) if found else str(value)
+    if found or value == "{}":
+        return ", ".join(f"{key} {item}" for key, item in found.items())
+    return str(value)

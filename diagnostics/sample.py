@@ -53,6 +53,15 @@ class Sample:
         variance = np.average((self.draws - self.mean) ** 2, axis=0, weights=self.importance)
         return np.sqrt(variance)
 
+    def moved_most(self, count: int) -> list[int]:
+        """Return the features that moved furthest, in posterior standard deviations, ascending.
+
+        Without canonical weights nothing is known to have moved, and they are the first ones.
+        """
+        origin = self.mean if self.canonical is None else self.canonical
+        shift = np.abs(self.mean - origin) / np.maximum(self.deviation, np.finfo(np.float64).tiny)
+        return sorted(np.argsort(-shift, kind="stable")[:count].tolist())
+
     def interval(self, probability: float) -> Float64:
         """Return the equal-tailed interval of each weight, (2, Q)."""
         tail = (1 - probability) / 2

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def forest_figure(sample: Sample, features: Sequence[int], probability: float) -> Figure:
     """Draw intervals of some weights, those of the prior behind, canonical weights as crosses."""
-    figure, axes = canvas(1, 1, 0.6 + 0.34 * len(features))
+    figure, axes = canvas(1, 1, 0.6 + 0.27 * len(features))
     (plot,) = axes[0]
     rows = np.arange(len(features))[::-1]
     if len(sample.prior):
@@ -40,7 +40,9 @@ def forest_figure(sample: Sample, features: Sequence[int], probability: float) -
 
 
 def pair_figure(sample: Sample, features: Sequence[int], diverging: Any = None) -> Figure:
-    """Draw the joint draws of some weights, pair by pair, and each alone on the diagonal.
+    """Draw the joint draws of some weights: pair by pair below, each alone on the diagonal.
+
+    Above the diagonal stand the correlations.
 
     Args:
         sample: the draws.
@@ -55,6 +57,8 @@ def pair_figure(sample: Sample, features: Sequence[int], diverging: Any = None) 
         cell = axes[row, column]
         if column > row:
             cell.set_axis_off()
+            r = sample.correlation[features[row], features[column]]
+            cell.text(0.5, 0.5, f"{r:+.2f}", transform=cell.transAxes, ha="center", fontsize=14)
         else:
             _cell(cell, sample, (features[column], features[row]), shown, marked)
         cell.tick_params(labelsize="small")
