@@ -11,7 +11,8 @@ import bpa_ppl
 
 FUNCTIONS = {
     "adapt": "nbest prior * sampler='auto' prior_variance=0.1 seed=0 metric='ter' ties='canonical' "
-    "oracle=None fixed=None defaults=None model=log_linear progress=False **settings",
+    "oracle=None jobs=1 cache=True fixed=None defaults=None model=log_linear progress=False "
+    "**settings",
     "check": "posterior thresholds=None",
     "corpus_score": "hypotheses references metric='ter'",
     "iter_nbest": "path * chunk=64 references=None format='auto' first_id=0 bad='error' "
