@@ -1,0 +1,118 @@
+"""Pages: well-formed, escaped, self-contained, and fit for those who do not see the pictures."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+from bpa_ppl.diagnostics.page import (
+    Code,
+    Figure,
+    Items,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    drawn,
+    page,
+    write_page,
+)
+from matplotlib.figure import Figure as MatplotlibFigure
+from pages import Outline
+
+from bpa_ppl import DataError
+
+HOSTILE = """</td><script>alert("1")</script><img src='x' onerror=alert(1)>&amp;"""
+PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set
+
+
+def example(text: str) -> str:
+    """A page with one block of each kind, and the same text wherever text can stand."""
+    blocks = (
+        Text(text),
+        Items([text]),
+        Code(text),
+        Table((text, "b"), [(text, text)], caption=text, passed=[False]),
+        Figure(b"image", text, text),
+    )
+    return page(text, Verdict(text, False, [text]), [Section(text, blocks)], note=text)
+
+
+def test_whatever_is_in_the_data_is_only_text() -> None:
+    plain, hostile = Outline(example(PLAIN)), Outline(example(HOSTILE))
+    assert hostile.tags == plain.tags
+    assert [a[:2] for a in hostile.attributes] == [a[:2] for a in plain.attributes]
+    assert hostile.texts.count(HOSTILE) == plain.texts.count(PLAIN) > 9
+    assert hostile.values("img", "alt") == [HOSTILE]
+
+
+def test_nothing_is_fetched_and_nothing_runs() -> None:
+    outline = Outline(example("plain"))
+    assert "script" not in outline.tags
+    links = [v for _, name, v in outline.attributes if name in ("src", "href")]
+    assert links
+    assert all(link.startswith(("data:", "#")) for link in links)
+    assert "url(" not in example("plain")
+    assert "default-src 'none'; img-src data:" in outline.values("meta", "content")[0]
+
+
+def test_the_contents_lead_to_the_sections() -> None:
+    html = page("t", Verdict("v"), [Section("one", [Text("1")]), Section("two", [Text("2")])])
+    outline = Outline(html)
+    assert [href[1:] for href in outline.values("a", "href")] == outline.values("section", "id")
+    assert outline.texts.index("one") < outline.texts.index("two")
+
+
+def test_the_verdict_comes_before_the_contents() -> None:
+    html = example("plain")
+    assert html.index("verdict bad") < html.index("<nav") < html.index("<section")
+
+
+@pytest.mark.parametrize(("passed", "mark"), [(True, "good"), (False, "bad"), (None, "neutral")])
+def test_the_verdict_is_marked(passed: bool | None, mark: str) -> None:
+    assert f'class="verdict {mark}"' in page("t", Verdict("v", passed), [])
+
+
+def test_columns_of_numbers_stand_to_the_right() -> None:
+    rows = [("LM0", 0.123456, "-1.5%", "7", ""), ("TM0", 12.0, "+2%", "seven", "1e-3")]
+    html = Table(("name", "a", "b", "c", "d"), rows).html()
+    heads = re.findall(r"<th scope=\"col\"( class=\"number\")?>(\w+)", html)
+    assert [name for kind, name in heads if kind] == ["a", "b", "d"]
+    assert html.count('<td class="number">') == 6
+    assert '<td class="number">0.1235</td>' in html
+
+
+def test_rows_are_marked_where_they_have_a_verdict() -> None:
+    html = Table(("a",), [("x",), ("y",), ("z",)], passed=[True, None, False]).html()
+    assert re.findall(r"<tr( class=\"\w+\")?><th scope=\"row\"", html) == [
+        ' class="good"',
+        "",
+        ' class="bad"',
+    ]
+
+
+def test_a_table_whose_marks_do_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        Table(("a",), [("x",), ("y",)], passed=[True]).html()
+
+
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
+    figure = MatplotlibFigure(figsize=(2, 1))
+    figure.subplots().plot([1, 2])
+    html = drawn(figure, "a line", kind=kind).html()
+    found = re.search(r"base64,([^\"]+)\" alt=\"a line\"", html)
+    assert found
+    assert b64decode(found[1]).startswith(start)
+
+
+def test_a_page_is_written_whole(tmp_path: Path) -> None:
+    write_page("<p>λ</p>", tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text("utf-8") == "<p>λ</p>"
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="missing"):
+        write_page("", tmp_path / "missing" / "page.html")

@@ -1,0 +1,339 @@
+"""The page about a posterior: its numbers are ArviZ's and NumPy's, whoever made the posterior."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plain
+import pytest
+from bpa_ppl.diagnostics import Thresholds, check
+from bpa_ppl.diagnostics.foreign import with_features
+from bpa_ppl.diagnostics.posterior_page import posterior_page
+from bpa_ppl.diagnostics.sample import sample_of
+from foreign import autoregressive, foreign
+from pages import Outline
+from xarray import DataArray
+
+import bpa_ppl
+from bpa_ppl import DataError, NBest, UsageError, adapt
+from bpa_ppl.posterior import import_arviz
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+NAMES = ("LM0", "TM0", "WP0")
+CANONICAL = {"LM0": 0.2, "TM0": 0.2, "WP0": -0.1, "UnknownWordPenalty0": 1.0}
+TITLES = ["What moved", "Diagnostics", "Chains", "Correlated weights", "How it was made"]
+WEIGHTS, DIAGNOSTICS, CORRELATIONS, ORIGIN = range(4)  # the tables of a page about chains
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    """Lists of two, whose better hypotheses have much of TM0 and nothing else in common."""
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(60, 4))
+    features[::2, 1] += 3
+    texts = [["right", "wrong"]] * 30
+    return NBest.from_lists(texts, np.split(features, 30), (*NAMES, "UnknownWordPenalty0"))
+
+
+def adapted(lists: NBest, sampler: str, **settings: Any) -> InferenceData:
+    return adapt(lists, CANONICAL, sampler=sampler, oracle=plain.given(*[0] * 30), **settings)
+
+
+@pytest.fixture(scope="module")
+def chains(lists: NBest) -> InferenceData:
+    return adapted(lists, "imh", draws=500)
+
+
+@pytest.fixture(scope="module")
+def page_of_chains(chains: InferenceData) -> Outline:
+    return Outline(posterior_page(chains))
+
+
+def bare(draws: np.ndarray) -> InferenceData:
+    """Draws with the coordinates that xarray gives by itself, which ArviZ may warn of."""
+    dims = ["chain", "draw", "row", "column"][: draws.ndim]
+    coords = {dim: np.arange(size) for dim, size in zip(dims, draws.shape, strict=True)}
+    weights = DataArray(draws, coords, dims, name="weights")
+    return import_arviz().InferenceData(posterior=weights.to_dataset())
+
+
+def titles(outline: Outline) -> list[str]:
+    start = outline.texts.index(TITLES[0])  # of the contents
+    return outline.texts[start : start + len(outline.values("section", "id"))]
+
+
+def test_the_sections_are_those_of_the_contents(page_of_chains: Outline) -> None:
+    assert titles(page_of_chains) == TITLES
+
+
+def test_means_and_diagnostics_are_those_of_arviz(
+    chains: InferenceData, page_of_chains: Outline
+) -> None:
+    summary = import_arviz().summary(chains, var_names=["weights"], round_to="none")
+    for column, theirs, error in (
+        ("mean", "mean", 5e-4),
+        ("R-hat", "r_hat", 5e-4),
+        ("bulk ESS", "ess_bulk", 0.5),
+        ("tail ESS", "ess_tail", 0.5),
+    ):
+        shown = page_of_chains.column(WEIGHTS, column)
+        for name in NAMES:
+            assert float(shown[name]) == pytest.approx(
+                summary.loc[f"weights[{name}]", theirs], abs=1.01 * error
+            )
+
+
+def test_intervals_hold_what_they_say(chains: InferenceData, page_of_chains: Outline) -> None:
+    draws = chains["posterior"]["weights"].values.reshape(-1, 3)
+    shown = page_of_chains.column(WEIGHTS, "95% interval")
+    for name, column in zip(NAMES, draws.T, strict=True):
+        low, high = map(float, shown[name].split(" to "))
+        assert np.mean((low < column) & (column < high)) == pytest.approx(0.95, abs=0.005)
+        assert np.mean(column < low) == pytest.approx(0.025, abs=0.005)
+
+
+def test_the_weight_that_the_data_want_is_said_to_have_moved(page_of_chains: Outline) -> None:
+    assert page_of_chains.column(WEIGHTS, "moved") == {
+        "LM0": "",
+        "TM0": "▲ up",
+        "WP0": "",
+        "UnknownWordPenalty0": "held",
+    }
+    assert any(text.startswith("1 of 3 weights clearly moved") for text in page_of_chains.texts)
+    assert any(text.startswith("TM0 up, 0.200 → ") for text in page_of_chains.texts)
+
+
+def test_a_weight_that_the_data_do_not_want_moves_down(lists: NBest) -> None:
+    posterior = adapt(
+        lists, CANONICAL | {"TM0": 4.0}, sampler="imh", oracle=plain.given(*[1] * 30), draws=200
+    )
+    assert Outline(posterior_page(posterior)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
+
+
+def test_shares_are_of_the_sum_of_absolute_weights(page_of_chains: Outline) -> None:
+    shares = page_of_chains.column(WEIGHTS, "share of Σ|λ|")
+    before, after = zip(*(shares[name].split(" → ") for name in NAMES), strict=True)
+    assert before == ("40.0%", "40.0%", "20.0%")
+    means = page_of_chains.column(WEIGHTS, "mean")
+    absolute = np.abs([float(means[name]) for name in NAMES])
+    expected = 100 * absolute / absolute.sum()
+    assert [float(share[:-1]) for share in after] == pytest.approx(expected, abs=0.3)
+
+
+def test_the_diagnostics_are_those_of_the_check(
+    chains: InferenceData, page_of_chains: Outline
+) -> None:
+    expected = [
+        [f.name, f"{f.value:.4g}", f.limit, "ok" if f.passed else "FAILED", f.where]
+        for f in check(chains).findings
+    ]
+    assert page_of_chains.tables[DIAGNOSTICS][1:] == expected
+
+
+def test_correlations_are_numpy_s(chains: InferenceData, page_of_chains: Outline) -> None:
+    expected = np.corrcoef(chains["posterior"]["weights"].values.reshape(-1, 3).T)
+    rows = page_of_chains.tables[CORRELATIONS][1:]
+    assert len(rows) == 3
+    for one, other, r in rows:
+        exact = expected[NAMES.index(one), NAMES.index(other)]
+        assert float(r) == pytest.approx(exact, abs=0.006)
+    sizes = [abs(float(r)) for *_, r in rows]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_every_figure_has_an_alternative(page_of_chains: Outline) -> None:
+    alternatives = page_of_chains.values("img", "alt")
+    assert len(alternatives) == page_of_chains.tags.count("img") == 5
+    assert all(alternatives)
+    assert "TM0" in " ".join(alternatives)
+
+
+def test_the_call_on_the_page_makes_the_same_posterior(
+    lists: NBest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posterior = adapted(
+        lists, "heuristic", prior_variance=0.5, seed=11, draws=40, delta=3.0, fixed=["WP0"]
+    )
+    outline = Outline(posterior_page(posterior))
+    call = next(text for text in outline.texts if text.startswith("import bpa_ppl"))
+    assert "fixed=['WP0']" in call
+    monkeypatch.setattr(bpa_ppl, "read_nbest", lambda path, references: lists)
+    monkeypatch.setattr(bpa_ppl, "read_weights", lambda path: CANONICAL)
+    monkeypatch.setattr(bpa_ppl, "adapt", _with_oracles)
+    names: dict[str, Any] = dict.fromkeys(("NBEST", "REFERENCES", "WEIGHTS"))
+    exec(call, names)
+    again = names["posterior"]["posterior"]["weights"].values
+    np.testing.assert_array_equal(again, posterior["posterior"]["weights"].values)
+
+
+def _with_oracles(*given: Any, metric: str, ties: str, **named: Any) -> InferenceData:
+    return adapt(*given, oracle=plain.given(*[0] * 30), **named)
+
+
+def test_a_recorded_command_is_shown_as_it_is() -> None:
+    posterior = foreign(autoregressive(0.1, 4, 200, 3, seed=1), NAMES)
+    posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
+    assert "bpa adapt 'my lists' -o <out>" in Outline(posterior_page(posterior)).texts
+
+
+def test_settings_versions_seed_and_signature_are_told(page_of_chains: Outline) -> None:
+    told = page_of_chains.column(ORIGIN, "value")
+    assert told["seed"] == "0"
+    assert "draws 500" in told["settings"]
+    assert f"bpa_ppl {bpa_ppl.__version__}" in told["versions"]
+    signature = page_of_chains.texts[-5:]
+    assert any(
+        re.match(r"sampler:imh\|.*chains:4\|draws:500\|.*seed:0\|bpa_ppl:", t) for t in signature
+    )
+
+
+def test_a_posterior_that_failed_is_said_to_have_failed_first() -> None:
+    apart = autoregressive(0.1, 4, 200, 3, seed=1) + np.arange(4)[:, None, None]
+    posterior = foreign(apart, NAMES)
+    html = posterior_page(posterior)
+    outline = Outline(html)
+    assert html.index("NOT converged") < html.index("<nav")
+    advice = [f.advice for f in check(posterior).failures]
+    assert advice
+    assert set(advice) <= set(outline.texts)
+    assert any("do not rely on these numbers" in text for text in outline.texts)
+
+
+def test_thresholds_of_the_caller_are_used() -> None:
+    posterior = foreign(autoregressive(0.1, 4, 1000, 3, seed=1), NAMES)
+    strict = Thresholds(ess_per_chain=10_000)
+    assert "NOT converged" not in posterior_page(posterior)
+    assert "NOT converged" in posterior_page(posterior, thresholds=strict)
+
+
+@pytest.mark.parametrize("sampler", ["heuristic", "laplace"])
+def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, sampler: str) -> None:
+    posterior = adapted(lists, sampler, draws=300)
+    outline = Outline(posterior_page(posterior))
+    assert "Importance weights" in titles(outline)
+    assert "Chains" not in titles(outline)
+    log_weight = posterior["sample_stats"]["log_weight"].values.reshape(-1)
+    rng = np.random.default_rng(1)
+    p = np.exp(log_weight - log_weight.max())
+    chosen = rng.choice(len(p), size=200_000, p=p / p.sum())
+    resampled = posterior["posterior"]["weights"].values.reshape(-1, 3)[chosen]
+    shown, intervals = outline.column(0, "mean"), outline.column(0, "95% interval")
+    for i, name in enumerate(NAMES):
+        error = 5 * resampled[:, i].std() / np.sqrt(len(resampled)) + 6e-4
+        assert float(shown[name]) == pytest.approx(resampled[:, i].mean(), abs=error)
+        low, high = map(float, intervals[name].split(" to "))
+        assert np.mean(resampled[:, i] < low - 1e-3) < 0.03
+        assert np.mean(resampled[:, i] > high + 1e-3) < 0.03
+        assert np.mean((low - 1e-3 < resampled[:, i]) & (resampled[:, i] < high + 1e-3)) > 0.94
+
+
+def test_a_mode_has_no_intervals_and_no_chains(lists: NBest) -> None:
+    outline = Outline(posterior_page(adapted(lists, "map")))
+    assert titles(outline) == ["What moved", "Diagnostics", "How it was made"]
+    assert set(outline.column(0, "95% interval").values()) == {""}
+    assert set(outline.column(0, "moved").values()) == {"", "held"}
+
+
+def test_a_foreign_posterior_without_anything_else() -> None:
+    outline = Outline(posterior_page(foreign(autoregressive(0.1, 4, 200, 3, seed=1), NAMES)))
+    assert titles(outline) == TITLES
+    assert outline.tables[WEIGHTS][0][:3] == ["weight", "mean", "95% interval"]
+    assert any("does not record the canonical weights" in text for text in outline.texts)
+
+
+@pytest.mark.parametrize(
+    ("shape", "names"),
+    [
+        ((4, 100), ["weights"]),
+        ((4, 100, 2, 2), ["0, 0", "0, 1", "1, 0", "1, 1"]),
+        ((1, 100, 1), ["0"]),
+        ((30, 20, 2), ["0", "1"]),
+        ((2, 3, 2), ["0", "1"]),
+    ],
+)
+def test_draws_of_any_shape(shape: tuple[int, ...], names: list[str]) -> None:
+    draws = np.random.default_rng(2).normal(size=shape)
+    outline = Outline(posterior_page(bare(draws)))
+    shown = outline.column(WEIGHTS, "mean")
+    assert list(shown) == names
+    means = draws.reshape(*shape[:2], -1).mean(axis=(0, 1))
+    assert [float(mean) for mean in shown.values()] == pytest.approx(means, abs=6e-4)
+
+
+def test_the_order_of_dimensions_is_found_by_name() -> None:
+    draws = np.random.default_rng(2).normal(size=(4, 50, 3))
+    posterior = foreign(draws, NAMES)
+    turned = posterior["posterior"]["weights"].transpose("feature", "draw", "chain")
+    other = import_arviz().InferenceData(posterior=turned.to_dataset())
+    np.testing.assert_array_equal(sample_of(with_features(other)).values, draws)
+
+
+def test_a_chain_that_stands_still_and_one_that_diverged() -> None:
+    draws = autoregressive(0.1, 4, 100, 3, seed=1)
+    draws[..., 0] = 0.5
+    diverging = np.zeros((4, 100), bool)
+    diverging[0, 3] = True
+    rates = np.full((4, 100), 0.25)
+    posterior = foreign(draws, NAMES, diverging=diverging, acceptance_rate=rates)
+    texts = Outline(posterior_page(posterior)).texts
+    assert any("1 divergent transitions" in text for text in texts)
+    assert any("0.250 in all" in text for text in texts)
+
+
+def test_names_are_escaped_on_the_page_and_literal_in_figures() -> None:
+    names = ("</td><script>alert(1)</script>", "$\\frac{", "&lt;" + "long" * 40)
+    html = posterior_page(foreign(autoregressive(0.1, 4, 100, 3, seed=1), names))
+    outline = Outline(html)
+    assert "script" not in outline.tags
+    assert list(outline.column(WEIGHTS, "mean")) == list(names)
+
+
+def test_many_weights_make_no_endless_page() -> None:
+    names = [f"sparse{i}" for i in range(200)]
+    draws = autoregressive(0.1, 4, 250, 200, seed=1)
+    html = posterior_page(foreign(draws, names))
+    assert len(html) < 3_000_000
+    assert len(Outline(html).tables[WEIGHTS]) == 201
+    assert "the 8 of 200 weights that mix worst" in html
+
+
+def test_the_weights_that_mix_worst_are_shown() -> None:
+    draws = autoregressive(0.1, 4, 400, 3, seed=1)
+    draws[..., 1] = autoregressive(0.98, 4, 400, 1, seed=2)[..., 0]
+    outline = Outline(posterior_page(foreign(draws, NAMES), shown=1))
+    assert "Trace and rank plots of TM0" in outline.values("img", "alt")
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_draw_that_is_no_number_is_named(wrong: float) -> None:
+    draws = autoregressive(0.1, 4, 100, 3, seed=1)
+    draws[2, 17, 1] = wrong
+    with pytest.raises(DataError, match=r"TM0 is not a finite number in draw 17 of chain 2 \(1"):
+        posterior_page(foreign(draws, NAMES))
+
+
+def test_draws_without_chains_are_refused() -> None:
+    weights = foreign(np.zeros((2, 9, 3)), NAMES)["posterior"]["weights"].isel(chain=0, drop=True)
+    other = import_arviz().InferenceData(posterior=weights.to_dataset())
+    with pytest.raises(DataError, match="dimensions draw, feature: it needs chain and draw"):
+        posterior_page(other)
+
+
+def test_no_draws_are_refused() -> None:
+    with pytest.raises(DataError, match="no draws: its shape is 4 × 0 × 3"):
+        posterior_page(bare(np.zeros((4, 0, 3))))
+
+
+def test_something_else_than_weights_is_refused() -> None:
+    with pytest.raises(DataError, match="no draws of a variable called weights"):
+        posterior_page(import_arviz().from_dict(posterior={"mu": np.zeros((2, 10))}))
+
+
+def test_no_weight_to_show_is_refused() -> None:
+    posterior = foreign(autoregressive(0.1, 4, 100, 3, seed=1), NAMES)
+    with pytest.raises(UsageError, match="shown must be at least 1, not 0"):
+        posterior_page(posterior, shown=0)

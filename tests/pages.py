@@ -1,0 +1,50 @@
+"""Reading HTML pages back: elements, texts, attributes, and the cells of tables."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+VOID = {"meta", "link", "img"}
+
+
+class Outline(HTMLParser):
+    """The elements, texts and attributes of a page; complains of tags that do not match."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.tables: list[list[list[str]]] = []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+
+    def values(self, tag: str, name: str) -> list[str]:
+        """Return the values of one attribute of all elements of one kind."""
+        return [v for t, n, v in self.attributes if (t, n) == (tag, name)]
+
+    def column(self, table: int, header: str) -> dict[str, str]:
+        """Return one column of a table, by the names of its rows."""
+        head, *rows = self.tables[table]
+        return {row[0]: row[head.index(header)] for row in rows}
