@@ -14,7 +14,7 @@ import numpy as np
 import bpa_ppl as bpa
 
 SENTENCES = 30
-SAMPLERS = ("imh", "rwm", "laplace", "heuristic")
+SAMPLERS = ("imh", "rwm", "heuristic")
 
 
 def main() -> None:
