@@ -155,7 +155,7 @@ def _verdict(pool: Runs, truth: Runs, seed: int) -> _Verdict:
     found, distance = discrepancies(pool, truth), sliced_wasserstein(pool, truth, seed)
     unsure = _too_little_to_tell(pool)
     if unsure:
-        return _Verdict(UNDECIDED, unsure, found, distance)
+        return _Verdict(UNDECIDED, f"{unsure} {_as_it_stands(found)}", found, distance)
     reasons = [_worst_of(found), _far_away(distance)]
     wrong = "; ".join(reason for reason in reasons if reason)
     return _Verdict(DIFFERS if wrong else AGREES, wrong, found, distance)
@@ -168,6 +168,11 @@ def _too_little_to_tell(pool: Runs) -> str:
     if ess < FEWEST:
         return f"{ess:.0f} effective draws cannot tell, and {FEWEST} can: raise draws"
     return ""
+
+
+def _as_it_stands(found: Sequence[Discrepancy]) -> str:
+    worst = max(found, key=lambda gap: abs(gap.bias))
+    return f"(the {worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd)"
 
 
 def _worst_of(found: Sequence[Discrepancy]) -> str:

@@ -48,8 +48,7 @@ def comparison_page(
     """
     found, pictures = tables(comparison), figures(comparison)
     drawings = {name: drawn(*parts, "svg") for name, parts in pictures.items()}
-    effort = _table(found["efficiency"], "One run of each sampler.")
-    sections = [Section("Cost and worth", (Text(_EFFORT), effort, drawings["efficiency"]))]
+    sections = [_worth(comparison, found["efficiency"], drawings["efficiency"])]
     if "accuracy" in drawings:
         sections += [_marginal(comparison, drawings["accuracy"])]
         distance = _table(found["distance"], "Sliced Wasserstein distance in posterior sd.")
@@ -74,6 +73,25 @@ def _verdict(comparison: Comparison) -> Verdict:
         for verdict, names in told.items()
     )
     return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
+
+
+def _worth(comparison: Comparison, rows: Rows, picture: Block) -> Section:
+    header, cells = rows
+    cut = header.index("seconds")
+    mixing = _table((header[:cut], [row[:cut] for row in cells]), "How the draws mix.")
+    cost = ("sampler", *header[cut:]), [[row[0], *row[cut:]] for row in cells]
+    blocks = (Text(_EFFORT), mixing, _table(cost, "What they cost."), picture, _errors(comparison))
+    return Section("Cost and worth", blocks)
+
+
+def _errors(comparison: Comparison) -> Table:
+    errors = {one.sampler: one.efficiency.mcse for one in comparison.contestants}
+    weights = next(iter(errors.values()))
+    rows: list[list[str | float]] = [
+        [weight, *(each[weight] for each in errors.values())] for weight in weights
+    ]
+    caption = "Monte-Carlo standard error of the mean of each weight, all runs together."
+    return Table(("weight", *errors), rows, caption)
 
 
 def _marginal(comparison: Comparison, picture: Block) -> Section:

@@ -1,0 +1,222 @@
+"""Predictive checks: does the model expect the oracles that it meets, and are its odds honest?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from bpa_ppl.diagnostics.calibration_bands import uniformity
+from bpa_ppl.diagnostics.foreign import with_features
+from scipy.special import logsumexp
+
+from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.posterior import feature_names, held, normalised_weights, statistic
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+GROUPS = ("prior", "posterior")
+_DRAWS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class PredictiveCheck:
+    """How the model's predictive distribution of each list meets the oracle (S sentences).
+
+    Everything is about translations: derivations with the same text are one.
+
+    Attributes:
+        group: `prior` or `posterior`.
+        rank: (S,) of the oracle by predictive probability; 1 is the likeliest.
+        probability: (S,) of the oracle.
+        entropy: (S,) of the predictive distribution, in nats.
+        size: (S,) how many translations a list has.
+        pit: (S,) the probability of all that is likelier than the oracle, plus a random share of
+            the oracle's own: uniform if oracles are drawn from the predictive distribution.
+    """
+
+    group: str
+    rank: Int64
+    probability: Float64
+    entropy: Float64
+    size: Int64
+    pit: Float64
+
+    @property
+    def p_value(self) -> float:
+        """The probability of PIT values so far from uniform; small if the model does not fit."""
+        return uniformity(self.pit)
+
+    def __str__(self) -> str:
+        first = 100 * float(np.mean(self.rank == 1))
+        return (
+            f"{self.group} predictive, {len(self.rank)} sentences: the oracle has median rank "
+            f"{np.median(self.rank):g} of {np.median(self.size):g} and mean probability "
+            f"{self.probability.mean():.3f}, and is the likeliest in {first:.0f}%; entropy "
+            f"{self.entropy.mean():.2f} nats; fit p = {self.p_value:.3g}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Does a probability of p mean right p of the time? (B bins of as many translations each.)
+
+    Attributes:
+        predicted: (B,) mean probability of the translations in a bin.
+        observed: (B,) share of them that are the oracle.
+        low, high: (B,) 95% of the shares that honest probabilities would give.
+        count: (B,) translations.
+        error: the expected calibration error, Σ count · |predicted − observed| / Σ count.
+        brier: the mean squared error of the probabilities.
+    """
+
+    predicted: Float64
+    observed: Float64
+    low: Float64
+    high: Float64
+    count: Int64
+    error: float
+    brier: float
+
+    def __str__(self) -> str:
+        rows = [
+            f"{p:9.3f}  {o:8.3f}  {a:.3f} to {b:.3f}  {n:6d}"
+            for p, o, a, b, n in zip(
+                self.predicted, self.observed, self.low, self.high, self.count, strict=True
+            )
+        ]
+        title = f"calibration error {self.error:.3f}, Brier score {self.brier:.3f}"
+        return "\n".join([title, "predicted  observed  expected (95%)   count", *rows])
+
+
+def predictive_check(
+    posterior: InferenceData,
+    nbest: NBest,
+    oracle: npt.ArrayLike | None = None,
+    *,
+    group: str = "posterior",
+    seed: int = 0,
+) -> PredictiveCheck:
+    """Hold oracles against what the model expects of their lists (Gelman et al. 2013, §6.3).
+
+    Before the data (`prior`) it tells whether the prior allows what is met at all. After them
+    (`posterior`), on new lists, whether the model fits; on the adaptation lists themselves the
+    data are used twice, so that a misfit is found later.
+
+    Args:
+        posterior: draws of the weights.
+        nbest: lists, with the features of the posterior.
+        oracle: (sentences,) position of the oracle in each; None takes those observed.
+        group: whose draws: `prior` or `posterior`.
+        seed: of the draws that are picked, at most 500, and of the PIT's random share.
+
+    Raises:
+        DataError: if features, oracles or the group of draws are missing.
+        UsageError: if there is no such group.
+    """
+    index = _observed(posterior, nbest) if oracle is None else np.asarray(oracle, np.int64)
+    rng = np.random.default_rng(seed)
+    weights = _picked(posterior, nbest, group, rng)
+    columns = []
+    for s, (p, string) in enumerate(_predictive(nbest, weights)):
+        own = p[string[index[s]]]
+        likelier = p[p > own].sum()
+        entropy = -float(np.sum(p[p > 0] * np.log(p[p > 0])))
+        pit = min(likelier + rng.uniform() * own, 1.0)
+        columns.append((1 + int(np.sum(p > own)), own, entropy, len(p), pit))
+    return PredictiveCheck(group, *(np.array(part) for part in zip(*columns, strict=True)))
+
+
+def reliability(
+    posterior: InferenceData,
+    nbest: NBest,
+    oracle: npt.ArrayLike,
+    *,
+    bins: int = 10,
+    seed: int = 0,
+) -> Reliability:
+    """Compare the probability of the chosen translations with how often they are the oracle.
+
+    One translation a sentence is looked at: the likeliest, which reranking would choose.
+
+    Args:
+        posterior: draws of the weights.
+        nbest: lists, best ones that the posterior has not seen.
+        oracle: (sentences,) position of the oracle in each.
+        bins: how many, of as many sentences each.
+        seed: of the draws that are picked, at most 500.
+
+    Raises:
+        DataError: if features are missing.
+    """
+    from scipy.stats import binom
+
+    index = np.asarray(oracle, np.int64)
+    weights = _picked(posterior, nbest, "posterior", np.random.default_rng(seed))
+    lists = list(_predictive(nbest, weights))
+    p = np.array([shares.max() for shares, _ in lists])
+    right = np.array([shares.argmax() == of[index[s]] for s, (shares, of) in enumerate(lists)])
+    groups = np.array_split(np.argsort(p), min(bins, len(p)))
+    predicted = np.array([p[group].mean() for group in groups])
+    observed = np.array([right[group].mean() for group in groups])
+    count = np.array([len(group) for group in groups])
+    low, high = binom.interval(0.95, count, np.clip(predicted, 0, 1))
+    error = float(np.average(np.abs(predicted - observed), weights=count))
+    brier = float(np.mean((p - right) ** 2))
+    return Reliability(predicted, observed, low / count, high / count, count, error, brier)
+
+
+def _predictive(nbest: NBest, weights: Float64) -> Iterator[tuple[Float64, Int64]]:
+    """Yield for each list the probability of its translations, and the one of each hypothesis."""
+    for s in range(len(nbest)):
+        rows = nbest.rows(s)
+        features = nbest.features[rows].astype(np.float64)
+        scores = (features - features[:1]) @ weights.T
+        log_p = scores - logsumexp(scores, axis=0, keepdims=True)
+        _, string = np.unique(nbest.string_index[rows], return_inverse=True)
+        share: Float64 = np.bincount(string, weights=np.exp(log_p).mean(axis=1)).astype(np.float64)
+        yield share, string
+
+
+def _picked(
+    posterior: InferenceData, nbest: NBest, group: str, rng: np.random.Generator
+) -> Float64:
+    """Return at most 500 draws beside the columns of the lists, weighted ones by their weights."""
+    one_of(group, GROUPS, "group of draws")
+    laid_out = with_features(posterior) if group == "posterior" else posterior
+    if group not in laid_out or "weights" not in laid_out[group]:
+        raise DataError(f"the posterior holds no {group} draws of the weights")
+    values = np.asarray(laid_out[group]["weights"].values, np.float64)
+    flat = values.reshape(-1, values.shape[-1])
+    log_weight = statistic(laid_out, "log_weight") if group == "posterior" else None
+    p = None if log_weight is None else normalised_weights(log_weight.reshape(-1))
+    count = min(_DRAWS, len(flat))
+    chosen = flat[rng.choice(len(flat), size=count, replace=p is not None, p=p)]
+    return _beside(chosen, posterior, nbest)
+
+
+def _beside(draws: Float64, posterior: InferenceData, nbest: NBest) -> Float64:
+    """Lay free and held weights in the order of the columns of a table, (draws, features)."""
+    known = {name: draws[:, k] for k, name in enumerate(feature_names(with_features(posterior)))}
+    known |= {name: np.full(len(draws), value) for name, value in held(posterior).items()}
+    missing = [name for name in nbest.feature_names if name not in known]
+    if missing:
+        raise DataError(f"the posterior has no weight of {', '.join(missing)}", nbest.source)
+    return np.column_stack([known[name] for name in nbest.feature_names])
+
+
+def _observed(posterior: InferenceData, nbest: NBest) -> Int64:
+    if "observed_data" not in posterior or "oracle" not in posterior["observed_data"]:
+        raise DataError("the posterior does not record oracles: give the position of each")
+    index = np.asarray(posterior["observed_data"]["oracle"].values, np.int64)
+    if len(index) != len(nbest) or np.any(index >= nbest.sizes):
+        raise DataError(
+            f"the posterior's {len(index)} oracles are not of these {len(nbest)} lists: give the "
+            "position of each",
+            nbest.source,
+        )
+    return index
