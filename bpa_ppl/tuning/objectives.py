@@ -47,9 +47,8 @@ class Bleu:
         return _bleu(smoothed, counts[:, _ORDER])
 
     def background(self) -> Float64:
-        """Return the counts of a perfect sentence of four words."""
-        orders = np.arange(_ORDER, 0, -1.0)
-        return np.concatenate([orders, orders, [_ORDER]])
+        """Return one of everything, as kbmira does."""
+        return np.ones(2 * _ORDER + 1)
 
     def within(self, counts: Float64, background: Float64) -> Float64:
         """Return BLEU of background and sentence, times their reference length (Chiang, 2008)."""
