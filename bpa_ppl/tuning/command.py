@@ -48,7 +48,7 @@ class Command:
             DataError: if it fails, or writes no lists that can be read.
         """
         with tempfile.TemporaryDirectory(prefix="bpa-") as folder:
-            given, made = Path(folder) / "weights.ini", Path(folder) / "nbest"
+            given, made = Path(folder) / "weights", Path(folder) / "nbest"
             write_weights(weights, given, template=self.template, format=self._format)
             places = {"{weights}": given, "{nbest}": made}
             line = self.line
