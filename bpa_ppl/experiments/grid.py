@@ -1,0 +1,101 @@
+"""The cells of a study, in one order, and the draws of A."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from bpa_ppl.experiments.methods import Method, Value
+from bpa_ppl.experiments.study import Study
+from bpa_ppl.nbest import Int64
+
+
+class Cell(NamedTuple):
+    """One adaptation of one method.
+
+    Attributes:
+        domain: its name.
+        size: |A|.
+        draw: the number of the draw of A, from 0 on.
+        method: its name.
+        setting: `name=value` where it is swept; empty elsewhere.
+    """
+
+    domain: str
+    size: int
+    draw: int
+    method: str
+    setting: str
+
+    @property
+    def name(self) -> str:
+        """The name of the cell's files.
+
+        >>> Cell("captions", 10, 0, "imh", "draws=500").name
+        'captions.10.0.imh.draws=500'
+        """
+        return ".".join(map(str, self))
+
+
+class Task(NamedTuple):
+    """A cell, and the method with the settings that it runs with."""
+
+    cell: Cell
+    method: Method
+
+
+def setting_label(name: str, value: Value) -> str:
+    """Return how a swept setting is named in results.
+
+    >>> setting_label("prior_variance", 0.1)
+    'prior_variance=0.1'
+    """
+    return f"{name}={value}"
+
+
+def tasks(study: Study) -> list[Task]:
+    """Return all cells of a study, in the order of the results: domain, size, draw, method."""
+    found = {task.cell: task for task in _tasks(study)}
+    return list(found.values())
+
+
+def _tasks(study: Study) -> Iterator[Task]:
+    sizes = sorted({*study.sizes, *(size for sweep in study.sweeps for size in sweep.sizes)})
+    for domain in study.domains:
+        for size in sizes:
+            for draw in range(study.draws):
+                for setting, method in _variants(study, size):
+                    yield Task(Cell(domain.name, size, draw, method.name, setting), method)
+
+
+def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
+    """Yield what runs at a size: the methods as they are, then each value of each sweep."""
+    if size in study.sizes:
+        yield from (("", method) for method in study.methods)
+    named = {method.name: method for method in study.methods}
+    for sweep in study.sweeps:
+        for name in sweep.methods if size in sweep.sizes else ():
+            for value in sweep.values:
+                changed = named[name].with_settings({sweep.setting: value})
+                yield setting_label(sweep.setting, value), changed
+
+
+def random_source(study: Study, *what: str | int) -> np.random.Generator:
+    """Return random numbers that depend on the study's seed and on `what` alone."""
+    words = [crc32(word.encode()) if isinstance(word, str) else word for word in what]
+    return np.random.default_rng([study.seed, *words])
+
+
+def draw_sentences(study: Study, cell: Cell, pool: int) -> Int64:
+    """Return the sentences of A, (|A|,), in 0..pool − 1: the same for every method and setting."""
+    source = random_source(study, "A", cell.domain, cell.size, cell.draw)
+    return source.choice(pool, size=cell.size, replace=study.replacement)
+
+
+def seed_of(study: Study, cell: Cell) -> int:
+    """Return the seed of the cell's sampler or tuner: it differs from draw to draw of A."""
+    source = random_source(study, "method", cell.domain, cell.size, cell.draw)
+    return int(source.integers(2**31))

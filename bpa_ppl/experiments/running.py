@@ -1,0 +1,112 @@
+"""Running a study: its missing cells side by side, each kept as soon as it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+
+from bpa_ppl.errors import UsageError, one_of
+from bpa_ppl.experiments.cells import run_cell
+from bpa_ppl.experiments.grid import Cell, Task, tasks
+from bpa_ppl.experiments.material import material
+from bpa_ppl.experiments.results import Outcome
+from bpa_ppl.experiments.store import Store
+from bpa_ppl.experiments.study import Study
+from bpa_ppl.progress import Reporter, reporter
+
+BACKENDS = ("local", "dask")
+
+
+def run_study(
+    study: Study,
+    folder: str | Path,
+    *,
+    jobs: int = 1,
+    backend: str = "local",
+    scheduler: str | None = None,
+    progress: bool | Reporter = False,
+) -> Path:
+    """Run the cells of a study that are not finished, and write the tables of all.
+
+    A study may be killed at any time: run again, it does what is missing, and the results have
+    the same bytes as those of a study that was never killed.
+
+    Args:
+        study: from `read_study`.
+        folder: of the results; made if it is not there.
+        jobs: processes side by side; -1 takes every core.
+        backend: `local`, or `dask` for the workers of an existing cluster, which must see the
+            files of the study under the same paths.
+        scheduler: the address of the cluster's scheduler, such as `tcp://host:8786`.
+        progress: True draws a bar on standard error, with the time left.
+
+    Returns:
+        the path of the table of results.
+
+    Raises:
+        DataError: if files do not fit together, or the folder is of another study; before any
+            cell runs.
+        UsageError: if the backend is unknown, or cannot be used.
+    """
+    _check_backend(backend, scheduler)
+    for domain in study.domains:
+        material(study, domain)  # any mistake in the files is found now
+    every = tasks(study)
+    store = Store(Path(folder), study)
+    missing = store.missing(task.cell for task in every)
+    waiting = [task for task in every if task.cell in missing]
+    with reporter(progress, "experiment") as report, _workers(backend, scheduler):
+        done = len(every) - len(waiting)
+        report(done, len(every), "")
+        start = time.monotonic()
+        for number, (cell, outcome) in enumerate(_finished(study, waiting, jobs), 1):
+            store.add(cell, outcome)
+            left = (time.monotonic() - start) / number * (len(waiting) - number)
+            report(done + number, len(every), f"{timedelta(seconds=round(left))} left")
+    return store.finish([task.cell for task in every])
+
+
+class _Finished(NamedTuple):
+    """A cell and what it leaves."""
+
+    cell: Cell
+    outcome: Outcome
+
+
+def _run(study: Study, task: Task) -> _Finished:
+    return _Finished(task.cell, run_cell(study, task))
+
+
+def _finished(study: Study, waiting: Iterable[Task], jobs: int) -> Iterator[_Finished]:
+    """Yield the cells as they are finished, in any order."""
+    # Processes keep the lists of few domains at a time.
+    ordered = sorted(waiting, key=lambda task: (task.cell.domain, task.method.nbest_size))
+    # One cell a batch: what is lost by a kill is the cells in work.
+    parallel = joblib.Parallel(jobs, batch_size=1, return_as="generator_unordered")
+    found: Iterator[_Finished] = parallel(joblib.delayed(_run)(study, task) for task in ordered)
+    return found
+
+
+def _check_backend(backend: str, scheduler: str | None) -> None:
+    one_of(backend, BACKENDS, "backend")
+    if (backend == "dask") != (scheduler is not None):
+        raise UsageError("the backend dask and the address of a scheduler go together: give both")
+    if backend == "dask" and find_spec("distributed") is None:
+        raise UsageError("the backend dask needs Dask: install bpa_ppl[dask]")
+
+
+def _workers(backend: str, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return the context in which joblib finds its workers."""
+    if backend == "local":
+        return joblib.parallel_config(backend="loky")
+    try:
+        return joblib.parallel_config(backend="dask", scheduler_host=scheduler)
+    except OSError as error:
+        raise UsageError(f"no scheduler answers at {scheduler}: {error}") from error
