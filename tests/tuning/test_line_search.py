@@ -1,0 +1,68 @@
+"""The error surface along a line is exact: brute-force reranking agrees everywhere on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import problem_of, random_pool
+
+from bpa_ppl.tuning.envelope import envelopes
+from bpa_ppl.tuning.line_search import Surface, best_step, error_surface
+from bpa_ppl.tuning.objectives import objective
+
+
+def midpoints(breaks: np.ndarray) -> np.ndarray:
+    """A point in each interval, those without end included."""
+    edges = np.concatenate([[breaks[0] - 2], breaks, [breaks[-1] + 2]])
+    return (edges[1:] + edges[:-1]) / 2
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_surface_is_what_reranking_gives(seed: int, whole: bool) -> None:
+    pool = random_pool(seed, whole=whole)
+    rng = np.random.default_rng(seed)
+    start, direction = rng.normal(size=(2, 3))
+    problem = problem_of(pool, start)
+    surface = error_surface(pool, objective("ter"), pool.scores(start), pool.features @ direction)
+    # Points far out too: a line search that misses a breakpoint errs from there on.
+    inside = np.concatenate([midpoints(surface.breaks), rng.normal(scale=3, size=200)])
+    clear = np.abs(inside[:, None] - surface.breaks).min(axis=1) > 1e-9
+    for x in inside[clear]:
+        expected = problem.gain(start + x * direction)
+        assert surface.gains[np.searchsorted(surface.breaks, x)] == pytest.approx(expected)
+    assert clear.sum() > 200
+
+
+def test_equal_slopes_leave_the_highest_line_and_equal_lines_the_first() -> None:
+    heights = np.array([1.0, 2.0, 2.0, 0.0, 0.0])
+    slopes = np.array([0.0, 0.0, 0.0, 1.0, 1.0])
+    first, breaks, before, after = envelopes(heights, slopes, np.array([0, 5]))
+    assert (first.tolist(), breaks.tolist()) == ([1], [2.0])
+    assert (before.tolist(), after.tolist()) == ([1], [3])
+
+
+def test_three_lines_through_one_point_meet_once() -> None:
+    slopes = np.array([-1.0, 0.0, 1.0])
+    _, breaks, before, after = envelopes(np.zeros(3), slopes, np.array([0, 3]))
+    assert (breaks.tolist(), before.tolist(), after.tolist()) == ([0.0], [0], [2])
+
+
+def test_lists_of_one_have_no_breakpoint() -> None:
+    pool = random_pool(0, sentences=2)
+    single = np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2])
+    assert len(envelopes(*single)[1]) == 0
+    assert best_step(Surface(np.zeros(0), np.array([3.0]))) == (3.0, 0.0)
+    assert len(pool) == 2
+
+
+def test_intervals_too_narrow_to_stand_in_are_passed_over() -> None:
+    surface = Surface(np.array([0.0, 1e-6, 1.0]), np.array([1.0, 9.0, 2.0, 0.0]))
+    assert best_step(surface).gain == 2.0
+    assert best_step(surface).size == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("gains", "size"), [([5.0, 0.0], 0.9), ([0.0, 5.0], 1.1)])
+def test_intervals_without_end_are_entered_a_little(gains: list[float], size: float) -> None:
+    step = best_step(Surface(np.array([1.0]), np.array(gains)))
+    assert step == (5.0, pytest.approx(size))
