@@ -19,6 +19,6 @@ def tune(problem: Problem, settings: Settings) -> Tuned:
         UsageError: if there is no out-of-domain development set.
     """
     if problem.extra is None:
-        raise UsageError("mert+ needs the n-best lists of a second, out-of-domain set (extra)")
+        raise UsageError("mert+ needs the lists of an out-of-domain development set too (extra)")
     both = replace(problem, pool=problem.pool.joined(problem.extra), extra=None)
     return mert.tune(both, settings)

@@ -115,11 +115,8 @@ def reestimation(
     >>> print(reestimation(lists, {"LM0": 1.0}, metric="ter"))
     TER of the lists: 50.00 → 0.00
     """
-    if (extra is not None) != (tuner == "mert+"):
-        raise UsageError(
-            "the out-of-domain lists (extra) are for the tuner mert+, and it needs them: "
-            f"{'leave them out' if extra is not None else 'give them'}"
-        )
+    if extra is not None and tuner != "mert+":
+        raise UsageError("out-of-domain lists (extra) are for the tuner mert+: leave them out")
     module, configuration = load(tuner), configure(tuner, settings)
     goal = objective(metric)
     matched = match(weights, nbest, fixed=fixed, defaults=defaults)

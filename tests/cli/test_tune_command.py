@@ -1,0 +1,84 @@
+"""`bpa tune`: weights in every format, the second set, the loop, and bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+import bpa_ppl
+
+TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini")
+FAST = ("--tuner", "mira", "--set", "epochs=3")
+EXTRA = ("--extra", "nbest", "--extra-references", "ref")
+
+
+def library(**wanted: object) -> bpa_ppl.Weights:
+    """What the library finds on the same files."""
+    lists = bpa_ppl.read_nbest("nbest", references="ref")
+    canonical = bpa_ppl.read_weights("moses.ini")
+    return bpa_ppl.reestimate(lists, canonical, **wanted)  # type: ignore[arg-type]
+
+
+def test_weights_are_those_of_the_library(folder: Path) -> None:
+    done = run(*TUNE, *FAST, "--metric", "ter", "--seed", "2", "-o", "new.json")
+    assert done.code == 0
+    assert done.out == ""
+    assert "TER of the lists: " in done.err
+    assert bpa_ppl.read_weights("new.json") == library(tuner="mira", epochs=3, metric="ter", seed=2)
+
+
+def test_a_template_is_renewed_and_the_rest_of_it_stays(folder: Path) -> None:
+    assert run(*TUNE, *FAST, "-q", "-o", "new.ini", "--template", "moses.ini").err == ""
+    old, new = (Path(name).read_text().splitlines() for name in ("moses.ini", "new.ini"))
+    changed = [b for a, b in zip(old, new, strict=True) if a != b]
+    assert changed
+    assert all(line.split("=")[0].endswith("0") for line in changed)
+    assert bpa_ppl.read_weights("new.ini") == library(tuner="mira", epochs=3)
+
+
+def test_held_features_and_the_second_set(folder: Path) -> None:
+    mert = ("--tuner", "mert+", "--set", "restarts=1", "--fixed", "LM0", *EXTRA)
+    assert run(*TUNE, *mert, "-o", "new.json").code == 0
+    assert bpa_ppl.read_weights("new.json")["LM0"] == bpa_ppl.read_weights("moses.ini")["LM0"]
+
+
+def test_the_loop_runs_the_command_until_nothing_is_new(folder: Path) -> None:
+    lines = Path("nbest").read_text().splitlines(keepends=True)
+    Path("first").write_text("".join(line for i, line in enumerate(lines) if i % 10 < 5))
+    command = "grep -q LM0= {weights} && echo run >> calls && cp nbest {nbest}"
+    done = run("tune", "first", *TUNE[2:], *FAST, "--decoder", command, "-o", "new.json")
+    assert done.code == 0
+    assert Path("calls").read_text() == "run\nrun\n"
+    assert f"{len(lines) // 2} new hypotheses" in done.err
+    assert ", 0 new hypotheses" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--tuner", "powell"), "unknown tuner 'powell': choose one of mert, mert+, mira, pro"),
+        (("--metric", "chrf"), "unknown metric to tune for 'chrf'"),
+        (("--set", "epochs=3"), "the tuner mert has no setting epochs: it has restarts"),
+        (("--set", "restarts=few"), "restarts must be a whole number, not 'few'"),
+        (("--tuner", "mert+"), "mert+ needs"),
+        (EXTRA, "leave them out"),
+        (("--tuner", "mert+", "--extra", "nbest"), "--extra and --extra-references go together"),
+        (("--decoder", "moses -f {weights}"), "the decoder command has no {nbest}"),
+        ((*FAST, "--decoder", "false {weights} {nbest}"), "failed with exit code 1"),
+    ],
+)
+def test_bad_input_is_one_line(folder: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = run(*TUNE, *arguments, "-q", "-o", "new.json")
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert message in done.err
+    assert not Path("new.json").exists()
+
+
+def test_references_are_needed(folder: Path) -> None:
+    done = run("tune", "nbest", "-w", "moses.ini", "-o", "new.json")
+    assert (done.code, done.out) == (2, "")
+    assert "tune needs --references" in done.err

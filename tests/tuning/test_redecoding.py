@@ -1,0 +1,171 @@
+"""The outer loop: lists grow until the decoder finds nothing new, with a command as decoder."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpa_ppl import (
+    BpaWarning,
+    DataError,
+    NBest,
+    UsageError,
+    Weights,
+    corpus_score,
+    read_nbest,
+    reestimate,
+    write_nbest,
+)
+from bpa_ppl.tuning import Command, Reestimation, redecode
+from bpa_ppl.tuning.merging import merge
+
+STAND_IN = Path(__file__).with_name("stand_in_decoder.py")
+CANONICAL = Weights({"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": -0.2})
+SIZE = 4
+WORDS = ["the", "cat", "sat", "on", "a", "mat"]
+
+
+@pytest.fixture
+def everything() -> NBest:
+    """All that the decoder could say: long lists, of which it shows the best few."""
+    rng = np.random.default_rng(11)
+    texts = [
+        [" ".join(rng.permutation(WORDS)[: rng.integers(2, 7)]) for _ in range(60)]
+        for _ in range(6)
+    ]
+    features = [rng.normal(size=(60, 3)).round(3) for _ in texts]
+    references = [(" ".join(WORDS),)] * len(texts)
+    return NBest.from_lists(texts, features, CANONICAL.names, references=references)
+
+
+@pytest.fixture
+def table(everything: NBest, tmp_path: Path) -> Path:
+    """The file from which the stand-in decodes."""
+    write_nbest(everything, tmp_path / "table")
+    return tmp_path / "table"
+
+
+@pytest.fixture
+def decoder(everything: NBest, table: Path) -> Command:
+    """The stand-in as a command."""
+    words = [sys.executable, str(STAND_IN), str(table)]
+    line = f"{shlex.join(words)} {{weights}} {{nbest}} {SIZE}"
+    return Command(line, partial(read_nbest, references=everything.references))
+
+
+def best_of(everything: NBest, weights: Weights) -> list[set[str]]:
+    """What the decoder shows, worked out in another way."""
+    scores = everything.scores(weights.values_array)
+    found = []
+    for s in range(len(everything)):
+        order = np.argsort(-scores[everything.rows(s)])[:SIZE]
+        found.append({everything.texts(s)[i] for i in order})
+    return found
+
+
+def test_the_command_decodes_with_the_weights(everything: NBest, decoder: Command) -> None:
+    shown = decoder(CANONICAL)
+    assert [set(shown.texts(s)) for s in range(len(shown))] == best_of(everything, CANONICAL)
+
+
+def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) -> None:
+    told: list[tuple[int, float, int]] = []
+
+    def tell(iteration: int, found: Reestimation, added: int) -> None:
+        told.append((iteration, found.after, added))
+
+    found = redecode(decoder(CANONICAL), CANONICAL, decoder, report=tell, metric="ter")
+    assert [iteration for iteration, _, _ in told] == list(range(1, len(told) + 1))
+    assert len(told) > 1
+    assert told[-1][2] == 0
+    assert all(added > 0 for _, _, added in told[:-1])
+    # The best of everything is in the lists by now: they can mislead no longer.
+    best = everything.chosen(everything.best(everything.scores(found.weights.values_array)))
+    assert corpus_score(best, everything.references or (), "ter").value == pytest.approx(
+        found.after
+    )
+    assert found.after == told[-1][1]
+
+
+def test_the_loop_ends_where_it_began_if_everything_is_known(everything: NBest) -> None:
+    calls = []
+
+    def decode(weights: Weights) -> NBest:
+        calls.append(weights)
+        return everything
+
+    found = redecode(everything, CANONICAL, decode, tuner="mira", epochs=3)
+    assert len(calls) == 1
+    assert found.weights == reestimate(everything, CANONICAL, tuner="mira", epochs=3) == calls[0]
+
+
+def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
+    count = iter(range(100))
+
+    def decode(weights: Weights) -> NBest:
+        return NBest.from_lists([[f"new {next(count)}"]], [np.zeros((1, 3))], toy.feature_names)
+
+    start = dict.fromkeys(toy.feature_names, 1.0)
+    with pytest.warns(BpaWarning, match="after 2 iterations"):
+        redecode(toy, start, decode, iterations=2, tuner="mira", epochs=1)
+    assert next(count) == 2
+    with pytest.raises(UsageError, match="iterations must be 1 or more"):
+        redecode(toy, start, decode, iterations=0)
+
+
+def test_a_template_is_renewed_for_the_decoder(decoder: Command, tmp_path: Path) -> None:
+    template = tmp_path / "moses.ini"
+    template.write_text("[threads]\n2\n[weight]\nLM0= 9\nTM0= 9 9\nOther0= 3\n")
+    seen = tmp_path / "seen"
+    line = f"cp {{weights}} {shlex.quote(str(seen))} && {decoder.line}"
+    Command(line, decoder.read, template)(CANONICAL)
+    assert seen.read_text() == "[threads]\n2\n[weight]\nLM0= 1\nTM0= 0.1 -0.2\nOther0= 3\n"
+
+
+@pytest.mark.parametrize("line", ["decode {weights}", "decode {nbest}"])
+def test_a_command_must_name_both_files(decoder: Command, line: str) -> None:
+    with pytest.raises(UsageError, match=r"the decoder command has no \{"):
+        Command(line, decoder.read)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("echo out of memory >&2; exit 3 # {weights} {nbest}", "exit code 3: out of memory; try"),
+        ("exit 4 # {weights} {nbest}", "exit code 4: it said nothing"),
+        ("true {weights} {nbest}", "wrote no n-best lists"),
+        ("true {weights} > {nbest}", "empty"),
+        ("echo '0 ||| a ||| LM0= 1' > {nbest} # {weights}", "decode with the same model"),
+    ],
+)
+def test_a_command_that_fails_is_an_error(decoder: Command, line: str, message: str) -> None:
+    first = decoder(CANONICAL)
+    with pytest.raises(DataError, match=message):
+        redecode(first, CANONICAL, Command(line, decoder.read), tuner="mira", epochs=1)
+
+
+def test_merging_keeps_the_old_and_adds_the_new() -> None:
+    old = NBest.from_lists(
+        [["a", "b", "a"], ["c"]], [[[1.0], [2.0], [1.0]], [[0.0]]], ["LM0"], references=["x", "y"]
+    )
+    new = NBest.from_lists([["b", "a", "d"]], [[[2.0], [1.5], [9.0]]], ["LM0"])
+    both, added = merge(old, new)
+    assert added == 2
+    assert both.texts(0) == ["a", "b", "a", "d"]
+    assert both.features[both.rows(0)].ravel().tolist() == [1.0, 2.0, 1.5, 9.0]
+    assert both.texts(1) == ["c"]
+    assert both.references == old.references
+
+
+def test_lists_are_merged_by_sentence_id(toy: NBest) -> None:
+    both, added = merge(toy, toy.select([2, 0]))
+    assert added == 0
+    np.testing.assert_array_equal(both.sentence_ids, toy.sentence_ids)
+    later = toy.select([1, 2])
+    with pytest.raises(DataError, match=r"sentence id 0, which .* does not have"):
+        merge(later, toy)

@@ -1,0 +1,126 @@
+"""reestimate: weights by name, what is held, the second set, and bad input."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, corpus_score, reestimate
+from bpa_ppl.tuning import TUNERS, reestimation
+
+CANONICAL = Weights({"LM0": 0.5, "TM0[0]": -0.2, "TM0[1]": 0.3})
+
+
+def reranked(pool: NBest, weights: Weights, metric: str) -> float:
+    """Return sacreBLEU's corpus score of the lists reranked."""
+    scores = pool.scores([weights[name] for name in pool.feature_names])
+    return corpus_score(pool.chosen(pool.best(scores)), pool.references or (), metric).value
+
+
+@pytest.mark.parametrize("metric", ["bleu", "ter"])
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> None:
+    extra = toy if tuner == "mert+" else None
+    found = reestimation(toy, CANONICAL, tuner=tuner, metric=metric, extra=extra)
+    assert found.before == pytest.approx(reranked(toy, CANONICAL, metric))
+    assert found.after == pytest.approx(reranked(toy, found.weights, metric))
+    assert found.weights.names == toy.feature_names
+    assert found.visited.shape[1] == len(toy.feature_names)
+    assert found.metric == metric
+
+
+def test_reestimate_returns_the_weights_alone(toy: NBest) -> None:
+    wanted: dict[str, Any] = {"tuner": "mira", "seed": 3, "epochs": 4}
+    assert reestimate(toy, CANONICAL, **wanted) == reestimation(toy, CANONICAL, **wanted).weights
+
+
+def test_weights_are_matched_by_name(toy: NBest) -> None:
+    backwards = Weights(reversed(list(CANONICAL.items())))
+    assert reestimate(toy, CANONICAL) == reestimate(toy, backwards)
+
+
+def test_held_weights_stay_and_count(toy: NBest) -> None:
+    held = replace(toy, feature_names=("UnknownWordPenalty0", "TM0[0]", "TM0[1]"))
+    weights = Weights({"UnknownWordPenalty0": 5.0, "TM0[0]": -0.2, "TM0[1]": 0.3})
+    found = reestimation(held, weights, metric="ter")
+    assert found.weights["UnknownWordPenalty0"] == 5.0
+    assert (found.visited[:, 0] == 5.0).all()
+    assert found.weights["TM0[0]"] != -0.2
+    assert found.after == pytest.approx(reranked(held, found.weights, "ter"))
+    freed = reestimation(held, weights, metric="ter", fixed=[])
+    assert freed.weights["UnknownWordPenalty0"] != 5.0
+    one = reestimate(held, weights, metric="ter", fixed=["TM0"])
+    assert (one["TM0[0]"], one["TM0[1]"]) == (-0.2, 0.3)
+
+
+def test_features_without_a_weight_take_the_default(toy: NBest) -> None:
+    few = Weights({"LM0": 0.5, "TM0[0]": -0.2})
+    assert reestimate(toy, few, defaults={"TM0[1]": 0.3}) == reestimate(toy, CANONICAL)
+
+
+def test_columns_of_the_second_set_may_be_ordered_differently(toy: NBest) -> None:
+    order = [2, 0, 1]
+    names = tuple(toy.feature_names[i] for i in order)
+    shuffled = replace(toy, features=toy.features[:, order], feature_names=names)
+    wanted: dict[str, Any] = {"tuner": "mert+", "metric": "ter"}
+    same = reestimate(toy, CANONICAL, extra=toy, **wanted)
+    assert reestimate(toy, CANONICAL, extra=shuffled, **wanted) == same
+
+
+def test_the_second_set_matters(toy: NBest) -> None:
+    against = toy.with_references([("cat",), ("hello",), ("three",)])
+    alone = reestimation(toy, CANONICAL, metric="ter")
+    both = reestimation(toy, CANONICAL, tuner="mert+", metric="ter", extra=against)
+    assert both.after > alone.after
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tuner": "powell"}, "unknown tuner 'powell': choose one of mert, mert\\+, mira, pro"),
+        ({"metric": "chrf"}, "unknown metric to tune for 'chrf': choose one of bleu, ter"),
+        ({"tuner": "pro", "epochs": 3}, "the tuner pro has no setting epochs: it has iterations"),
+        ({"restarts": 0}, "restarts must be positive"),
+        ({"tuner": "mert+"}, "mert\\+ needs the lists of an out-of-domain"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    toy: NBest, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        reestimate(toy, CANONICAL, **arguments)
+
+
+def test_a_second_set_for_another_tuner_is_refused(toy: NBest) -> None:
+    with pytest.raises(UsageError, match="leave them out"):
+        reestimate(toy, CANONICAL, tuner="mira", extra=toy)
+
+
+def test_lists_that_cannot_be_used_are_refused(toy: NBest) -> None:
+    with pytest.raises(DataError, match="no references"):
+        reestimate(replace(toy, references=None), CANONICAL)
+    with pytest.raises(DataError, match="no weight for TM0"):
+        reestimate(toy, Weights({"LM0": 1.0}))
+    with pytest.raises(DataError, match="no sentences"):
+        reestimate(toy.select([]), CANONICAL)
+    other = replace(toy, feature_names=("LM0", "TM0[0]", "Extra0"))
+    with pytest.raises(DataError, match=r"Extra0.*give lists of the same decoder"):
+        reestimate(toy, CANONICAL, tuner="mert+", extra=other)
+
+
+def test_a_weight_without_a_feature_is_noted_once(toy: NBest) -> None:
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        found = reestimate(toy, {**CANONICAL, "Unseen0": 1.0})
+    assert [note.category for note in noted] == [BpaWarning]
+    assert "Unseen0" not in found
+
+
+def test_zero_weights_are_a_start(toy: NBest) -> None:
+    nothing = dict.fromkeys(toy.feature_names, 0.0)
+    assert reestimation(toy, nothing, metric="ter").after == 0.0
+    assert np.isfinite(reestimation(toy, nothing, metric="ter").visited).all()
