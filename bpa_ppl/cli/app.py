@@ -16,6 +16,8 @@ from bpa_ppl.cli import (
     check,
     compare,
     demo,
+    experiment,
+    figures,
     oracle,
     report,
     rerank,
@@ -33,7 +35,20 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (adapt, check, report, compare, calibrate, rerank, weights, oracle, tune, demo):
+for module in (
+    adapt,
+    check,
+    report,
+    compare,
+    calibrate,
+    rerank,
+    weights,
+    oracle,
+    tune,
+    experiment,
+    figures,
+    demo,
+):
     app.command(module.__name__.rpartition(".")[2])(module.run)
 
 

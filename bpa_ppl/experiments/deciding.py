@@ -79,7 +79,7 @@ def _sampler(job: Job, record: Record) -> Int64:
             seed=job.seed,
             metric=method.metric,
             cache=False,
-            **dict(method.settings),
+            **method.own,
         )
     return _by_posterior(job, posterior, record)
 
@@ -95,14 +95,14 @@ def _tuner(job: Job, record: Record) -> Int64:
             metric=method.metric,
             seed=job.seed,
             extra=extra,
-            **dict(method.settings),
+            **method.own,
         )
     return _by_weights(job, found.weights, record)
 
 
 def _trace(job: Job, record: Record) -> Int64:
-    method, settings = job.method, dict(job.method.settings)
-    visited = _visited(job.study, job.domain, int(settings["restarts"]))
+    method, settings = job.method, job.method.own
+    visited = _visited(job.study, job.domain, settings["restarts"])
     with record.stage("adapt"):
         posterior = weight_trace(
             job.adaptation,
@@ -110,7 +110,7 @@ def _trace(job: Job, record: Record) -> Int64:
             visited,
             metric=method.metric,
             prior_variance=method.prior_variance,
-            delta=float(settings["delta"]),
+            delta=settings["delta"],
         )
     return _by_posterior(job, posterior, record)
 

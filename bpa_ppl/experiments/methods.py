@@ -50,6 +50,11 @@ class Method:
     settings: tuple[tuple[str, Value], ...] = ()
 
     @property
+    def own(self) -> dict[str, Any]:
+        """The settings of its sampler or tuner, by name."""
+        return dict(self.settings)
+
+    @property
     def needs_development_set(self) -> bool:
         """Whether it uses the out-of-domain development set that λ_T was tuned on."""
         return self.kind == TRACE or self.engine == "mert+"
@@ -67,7 +72,7 @@ class Method:
             if not isinstance(value, int | float | str):
                 raise UsageError(f"{key} must be a number or a text, not {value!r}")
         common = {key: value for key, value in values.items() if key in COMMON}
-        own = dict(self.settings) | {k: v for k, v in values.items() if k not in COMMON}
+        own = self.own | {k: v for k, v in values.items() if k not in COMMON}
         changed = replace(
             self, **common, name=name or self.name, settings=tuple(sorted(own.items()))
         )
@@ -99,7 +104,7 @@ def _check(method: Method) -> None:
     one_of(method.metric, COUNTED if method.kind == TUNER else METRICS, "metric")
     _check_number(method.name, "prior_variance", method.prior_variance, 1e-300)
     _check_number(method.name, "nbest_size", method.nbest_size, 0)
-    settings = dict(method.settings)
+    settings = method.own
     if method.kind == SAMPLER:
         _check_kinds(method.name, settings, configure_sampler(method.engine, settings))
     elif method.kind == TUNER:

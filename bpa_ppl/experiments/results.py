@@ -15,6 +15,8 @@ from bpa_ppl.quality.statistics import corpus_values
 #: Columns that name a cell.
 KEYS = Cell._fields
 _ORDER = 4
+#: How many counts of a sentence a metric is a function of.
+KINDS = {"ter": 2, "bleu": 2 * _ORDER + 1}
 _KEY_FIELDS = [
     ("domain", pa.string()),
     ("size", pa.int64()),

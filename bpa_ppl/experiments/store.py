@@ -10,7 +10,7 @@ seconds.parquet   all stages
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version

@@ -1,0 +1,169 @@
+"""The page and the files about a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+from pyarrow import csv
+
+from bpa_ppl.diagnostics.page import (
+    Block,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    drawn,
+    page,
+    write_page,
+)
+from bpa_ppl.errors import one_of
+from bpa_ppl.experiments.aggregates import Aggregates, Point, aggregate
+from bpa_ppl.experiments.curve_figures import (
+    quality_figure,
+    seconds_figure,
+    sweep_figure,
+    swept_settings,
+)
+from bpa_ppl.experiments.curve_tables import (
+    Seconds,
+    median_seconds,
+    precision_table,
+    scores_table,
+    seconds_table,
+    significance_table,
+)
+from bpa_ppl.experiments.store import read_results
+from bpa_ppl.formats.streams import atomic_path
+from bpa_ppl.quality.statistics import COUNTED
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = ("png", "pdf", "none")
+_DPI = 150
+_INTERVALS = (
+    "Each number is the mean over draws of A; ± is the published 95% interval size, twice the "
+    "empirical standard deviation over draws. points.csv has beside it a bootstrap interval of "
+    "each mean over test sentences and draws, and the standard errors by the sampling of A alone "
+    "and of the test sentences alone."
+)
+_TIMES = (
+    "Seconds from lists and references to weights, without reading the files: the search for "
+    "oracles, the statistics of the metric and, the first time, compilation are in it. Medians "
+    "over draws of A; they depend on what else the machine did."
+)
+
+
+class Drawing(NamedTuple):
+    """A figure with the name of its file, and what it shows in words."""
+
+    name: str
+    figure: Figure
+    told: str
+
+
+def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
+    """Write the page, the figures and the numbers of a finished study beside its results.
+
+    Args:
+        folder: of the results.
+        kind: of the files of figures: `png`, `pdf` or `none`; the page has its own.
+
+    Returns:
+        the paths of the files, the page first.
+
+    Raises:
+        DataError: if there are no results, or a file cannot be written.
+        UsageError: if there is no such kind of figure.
+    """
+    one_of(kind, KINDS, "kind of figures")
+    target = Path(folder)
+    results, seconds = read_results(target)
+    found, times = aggregate(results), median_seconds(seconds)
+    drawings = _drawings(found.points, times)
+    write_page(_page(results, found, times, drawings), target / "index.html")
+    written = [target / "index.html", *_numbers(found, times, target)]
+    for drawing in drawings if kind != "none" else ():
+        written.append(target / f"{drawing.name}.{kind}")
+        with atomic_path(written[-1]) as beside:
+            drawing.figure.savefig(beside, format=kind, dpi=_DPI)
+    return written
+
+
+def _drawings(points: list[Point], times: list[Seconds]) -> list[Drawing]:
+    told = "Mean {} and its interval size against the number of adaptation sentences"
+    found = [Drawing(m, quality_figure(points, m), told.format(m.upper())) for m in COUNTED]
+    if any(time.learning and not time.setting for time in times):
+        told = "Seconds to adapt or tune against the number of adaptation sentences"
+        found.append(Drawing("seconds", seconds_figure(times), told))
+    return found + [
+        Drawing(f"sweep_{name}", sweep_figure(points, name, "ter"), f"Mean TER against {name}")
+        for name in swept_settings(points)
+    ]
+
+
+def _page(
+    results: pa.Table, found: Aggregates, times: list[Seconds], drawings: list[Drawing]
+) -> str:
+    domains = list(dict.fromkeys(point.domain for point in found.points))
+    pictures = {d.name: drawn(d.figure, d.told, d.told + ".") for d in drawings}
+    sections = [
+        Section(
+            f"{metric.upper()} against |A|",
+            [
+                Text(_INTERVALS),
+                pictures[metric],
+                *(scores_table(found.points, domain, metric) for domain in domains),
+            ],
+        )
+        for metric in COUNTED
+    ]
+    if "seconds" in pictures:
+        tables = [seconds_table(times, domain) for domain in domains]
+        sections.append(Section("Time", [Text(_TIMES), pictures["seconds"], *tables]))
+    swept: list[Block] = [pictures[d.name] for d in drawings if d.name.startswith("sweep_")]
+    sections += [Section("Settings", swept)] if swept else []
+    precisions = [precision_table(results, domain) for domain in domains]
+    sections.append(Section("Precisions", precisions))
+    sections.append(Section("Significance", _significance(found, domains)))
+    return page("Learning curves", Verdict(_verdict(found.points)), sections)
+
+
+def _significance(found: Aggregates, domains: list[str]) -> list[Table]:
+    return [
+        significance_table(found.differences, domain, metric)
+        for domain in domains
+        for metric in COUNTED
+    ]
+
+
+def _verdict(points: list[Point]) -> str:
+    """Return which method has the lowest mean TER with the fewest adaptation sentences."""
+    plain = [p for p in points if p.metric == "ter" and not p.setting]
+    parts = []
+    for domain in dict.fromkeys(point.domain for point in plain):
+        here = [point for point in plain if point.domain == domain]
+        smallest = min(point.size for point in here)
+        best = min((p for p in here if p.size == smallest), key=lambda point: point.mean)
+        parts.append(
+            f"{domain}, |A| = {smallest}: the lowest mean TER is {best.mean:.1f} ± "
+            f"{best.interval:.1f}, of {best.method}"
+        )
+    return "; ".join(parts) + "."
+
+
+def _numbers(found: Aggregates, times: list[Seconds], folder: Path) -> list[Path]:
+    """Write the numbers behind tables and figures."""
+    tables = {
+        "points": [vars(point) for point in found.points],
+        "differences": [vars(difference) for difference in found.differences],
+        "median_seconds": [time._asdict() for time in times],
+    }
+    written = []
+    for name, rows in tables.items():
+        written.append(folder / f"{name}.csv")
+        with atomic_path(written[-1]) as beside:
+            csv.write_csv(pa.Table.from_pylist(rows), beside)
+    return written
