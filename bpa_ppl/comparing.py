@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.comparison import Comparison, compare
+from bpa_ppl.diagnostics.comparison_runs import runs_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter, reporter
@@ -60,6 +61,11 @@ def compare_samplers(
         NotConverged: if the reference run did not converge.
         UsageError: if there is nothing to run, or a setting makes no sense.
     """
+    _configured(samplers, runs, settings)
+    configure(reference, {"draws": reference_draws})
+    extra = {
+        name: _sound(name, posteriors, samplers) for name, posteriors in (others or {}).items()
+    }
     oracle = _oracles(nbest, prior, metric, options)
     with reporter(progress, "compare") as report:
         found = run_samplers(
@@ -87,7 +93,7 @@ def compare_samplers(
         lists = nbest if test is None else test
         report(0, 1, "statistics")
         return compare(
-            {**found, **(others or {})},
+            {**found, **extra},
             [truth],
             decode=lambda posterior: rerank(lists, posterior, unchecked=True).texts,
             references=lists.references,
@@ -124,11 +130,7 @@ def run_samplers(
         DataError: if the lists, references and weights do not fit together.
         UsageError: if there is nothing to run, or a setting makes no sense.
     """
-    if not samplers or runs < 1:
-        raise UsageError("a comparison needs at least one sampler and one run of each")
-    chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
-    for name, own in chosen.items():
-        configure(name, own)
+    chosen = _configured(samplers, runs, settings)
     found: dict[str, list[InferenceData]] = {name: [] for name in chosen}
     steps = [(name, run) for name in chosen for run in range(-1, runs)]
     with reporter(progress, "run") as report:
@@ -141,6 +143,28 @@ def run_samplers(
             if run >= 0:
                 found[name].append(posterior)
     return found
+
+
+def _configured(
+    samplers: Sequence[str], runs: int, settings: Mapping[str, Mapping[str, Any]] | None
+) -> dict[str, dict[str, Any]]:
+    """Return the settings of each sampler, if they make sense."""
+    if not samplers or runs < 1:
+        raise UsageError("a comparison needs at least one sampler and one run of each")
+    chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
+    for name, own in chosen.items():
+        configure(name, own)
+    return chosen
+
+
+def _sound(
+    name: str, posteriors: Sequence[InferenceData], samplers: Sequence[str]
+) -> Sequence[InferenceData]:
+    """Return posteriors from elsewhere; what is wrong with them is told before the long work."""
+    if name in samplers:
+        raise UsageError(f"{name} is already the name of a sampler: call the posterior otherwise")
+    runs_of(posteriors)
+    return posteriors
 
 
 def _oracles(

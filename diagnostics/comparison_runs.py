@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 
+_FEWEST = 10  # draws a chain, below which no diagnostic means anything
+
+
 class Estimate(NamedTuple):
     """A mean, its Monte-Carlo standard error, and the effective number of draws behind it."""
 
@@ -71,9 +74,12 @@ class Runs:
         """Return the largest rank-normalised split R-hat of a weight; 1 for weighted draws."""
         if self.weight is not None:
             return 1.0
-        rhat = import_arviz().rhat
+        rhat, values = import_arviz().rhat, self.values
+        if len(values) == 1:  # its halves have to agree
+            half = values.shape[1] // 2
+            values = np.concatenate([values[:, :half], values[:, -half:]])
         with np.errstate(divide="ignore", invalid="ignore"):
-            each = [float(rhat(self.values[..., k])) for k in range(len(self.names))]
+            each = [float(rhat(values[..., k])) for k in range(len(self.names))]
         return float(np.max(np.nan_to_num(each, nan=np.inf)))
 
     def ordered(self, names: tuple[str, ...]) -> Runs:
@@ -137,14 +143,19 @@ def runs_of(posteriors: Sequence[InferenceData]) -> Runs:
             weighted.
 
     Raises:
-        DataError: if the runs differ in features or in their number of draws, hold a draw that
-            is not finite, or are weighted only in part.
+        DataError: if the runs differ in features or in their number of draws, have fewer than
+            ten a chain, hold a draw that is not finite, or are weighted only in part.
     """
     laid_out = [with_features(posterior) for posterior in posteriors]
     names = {feature_names(run) for run in laid_out}
     parts = [run["posterior"]["weights"].values for run in laid_out]
     if len(names) != 1 or len({part.shape[1:] for part in parts}) != 1:
         raise DataError("the runs of one sampler must agree in features and number of draws")
+    if parts[0].shape[1] < _FEWEST:
+        raise DataError(
+            f"{parts[0].shape[1]} draws a chain are no sample, and {_FEWEST} are needed: leave "
+            "this sampler out, or raise draws"
+        )
     log_weights = [statistic(run, "log_weight") for run in laid_out]
     known = [log_weight for log_weight in log_weights if log_weight is not None]
     if known and len(known) != len(laid_out):

@@ -19,8 +19,14 @@ def names_of(samplers: str) -> list[str]:
 
     >>> names_of("imh, nuts")
     ['imh', 'nuts']
+
+    Raises:
+        UsageError: if there is none.
     """
-    return [name.strip() for name in samplers.split(",") if name.strip()]
+    names = [name.strip() for name in samplers.split(",") if name.strip()]
+    if not names:
+        raise UsageError("--samplers names no sampler: give one or more, separated by commas")
+    return names
 
 
 def settings_of(samplers: Iterable[str], pairs: Iterable[str] | None) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,199 @@
+"""Calibration: exact samplers pass, a wrong accept ratio fails, the bands keep their promise."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import plain
+import pytest
+from bpa_ppl.diagnostics.calibration import RANKED, Calibration, Replication, calibrate
+from bpa_ppl.diagnostics.calibration_bands import bands, uniformity
+from bpa_ppl.models import Adaptation, log_linear, tabulate
+from scipy.stats import chisquare, kstest
+from targets import plane
+
+from bpa_ppl import UsageError
+from bpa_ppl.calibrating import LOG_LIKELIHOOD, calibrate_sampler, simulated
+from bpa_ppl.sampling import RandomWalk
+from bpa_ppl.sampling.chains import Plan, run_chains
+from bpa_ppl.sampling.density import evaluate, starting_point
+from bpa_ppl.sampling.draws import Problem
+from bpa_ppl.sampling.mode import around, require_mode
+from bpa_ppl.sampling.rwm import Settings
+from bpa_ppl.weights import match
+
+TARGET = plane()
+#: A walk of the published step would need far more draws where the prior is as wide as here.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "imh": {"draws": 250},
+    "laplace": {"draws": 1000},
+    "nuts": {"draws": 250},
+    "rwm": {"draws": 250},
+    "rwm-isotropic": {"draws": 250, "proposal_variance": 2.0, "thinning": 5},
+}
+calibrated = partial(
+    calibrate_sampler,
+    TARGET.pool,
+    TARGET.canonical,
+    prior_variance=TARGET.variance,
+    replications=100,
+)
+
+
+def gaussian(i: int, shift: float = 0.0, width: float = 1.0) -> Replication:
+    """A standard normal truth, one measurement of it, and the posterior, perhaps a wrong one."""
+    rng = np.random.default_rng(i)
+    truth = rng.normal()
+    measured = truth + rng.normal()
+    draws = measured / 2 + np.sqrt(0.5) * (shift + width * rng.normal(size=(2, 200, 1)))
+    return Replication([truth], draws)
+
+
+def test_the_bands_hold_uniform_values_as_often_as_they_promise() -> None:
+    points, lower, upper = bands(80, 0.9)
+    values = np.sort(np.random.default_rng(1).uniform(size=(4000, 80)), axis=1)
+    reached = (values[:, :, None] <= points).mean(axis=1)
+    held = ((reached >= lower - 1e-9) & (reached <= upper + 1e-9)).all(axis=1).mean()
+    # The numbers of values are whole, so that the promise can be kept only nearly.
+    assert abs(held - 0.9) < 0.02
+
+
+def test_p_values_of_uniform_values_are_uniform() -> None:
+    rng = np.random.default_rng(2)
+    p_values = [uniformity(rng.uniform(size=100)) for _ in range(300)]
+    assert kstest(p_values, "uniform").pvalue > 0.001
+
+
+def test_an_exact_sampler_is_calibrated() -> None:
+    found = calibrate(gaussian, ["x"], replications=300)
+    assert found
+    assert "calibrated" in str(found)
+    assert kstest(found.ranks[:, 0], "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ({"shift": 0.4}, "too large"),
+        ({"shift": -0.4}, "too small"),
+        ({"width": 0.6}, "too narrow"),
+        ({"width": 1.6}, "too wide"),
+    ],
+)
+def test_what_is_wrong_is_told(fault: dict[str, float], told: str) -> None:
+    found = calibrate(partial(gaussian, **fault), ["x"])
+    assert not found
+    assert told in str(found)
+
+
+def test_weighted_draws_are_ranked_by_their_weights() -> None:
+    def weighted(i: int) -> Replication:
+        rng = np.random.default_rng(i)
+        truth = rng.normal()
+        centre = (truth + rng.normal()) / 2
+        draws = centre + rng.normal(size=(1, 2000, 1))
+        return Replication([truth], draws, -0.5 * (draws[..., 0] - centre) ** 2)
+
+    assert calibrate(weighted, ["x"])
+    assert not calibrate(lambda i: weighted(i)._replace(log_weight=None), ["x"])
+
+
+def test_a_chain_that_never_moves_is_not_an_error() -> None:
+    still = calibrate(lambda i: Replication([0.0], np.zeros((1, 50, 1))), ["x"], replications=50)
+    assert still.ess == 0
+    assert "effective draws" in str(still)
+    assert kstest(still.ranks[:, 0], "uniform").pvalue > 0.001
+
+
+def test_threads_change_nothing() -> None:
+    alone, together = (calibrate(gaussian, ["x"], replications=40, jobs=n) for n in (1, 3))
+    np.testing.assert_array_equal(alone.ranks, together.ranks)
+
+
+def test_too_few_replications_are_refused() -> None:
+    with pytest.raises(UsageError, match="20 or more"):
+        calibrate(gaussian, ["x"], replications=5)
+
+
+def test_progress_is_told() -> None:
+    steps: list[int] = []
+    calibrate(gaussian, ["x"], replications=20, progress=lambda done, *_: steps.append(done))
+    assert steps == list(range(1, 21))
+
+
+def data() -> Adaptation:
+    matched = match(TARGET.canonical, TARGET.pool)
+    first = np.zeros(len(TARGET.pool), np.int64)
+    return jax.device_put(tabulate(TARGET.pool, matched, first, TARGET.variance))
+
+
+def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> None:
+    known = data()
+    keys = jax.random.split(jax.random.key(0), 4000)
+    weights, oracle, likelihood = jax.vmap(partial(simulated, log_linear, known))(keys)
+    centre = list(TARGET.canonical.values())
+    z = (np.asarray(weights) - centre) / np.sqrt(TARGET.variance)
+    assert all(kstest(z[:, k], "norm").pvalue > 0.001 for k in range(2))
+    rows = {int(s): j for j, s in enumerate(known.sentence) if s >= 0}
+    p = np.array(
+        [
+            [np.exp(plain.log_choice(TARGET.pool.features[TARGET.pool.rows(s)], w)) for s in rows]
+            for w in np.asarray(weights)[:500]
+        ]
+    )
+    second = np.asarray(oracle)[:500][:, list(rows.values())]
+    expected = p[..., 1].sum(axis=0)
+    counts = second.sum(axis=0)
+    spread = (p[..., 1] * p[..., 0]).sum(axis=0)
+    assert np.abs((counts - expected) / np.sqrt(spread)).max() < 4
+    chosen = np.take_along_axis(p, second[..., None], axis=2)[..., 0]
+    np.testing.assert_allclose(np.log(chosen).sum(axis=1), likelihood[:500], atol=1e-4)
+
+
+@pytest.mark.parametrize("sampler", SETTINGS)
+def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
+    found = calibrated(sampler, **SETTINGS[sampler])
+    assert found, str(found)
+    assert found.names == (*TARGET.canonical, LOG_LIKELIHOOD)
+
+
+class Forgetful(RandomWalk):
+    """A walk that likes to go up, and forgets to say so in its accept ratio."""
+
+    def propose(self, key: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+        proposal, log_ratio = super().propose(key, position)
+        return proposal + 0.5 * self._factor.sum(axis=1), log_ratio
+
+
+def _forgetful(model: Any, settings: Any, covariance: jax.Array) -> Forgetful:
+    return Forgetful(model, proposal_variance=2.0, shape=covariance)
+
+
+def forgetful(data: Adaptation, seed: int) -> tuple[Any, Any]:
+    start = starting_point(log_linear, data)
+    problem = Problem(log_linear, data, start, seed, lambda *_: None)
+    mode, settings = require_mode(problem), Settings(draws=250)
+    plan = Plan(_forgetful, log_linear, settings, ("accept_prob", "potential_energy"))
+    draws = run_chains(plan, problem, mode.covariance, around(problem, mode, settings.chains))
+    likelihood = evaluate(log_linear, data, draws.z)[1].sum(axis=-1, dtype=np.float64)
+    return np.concatenate([draws.z["weights"], likelihood[..., None]], -1), None
+
+
+def test_a_wrong_accept_ratio_is_found() -> None:
+    found = calibrated(forgetful)
+    assert not found
+    assert found.sampler == "forgetful"
+    assert found.ess > RANKED  # it is not for want of draws
+    assert "too large" in str(found)
+
+
+def test_the_outcome_is_data() -> None:
+    found: Calibration = calibrate(gaussian, ["x"], replications=30)
+    told = found.as_dict()
+    assert told["passed"] is True
+    assert len(told["ranks"]["x"]) == 30
+    counts = np.histogram(calibrate(gaussian, ["x"], replications=400).ranks, bins=10)[0]
+    assert chisquare(counts).pvalue > 0.001

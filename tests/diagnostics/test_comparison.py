@@ -1,0 +1,268 @@
+"""compare: right samplers agree, wrong ones are caught, and every number is somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from arviz import InferenceData
+from bpa_ppl.diagnostics.comparison import AGREES, DIFFERS, UNDECIDED, compare
+from bpa_ppl.diagnostics.comparison_accuracy import discrepancies
+from bpa_ppl.diagnostics.comparison_distance import sliced_wasserstein
+from bpa_ppl.diagnostics.comparison_downstream import downstream
+from bpa_ppl.diagnostics.comparison_efficiency import nested_r_hat
+from bpa_ppl.diagnostics.comparison_runs import runs_of
+from bpa_ppl.diagnostics.multiple_testing import holm
+from foreign import autoregressive, foreign
+from scipy.stats import norm, rankdata, wasserstein_distance
+
+from bpa_ppl import DataError, NotConverged, corpus_score
+from bpa_ppl.posterior import import_arviz
+
+NAMES = ("LM0", "TM0", "WP0")
+Change = Callable[[np.ndarray], np.ndarray]
+
+
+def runs(
+    change: Change = lambda x: x, count: int = 4, draws: int = 500, correlation: float = 0.3
+) -> list[InferenceData]:
+    """Standard normal chains with correlation 0.7 between the first two weights, changed."""
+    return [
+        foreign(change(tied(autoregressive(correlation, 4, draws, 3, seed=seed))), NAMES)
+        for seed in range(count)
+    ]
+
+
+def tied(draws: np.ndarray) -> np.ndarray:
+    out = draws.copy()
+    out[..., 1] = 0.7 * draws[..., 0] + np.sqrt(1 - 0.7**2) * draws[..., 1]
+    return out
+
+
+@pytest.fixture(scope="module")
+def reference() -> list[InferenceData]:
+    return [foreign(tied(autoregressive(0.2, 4, 4000, 3, seed=999)), NAMES)]
+
+
+def test_holm_is_that_of_r() -> None:
+    # p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm") of R 4.3
+    np.testing.assert_allclose(holm([0.05, 0.02, 0.03, 0.04, 0.01]), [0.09, 0.08, 0.09, 0.09, 0.05])
+
+
+def test_a_right_sampler_agrees(reference: list[InferenceData]) -> None:
+    found = compare({"right": runs()}, reference)
+    assert found
+    assert found["right"].verdict == AGREES
+
+
+def shuffled(draws: np.ndarray) -> np.ndarray:
+    """Right in each weight, but the weights know nothing of each other."""
+    rng = np.random.default_rng(0)
+    out = draws.copy()
+    out[..., 1] = rng.permutation(out[..., 1].reshape(-1)).reshape(out.shape[:2])
+    return out
+
+
+def skewed(draws: np.ndarray) -> np.ndarray:
+    """Mean 0 and standard deviation 1, but asymmetric."""
+    out = draws.copy()
+    out[..., 2] = (np.exp(0.3 * draws[..., 2]) - np.exp(0.045)) / np.sqrt(
+        np.exp(0.18) - np.exp(0.09)
+    )
+    return out
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda x: x + np.array([0, 0.2, 0]), "the mean of TM0"),
+        (lambda x: x * np.array([1, 1, 1.2]), "of WP0"),
+        (skewed, "of WP0"),
+        (shuffled, "the joint distribution"),
+    ],
+)
+def test_a_wrong_sampler_is_caught(
+    reference: list[InferenceData], change: Change, told: str
+) -> None:
+    found = compare({"right": runs(), "wrong": runs(change)}, reference)
+    assert not found
+    assert found["right"].verdict == AGREES
+    assert found["wrong"].verdict == DIFFERS
+    assert told in found["wrong"].reason
+
+
+def test_right_samplers_are_hardly_ever_accused(reference: list[InferenceData]) -> None:
+    truth = runs_of(reference)
+    accused = 0
+    for seed in range(60):
+        # Against fresh draws each time, so that one odd reference does not decide them all.
+        draws = tied(autoregressive(0.5, 4, 800, 3, seed=2000 + seed))
+        ours = runs_of([foreign(draws, NAMES)])
+        accused += min(gap.p_value for gap in discrepancies(ours, truth)) < 0.05
+    # A level of 5% gives 3 of 60; 10 or more have a probability of 0.1%.
+    assert accused < 10
+
+
+def test_the_distance_is_the_mean_of_wasserstein_distances_along_directions() -> None:
+    # In one dimension there is one direction, and SciPy knows the distance.
+    one = [foreign(autoregressive(0.0, 4, 2000, 1, seed=5), NAMES[:1])]
+    other = [foreign(1 + autoregressive(0.0, 4, 500, 1, seed=6), NAMES[:1])]
+    truth, ours = runs_of(one), runs_of(other)
+    found = sliced_wasserstein(ours, truth)
+    expected = wasserstein_distance(ours.draws[:, 0], truth.draws[:, 0]) / truth.draws.std()
+    assert found.value == pytest.approx(expected, abs=0.06)
+    assert found.p_value == pytest.approx(1 / (len(found.null) + 1))
+
+
+def test_too_few_draws_leave_it_undecided(reference: list[InferenceData]) -> None:
+    found = compare({"short": runs(count=1, draws=20, correlation=0.8)}, reference)
+    assert found["short"].verdict == UNDECIDED
+    assert "raise" in found["short"].reason
+    assert not found
+
+
+def test_chains_that_disagree_leave_it_undecided(reference: list[InferenceData]) -> None:
+    def apart(draws: np.ndarray) -> np.ndarray:
+        return draws + np.arange(4)[:, None, None]
+
+    assert "chains disagree" in compare({"apart": runs(apart)}, reference)["apart"].reason
+
+
+def test_weights_are_matched_by_name(reference: list[InferenceData]) -> None:
+    order = [2, 0, 1]
+    turned = [
+        foreign(run["posterior"]["weights"].values[..., order], [NAMES[i] for i in order])
+        for run in runs()
+    ]
+    assert compare({"turned": turned}, reference)
+    other = [foreign(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
+    with pytest.raises(DataError, match=r"different features cannot be compared: WP0, XX"):
+        compare({"other": other}, reference)
+
+
+def test_a_poor_reference_is_refused() -> None:
+    with pytest.raises(NotConverged, match="make its run longer"):
+        compare({"right": runs()}, runs(count=1, draws=50))
+
+
+@pytest.mark.parametrize(
+    ("posteriors", "told"),
+    [
+        (runs(count=1, draws=5), "5 draws a chain are no sample"),
+        ([*runs(count=1), *runs(count=1, draws=60)], "must agree in features and number of draws"),
+        (runs(lambda x: np.where(x < 2, x, np.nan), count=1), "not a finite number"),
+    ],
+)
+def test_what_is_no_sample_is_refused(posteriors: list[InferenceData], told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        runs_of(posteriors)
+
+
+def test_no_runs_are_an_error(reference: list[InferenceData]) -> None:
+    with pytest.raises(DataError, match="no run of none"):
+        compare({"none": []}, reference)
+
+
+def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceData]) -> None:
+    draws = tied(1.3 * autoregressive(0.0, 1, 20_000, 3, seed=8))
+    covariance = np.array([[1, 0.7, 0], [0.7, 1, 0], [0, 0, 1]])
+    inverse = np.linalg.inv(covariance)
+    square = np.einsum("cdi,ij,cdj->cd", draws, inverse, draws)
+    weighted = foreign(draws, NAMES, log_weight=-0.5 * square * (1 - 1 / 1.3**2))
+    found = compare({"weighted": [weighted], "unweighted": [foreign(draws, NAMES)]}, reference)
+    assert found["weighted"].verdict == AGREES
+    assert found["unweighted"].verdict == DIFFERS
+    assert found["weighted"].efficiency.r_hat is None
+
+
+def test_the_numbers_are_arviz_s_own() -> None:
+    some, arviz = runs(count=1, correlation=0.8), import_arviz()
+    told = compare({"some": some})["some"].efficiency
+    bulk = arviz.ess(some[0], method="bulk")["weights"].values
+    assert told.bulk_ess == pytest.approx(bulk.min())
+    assert told.tail_ess == pytest.approx(arviz.ess(some[0], method="tail")["weights"].values.min())
+    assert told.r_hat == pytest.approx(arviz.rhat(some[0])["weights"].values.max())
+    errors = arviz.mcse(some[0], method="mean")["weights"].values
+    np.testing.assert_allclose(list(told.mcse.values()), errors, rtol=0.01)
+    # An AR(1) chain has autocorrelation time (1 + ρ) / (1 − ρ) = 9.
+    assert told.autocorrelation_time == pytest.approx(9, rel=0.35)
+
+
+def test_nested_r_hat_of_single_chains_is_r_hat() -> None:
+    values = autoregressive(0.5, 6, 200, 1, seed=3) + 0.1 * np.arange(6)[:, None, None]
+    ranks = rankdata(values.reshape(-1))
+    z = norm.ppf((ranks - 0.375) / (len(ranks) + 0.25)).reshape(6, 200)
+    expected = float(import_arviz().rhat(z, method="identity"))
+    nested = nested_r_hat(values[:, None])
+    assert nested is not None
+    # The classic one has (n − 1)/n in place of 1.
+    assert nested**2 - 1 / 200 == pytest.approx(expected**2)
+
+
+def test_nested_r_hat_is_large_for_superchains_apart() -> None:
+    values = np.random.default_rng(0).normal(size=(4, 16, 3, 2))
+    together, apart = nested_r_hat(values), nested_r_hat(values + np.arange(4)[:, None, None, None])
+    assert together is not None
+    assert apart is not None
+    assert together < 1.1 < 1.3 < apart
+    assert nested_r_hat(values[:1]) is None
+
+
+def test_costs_are_told_as_far_as_they_are_known() -> None:
+    silent, timed = runs(count=2), runs(count=2)
+    told = compare({"silent": silent})["silent"].efficiency
+    assert set(told.missing) == {"acceptance", "seconds", "evaluations"}
+    for run in timed:
+        run["posterior"].attrs["sampling_time"] = 2.0
+        run.attrs["settings"] = '{"thinning": 10}'
+    told = compare({"timed": timed})["timed"].efficiency
+    assert told.missing == ("acceptance",)
+    assert told.ess_per_second == pytest.approx(told.bulk_ess / 2)
+    assert told.evaluations == 4 * 500 * 10
+    assert told.seconds_to_enough == pytest.approx(2 * 400 / told.bulk_ess)
+
+
+def test_burn_in_ends_when_the_last_chain_arrives() -> None:
+    def late(draws: np.ndarray) -> np.ndarray:
+        out = draws.copy()
+        out[2, :37] += 50
+        return out
+
+    assert compare({"late": runs(late, count=1)})["late"].efficiency.burn_in == 37
+
+
+def test_differences_of_scores_are_those_of_the_corpus() -> None:
+    ours = ["the cat sat on a mat", "hello", "one three two four", "a b"] * 5
+    theirs = ["the cat sat", "hello world", "one two three four", "a b"] * 5
+    references = [("the cat sat on it",), ("hello world",), ("one two three four",), ("a b",)] * 5
+    found = downstream(ours, theirs, references)
+    assert (found.changed, found.sentences) == (15, 20)
+    for one in found.scores:
+        scores = [corpus_score(texts, references, one.metric).value for texts in (ours, theirs)]
+        assert one.score == pytest.approx(scores[0])
+        assert one.difference == pytest.approx(scores[0] - scores[1])
+        assert one.low <= one.difference <= one.high
+        assert one.low < one.high
+
+
+def test_the_bootstrap_interval_is_that_of_the_normal_approximation() -> None:
+    # Every sentence has one word: TER is the share of wrong ones, whose error is known.
+    rng = np.random.default_rng(4)
+    wrong = rng.uniform(size=400) < 0.3
+    ours = ["x" if w else "a" for w in wrong]
+    (ter, _) = downstream(ours, ["a"] * 400, [("a",)] * 400).scores
+    half = 1.96 * 100 * wrong.std() / np.sqrt(400)
+    assert ter.high - ter.low == pytest.approx(2 * half, rel=0.15)
+
+
+def test_equal_translations_do_not_differ(reference: list[InferenceData]) -> None:
+    texts = ["a b c", "d e"]
+    found = compare(
+        {"right": runs()}, reference, decode=lambda _: texts, references=[("a b",), ("d e",)]
+    )["right"].downstream
+    assert found is not None
+    assert found.changed == 0
+    assert all((s.difference, s.low, s.high) == (0, 0, 0) for s in found.scores)
+    with pytest.raises(DataError, match="1 translations cannot be compared with 2"):
+        downstream(["a"], texts)

@@ -1,0 +1,106 @@
+"""A comparison on paper: a page that is safe and says it all, and tables that can be read back."""
+
+from __future__ import annotations
+
+import csv
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from bpa_ppl.diagnostics.calibration import Replication, calibrate
+from bpa_ppl.diagnostics.calibration_page import calibration_page
+from bpa_ppl.diagnostics.comparison import Comparison, compare
+from bpa_ppl.diagnostics.comparison_files import write_comparison
+from bpa_ppl.diagnostics.comparison_page import comparison_page
+from foreign import autoregressive, foreign
+
+from bpa_ppl import DataError, UsageError
+
+NAMES = ("LM0", "<script>TM0</script>")
+
+
+class Tags(HTMLParser):
+    """The tags of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.found.append(tag)
+        if tag == "img":
+            assert dict(attrs)["alt"]
+            assert dict(attrs)["src"].startswith("data:")
+
+
+def tags(html: str) -> list[str]:
+    parser = Tags()
+    parser.feed(html)
+    return parser.found
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    right = [foreign(autoregressive(0.3, 4, 500, 2, seed), NAMES) for seed in range(2)]
+    wrong = [foreign(1 + autoregressive(0.3, 4, 500, 2, seed), NAMES) for seed in range(2)]
+    truth = [foreign(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
+    texts = ["a", "b"]
+    return compare(
+        {"<b>right": right, "wrong": wrong},
+        truth,
+        decode=lambda _: texts,
+        references=[("a",), ("b c",)],
+    )
+
+
+def test_the_page_is_whole_and_safe(comparison: Comparison) -> None:
+    html = comparison_page(comparison, made={"lists": "<i>"}, command="bpa compare 'x<y'")
+    found = tags(html)
+    assert found.count("img") == 3
+    assert not {"script", "b", "i"} & set(found)
+    assert "DIFFERS: wrong" in html
+    assert "&lt;b&gt;right" in html
+    assert "bpa compare &#x27;x&lt;y&#x27;" in html
+
+
+def test_the_tables_can_be_read_back(comparison: Comparison, tmp_path: Path) -> None:
+    written = write_comparison(comparison, tmp_path / "new" / "folder", kind="pdf")
+    assert all(path.is_file() for path in written)
+    folder = written[0].parent
+    data = json.loads((folder / "comparison.json").read_text("utf-8"))
+    assert data["samplers"]["wrong"]["verdict"] == "DIFFERS"
+    assert data["passed"] is False
+    with (folder / "accuracy.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 2 * 5
+    first = comparison["<b>right"].discrepancies[0]
+    assert float(rows[0]["z"]) == pytest.approx(first.z)
+    assert (folder / "distance.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_without_a_reference_nobody_is_judged(tmp_path: Path) -> None:
+    some = [foreign(autoregressive(0.3, 4, 200, 2, seed=1), NAMES)]
+    found = compare({"some": some})
+    assert found
+    assert "nobody is judged" in comparison_page(found)
+    written = write_comparison(found, tmp_path, kind="png")
+    assert {path.suffix for path in written} == {".html", ".json", ".csv", ".png"}
+
+
+def test_a_folder_that_cannot_be_made(comparison: Comparison, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot make this folder"):
+        write_comparison(comparison, tmp_path / "file" / "folder")
+    with pytest.raises(UsageError, match="kind of figures 'gif'"):
+        write_comparison(comparison, tmp_path, kind="gif")
+
+
+def test_the_page_of_calibrations() -> None:
+    def replicate(i: int) -> Replication:
+        return Replication([0.1], autoregressive(0.0, 1, 99, 1, seed=i))
+
+    found = calibrate(replicate, ["<i>λ"], replications=30, sampler="<b>")
+    html = calibration_page([found], command="bpa calibrate")
+    assert "NOT calibrated: &lt;b&gt;" in html
+    assert not {"script", "b", "i"} & set(tags(html))

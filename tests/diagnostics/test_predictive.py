@@ -1,0 +1,240 @@
+"""Predictive checks, LOO and power scaling, against plain loops, quadrature and known truths."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import plain
+import pytest
+from agreement import assert_moments
+from arviz import InferenceData
+from bpa_ppl.diagnostics.equal_draws import equal_draws
+from bpa_ppl.diagnostics.predictive import predictive_check, reliability
+from bpa_ppl.diagnostics.predictive_loo import compare_loo, loo
+from bpa_ppl.diagnostics.sensitivity import power_sensitivity, told
+from foreign import foreign
+from scipy.special import expit, log_expit
+from scipy.stats import norm
+from targets import SENTENCES, balanced, integrated, plane, skewed
+
+from bpa_ppl import DataError, NBest, UsageError, adapt
+
+NAMES = ("LM0", "WP0")
+TRUTH = np.array([1.0, -0.5])
+
+
+def lists(count: int, seed: int, size: int = 6) -> NBest:
+    """Lists of some texts twice over, with normal features."""
+    rng = np.random.default_rng(seed)
+    texts = [[f"t{h % (size - 1)}" for h in range(size)] for _ in range(count)]
+    return NBest.from_lists(texts, [rng.normal(size=(size, 2)) for _ in range(count)], NAMES)
+
+
+def drawn(pool: NBest, weights: np.ndarray, seed: int) -> np.ndarray:
+    """Oracles from the model at some weights."""
+    rng = np.random.default_rng(seed)
+    shares = plain.predictive(pool, weights[None])
+    return np.array([rng.choice(len(p), p=p) for p in shares])
+
+
+def posterior_of(weights: np.ndarray, **stats: np.ndarray) -> InferenceData:
+    return foreign(weights[None], NAMES, **{k: v[None] for k, v in stats.items()})
+
+
+NARROW = TRUTH + 0.1 * np.random.default_rng(1).normal(size=(200, 2))
+
+
+def test_rank_probability_and_entropy_are_those_of_plain_loops() -> None:
+    pool = lists(8, seed=2)
+    oracle = drawn(pool, TRUTH, seed=3)
+    found = predictive_check(posterior_of(NARROW), pool, oracle)
+    for s, p in enumerate(plain.predictive(pool, NARROW)):
+        texts = pool.texts(s)
+        of = {t: sum(q for q, u in zip(p, texts, strict=True) if u == t) for t in texts}
+        own = of[texts[oracle[s]]]
+        assert found.probability[s] == pytest.approx(own)
+        assert found.rank[s] == 1 + sum(q > own for q in of.values())
+        assert found.entropy[s] == pytest.approx(-sum(q * np.log(q) for q in of.values()))
+        assert found.size[s] == len(of)
+        likelier = sum(q for q in of.values() if q > own)
+        assert likelier <= found.pit[s] <= likelier + own
+
+
+def test_oracles_of_the_model_fit_and_others_do_not() -> None:
+    pool = lists(400, seed=4)
+    right = drawn(pool, TRUTH, seed=5)
+    found = predictive_check(posterior_of(NARROW), pool, right)
+    assert found.p_value > 0.01
+    assert "posterior predictive, 400 sentences" in str(found)
+    wrong = drawn(pool, -TRUTH, seed=5)
+    assert predictive_check(posterior_of(NARROW), pool, wrong).p_value < 1e-6
+
+
+def test_weighted_draws_predict_by_their_weights() -> None:
+    pool, other = lists(5, seed=6), TRUTH + np.zeros((500, 2))
+    both = np.concatenate([other, -other])
+    log_weight = np.repeat([0.0, -50.0], 500)
+    found = predictive_check(posterior_of(both, log_weight=log_weight), pool, np.zeros(5, int))
+    alone = predictive_check(posterior_of(other), pool, np.zeros(5, int))
+    np.testing.assert_allclose(found.probability, alone.probability)
+
+
+@cache
+def adapted(sampler: str, variance: float = 1.0) -> InferenceData:
+    """The posterior of one weight that a grid integrates."""
+    known = balanced()
+    return adapt(
+        known.pool,
+        known.canonical,
+        sampler=sampler,
+        prior_variance=variance,
+        oracle=plain.given(*[0] * SENTENCES),
+        draws=4000,
+    )
+
+
+def test_prior_and_posterior_of_our_own_are_found() -> None:
+    known, posterior = balanced(), adapted("imh")
+    before = predictive_check(posterior, known.pool, group="prior")
+    after = predictive_check(posterior, known.pool)
+    assert after.probability.mean() > before.probability.mean()
+    assert np.all(after.size == 2)
+    with pytest.raises(DataError, match="are not of these 2 lists"):
+        predictive_check(posterior, known.pool.select([0, 1]))
+    with pytest.raises(UsageError, match="unknown group of draws 'warmup'"):
+        predictive_check(posterior, known.pool, group="warmup")
+
+
+def test_what_is_missing_is_told() -> None:
+    posterior, pool = posterior_of(NARROW), lists(3, seed=1)
+    with pytest.raises(DataError, match="does not record oracles"):
+        predictive_check(posterior, pool)
+    with pytest.raises(DataError, match="no prior draws"):
+        predictive_check(posterior, pool, [0, 0, 0], group="prior")
+    more = NBest.from_lists([["a"]], [[[1.0, 2.0, 3.0]]], [*NAMES, "XX"])
+    with pytest.raises(DataError, match="no weight of XX"):
+        predictive_check(posterior, more, [0])
+    with pytest.raises(DataError, match="does not record the log-likelihood"):
+        loo(posterior)
+    with pytest.raises(DataError, match="which this posterior does not record"):
+        power_sensitivity(posterior)
+
+
+def test_honest_probabilities_are_reliable() -> None:
+    pool = lists(2000, seed=7)
+    found = reliability(posterior_of(NARROW), pool, drawn(pool, TRUTH, seed=8))
+    outside = (found.observed < found.low - 1e-9) | (found.observed > found.high + 1e-9)
+    assert outside.sum() <= 2
+    assert found.count.sum() == 2000
+    assert found.error < 0.05
+    assert "calibration error" in str(found)
+
+
+def test_boasting_probabilities_are_not() -> None:
+    pool = lists(2000, seed=7)
+    found = reliability(posterior_of(4 * NARROW), pool, drawn(pool, TRUTH, seed=8))
+    assert found.error > 0.15
+    assert np.all(found.observed[-5:] < found.low[-5:])
+
+
+def exact_loo(variance: float) -> np.ndarray:
+    """Leave-one-out predictive densities of the one-weight target, each by quadrature."""
+    known = balanced()
+    rows = known.pool.features.reshape(SENTENCES, 2, 1)[:, 1].astype(np.float64)
+    mean = np.array(list(known.canonical.values()))
+    out = []
+    for left in range(SENTENCES):
+        others = np.delete(rows, left, axis=0)
+
+        def log_density(w: np.ndarray, others: np.ndarray = others) -> np.ndarray:
+            prior = norm.logpdf(w, mean, np.sqrt(variance)).sum(axis=1)
+            return np.asarray(log_expit(-w @ others.T).sum(axis=1) + prior)
+
+        grid, p = integrated(log_density, mean, 8.0)
+        out.append(np.log(p @ expit(-grid @ rows[left])))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("sampler", ["imh", "laplace"])
+def test_loo_is_that_of_leaving_one_out(sampler: str) -> None:
+    found = loo(adapted(sampler))
+    np.testing.assert_allclose(found.pointwise, exact_loo(1.0), atol=0.03)
+    assert found.elpd == pytest.approx(exact_loo(1.0).sum(), abs=0.1)
+    assert found.doubtful == 0
+    assert "12 sentences" in str(found)
+
+
+def test_prior_variances_are_ranked_by_what_they_predict() -> None:
+    variances = (0.001, 1.0, 9.0)
+    ranked = compare_loo({str(v): adapted("imh", v) for v in variances})
+    exact = {str(v): exact_loo(v).sum() for v in variances}
+    assert [one.name for one in ranked] == sorted(exact, key=lambda name: -exact[name])
+    assert ranked[0].behind == 0
+    assert sum(one.stacking for one in ranked) == pytest.approx(1, abs=1e-3)
+    for one in ranked:
+        assert one.elpd == pytest.approx(exact[one.name], abs=0.15)
+
+
+def test_only_posteriors_of_the_same_oracles_are_ranked() -> None:
+    known = balanced()
+    other = adapt(
+        known.pool, known.canonical, sampler="imh", oracle=plain.given(*[1] * SENTENCES), draws=100
+    )
+    with pytest.raises(DataError, match="not of the same sentences and oracles"):
+        compare_loo({"one": adapted("imh"), "other": other})
+    with pytest.raises(DataError, match="two posteriors or more"):
+        compare_loo({"one": adapted("imh")})
+
+
+def test_a_narrow_prior_holds_the_posterior_and_a_wide_one_does_not() -> None:
+    (narrow,), (wide,) = (power_sensitivity(adapted("imh", v)) for v in (0.01, 9.0))
+    assert narrow.prior > 0.05 > wide.prior
+    assert narrow.prior > narrow.likelihood
+    assert wide.likelihood > 0.05
+    assert narrow.finding
+    assert not wide.finding
+    assert "LM0" in told([narrow])
+
+
+def test_a_prior_that_the_data_contradict_is_told() -> None:
+    known = skewed()
+    posterior = adapt(
+        known.pool,
+        {"LM0": 1.0},
+        sampler="imh",
+        prior_variance=0.05,
+        oracle=plain.given(*[0] * SENTENCES),
+        draws=4000,
+    )
+    (found,) = power_sensitivity(posterior)
+    assert found.prior > 0.05
+    assert found.likelihood > 0.05
+    assert "disagree" in found.finding
+
+
+def test_sensitivity_of_weighted_draws_is_that_of_chains() -> None:
+    (ours,), (theirs,) = (power_sensitivity(adapted(s, 0.1)) for s in ("laplace", "imh"))
+    assert ours.prior == pytest.approx(theirs.prior, abs=0.02)
+    assert ours.likelihood == pytest.approx(theirs.likelihood, abs=0.02)
+
+
+def test_resampled_draws_have_the_moments_of_the_weighted() -> None:
+    known = plane()
+    posterior = adapt(
+        known.pool,
+        known.canonical,
+        sampler="laplace",
+        prior_variance=known.variance,
+        oracle=plain.given(*[0] * SENTENCES),
+        draws=4000,
+    )
+    equal = equal_draws(posterior)
+    assert equal["posterior"]["weights"].shape == (1, 4000, 2)
+    assert "log_weight" not in equal["sample_stats"]
+    assert equal["log_likelihood"]["oracle"].shape == (1, 4000, SENTENCES)
+    rng = np.random.default_rng(0)
+    draws = rng.permutation(equal["posterior"]["weights"].values[0]).reshape(4, 1000, 2)
+    assert_moments(draws, known.mean, known.covariance)
+    chains = posterior_of(NARROW)
+    assert equal_draws(chains) is chains
