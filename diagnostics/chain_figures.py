@@ -105,5 +105,5 @@ def _autocorrelation(axes: Any, chains: Float64) -> None:
         lags = import_arviz().autocorr(chains)[:, :_LAGS]
     axes.plot(lags.T, linewidth=1)
     axes.axhline(0, color="0.4", linewidth=0.8, linestyle="--")
-    axes.set_ylim(-0.25, 1.05)
+    axes.set_ylim(-0.5, 1.05)
     axes.margins(x=0)

@@ -23,6 +23,10 @@ def with_features(posterior: InferenceData) -> InferenceData:
 
     Raises:
         DataError: if there are no draws of `weights`, or a draw is not a finite number.
+
+    >>> data = import_arviz().from_dict(posterior={"weights": np.zeros((2, 10))})
+    >>> with_features(data)["posterior"]["weights"].sizes
+    Frozen({'chain': 2, 'draw': 10, 'feature': 1})
     """
     if "posterior" not in posterior or "weights" not in posterior["posterior"]:
         raise DataError("the posterior holds no draws of a variable called weights")

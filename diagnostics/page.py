@@ -84,7 +84,7 @@ class Table:
     """A table; columns of numbers stand to the right.
 
     A number is shown with four significant digits; for others give it as text, which counts as a
-    number too if it reads as one, with a sign or a per cent sign.
+    number too if it reads as one, with a sign or a per cent sign. A dash stands for none.
 
     Attributes:
         header: the names of the columns.
@@ -259,7 +259,7 @@ def _kind(numeric: bool, short: bool = False) -> str:
 
 
 def _is_numeric(column: Sequence[str | float]) -> bool:
-    given = [cell for cell in column if cell != ""]
+    given = [cell for cell in column if cell not in ("", "–")]
     return bool(given) and all(
         not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None for cell in given
     )

@@ -68,6 +68,11 @@ def posterior_page(
     Raises:
         DataError: if there are no draws of `weights`, or a draw is not a finite number.
         UsageError: if no weight is to be shown.
+
+    >>> from bpa_ppl.posterior import import_arviz
+    >>> data = import_arviz().from_dict(posterior={"weights": np.zeros((2, 5, 3))})
+    >>> "NOT converged" in posterior_page(data)
+    True
     """
     if shown < 1:
         raise UsageError(f"shown must be at least 1, not {shown}")
@@ -208,7 +213,8 @@ def _pairs(posterior: InferenceData, sample: Sample) -> list[Section]:
     chosen = most_correlated(pairs, _PAIRED)
     named = ", ".join(sample.names[feature] for feature in chosen)
     diverging = statistic(posterior, "diverging")
-    marked = " Red dots: divergent transitions." if diverging is not None else ""
+    divergent = diverging is not None and diverging.any()
+    marked = " Red dots: divergent transitions." if divergent else ""
     picture = drawn(
         pair_figure(sample, chosen, diverging),
         f"Pairwise joint posterior of {named}",

@@ -18,14 +18,29 @@ _APART = ("command",)
 
 
 def attributes(posterior: InferenceData) -> dict[str, str]:
-    """Return the attributes of a posterior in words, those of other programs included."""
+    """Return the attributes of a posterior in words, those of other programs included.
+
+    >>> from bpa_ppl.posterior import import_arviz
+    >>> data = import_arviz().from_dict(posterior={"weights": np.zeros((2, 10))})
+    >>> data.attrs["seed"] = 7
+    >>> attributes(data)["seed"]
+    '7'
+    """
     recorded = {**posterior["posterior"].attrs, **posterior.attrs}
-    told = {str(key): _told(value) for key, value in recorded.items() if key not in _APART}
+    told = {str(k).replace("_", " "): _told(v) for k, v in recorded.items() if k not in _APART}
+    variance = _prior_variance(posterior)
+    if variance is not None:
+        told["prior variance σ_T"] = str(variance)
     return {key: value for key, value in told.items() if value}
 
 
 def signature(posterior: InferenceData) -> str:
-    """Return one line that identifies the numbers of a posterior, in the manner of sacreBLEU."""
+    """Return one line that identifies the numbers of a posterior, in the manner of sacreBLEU.
+
+    >>> from bpa_ppl.posterior import import_arviz
+    >>> signature(import_arviz().from_dict(posterior={"weights": np.zeros((2, 10, 3))}))
+    'sampler:unknown|chains:2|draws:10'
+    """
     attrs, shape = posterior.attrs, posterior["posterior"]["weights"].shape
     settings = _mapping(attrs.get("settings"))
     parts = {

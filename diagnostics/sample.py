@@ -85,11 +85,18 @@ def quantiles(
     >>> quantiles([[1.0], [2.0], [9.0]], (0.5,), [0.2, 0.2, 0.6]).tolist()
     [[9.0]]
     """
-    return np.quantile(draws, probabilities, axis=0, weights=importance, method="inverted_cdf")
+    values, weights = np.asarray(draws, np.float64), np.asarray(importance, np.float64)
+    return np.quantile(values, probabilities, axis=0, weights=weights, method="inverted_cdf")
 
 
 def sample_of(posterior: InferenceData) -> Sample:
-    """Return the draws of a posterior whose weights are (chain, draw, feature)."""
+    """Return the draws of a posterior whose weights are (chain, draw, feature).
+
+    >>> from bpa_ppl.posterior import import_arviz
+    >>> draws = np.arange(40.0).reshape(2, 10, 2)
+    >>> sample_of(import_arviz().from_dict(posterior={"weights": draws})).mean.round(6).tolist()
+    [19.0, 20.0]
+    """
     values = np.asarray(posterior["posterior"]["weights"].values, np.float64)
     log_weight = statistic(posterior, "log_weight")
     count = values.shape[0] * values.shape[1]

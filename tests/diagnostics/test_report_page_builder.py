@@ -76,7 +76,7 @@ def test_the_verdict_is_marked(passed: bool | None, mark: str) -> None:
 
 
 def test_columns_of_numbers_stand_to_the_right() -> None:
-    rows = [("LM0", 0.123456, "-1.5%", "7", ""), ("TM0", 12.0, "+2%", "seven", "1e-3")]
+    rows = [("LM0", 0.123456, "-1.5%", "7", "–"), ("TM0", 12.0, "+2%", "seven", "1e-3")]
     html = Table(("name", "a", "b", "c", "d"), rows).html()
     heads = re.findall(r"<th scope=\"col\"( class=\"number\")?>(\w+)", html)
     assert [name for kind, name in heads if kind] == ["a", "b", "d"]

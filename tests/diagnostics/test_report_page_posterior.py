@@ -182,7 +182,8 @@ def test_a_recorded_command_is_shown_as_it_is() -> None:
 
 def test_settings_versions_seed_and_signature_are_told(page_of_chains: Outline) -> None:
     told = page_of_chains.column(ORIGIN, "value")
-    assert told["seed"] == "0"
+    assert (told["seed"], told["oracle metric"]) == ("0", "ter")
+    assert told["prior variance σ_T"] == "0.1"
     assert "draws 500" in told["settings"]
     assert f"bpa_ppl {bpa_ppl.__version__}" in told["versions"]
     signature = page_of_chains.texts[-5:]
@@ -281,6 +282,7 @@ def test_a_chain_that_stands_still_and_one_that_diverged() -> None:
     posterior = foreign(draws, NAMES, diverging=diverging, acceptance_rate=rates)
     texts = Outline(posterior_page(posterior)).texts
     assert any("1 divergent transitions" in text for text in texts)
+    assert any("Red dots: divergent transitions" in text for text in texts)
     assert any("0.250 in all" in text for text in texts)
 
 
