@@ -28,13 +28,15 @@ def quality_figure(points: Sequence[Point], metric: str) -> Figure:
         for method, style in _styles(point.method for point in here):
             curve = [point for point in here if point.method == method]
             sizes = [point.size for point in curve]
-            left.plot(sizes, [point.mean for point in curve], **style)
-            if method != _BASELINE:
+            if method == _BASELINE:
+                left.axhline(curve[0].mean, **style)
+            else:
+                left.plot(sizes, [point.mean for point in curve], **style)
                 right.plot(sizes, [point.interval for point in curve], **style)
         left.set_ylabel(f"{domain}: {metric.upper()}")
         right.set_ylabel(f"{metric.upper()}, interval size 2σ")
         for axis in (left, right):
-            _over_sizes(axis)
+            _over_sizes(axis, [point.size for point in here])
     _legend(figure, rows[0][0])
     return figure
 
@@ -51,7 +53,7 @@ def seconds_figure(times: Sequence[Seconds]) -> Figure:
             axis.plot([t.size for t in curve], [t.learning for t in curve], **style)
         axis.set_ylabel(f"{domain}: seconds")
         axis.set_yscale("log")
-        _over_sizes(axis)
+        _over_sizes(axis, [time.size for time in here])
     _legend(figure, rows[0][0])
     return figure
 
@@ -102,8 +104,11 @@ def _styles(names: Iterable[str]) -> list[tuple[str, dict[str, Any]]]:
     return styles
 
 
-def _over_sizes(axis: Any) -> None:
+def _over_sizes(axis: Any, sizes: Iterable[int]) -> None:
+    ticks = sorted(set(sizes))
     axis.set_xscale("log")
+    axis.set_xticks(ticks, ticks)
+    axis.minorticks_off()
     axis.set_xlabel("|A|, sentences")
     axis.grid(alpha=0.3)
 

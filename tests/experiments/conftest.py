@@ -1,0 +1,80 @@
+"""A study of a few sentences of the demo's data."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from bpa_ppl.experiments import read_study, run_study
+
+SENTENCES, HYPOTHESES = 24, 8
+STUDY = """
+sizes = [4, 8]
+draws = 3
+seed = 5
+methods = ["canonical", "heuristic", "map", "mira", "mert-ter"]
+
+[domains.leaflet]
+weights = "moses.ini"
+adapt = "nbest"
+adapt_references = ["ref"]
+held_out = 10
+
+[variants.mert-ter]
+like = "mert"
+metric = "ter"
+restarts = 2
+
+[sweeps.prior]
+setting = "prior_variance"
+values = [0.01, 1]
+methods = ["map"]
+sizes = [4]
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep compiled programs out of the user's cache."""
+    with patch.dict(os.environ, BPA_PPL_CACHE=str(tmp_path_factory.mktemp("cache"))):
+        yield
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study, the lists, references and weights that it names, and its results."""
+    folder = tmp_path_factory.mktemp("study")
+    demo = files("bpa_ppl.demo_data")
+    lists: dict[str, list[str]] = {}
+    with demo.joinpath("leaflet.nbest100.gz").open("rb") as packed:
+        for line in gzip.decompress(packed.read()).decode().splitlines(keepends=True):
+            lists.setdefault(line.split(" ||| ")[0], []).append(line)
+    kept = [line for key in list(lists)[:SENTENCES] for line in lists[key][:HYPOTHESES]]
+    (folder / "nbest").write_text("".join(kept), "utf-8")
+    references = demo.joinpath("leaflet.ref").read_text("utf-8").splitlines(keepends=True)
+    (folder / "ref").write_text("".join(references[:SENTENCES]), "utf-8")
+    (folder / "moses.ini").write_text(demo.joinpath("moses.ini").read_text("utf-8"), "utf-8")
+    (folder / "study.toml").write_text(STUDY, "utf-8")
+    run_study(read_study(folder / "study.toml"), folder / "results")
+    return folder
+
+
+@pytest.fixture
+def study_file(originals: Path, tmp_path: Path) -> Path:
+    """The file of a fresh copy of the study."""
+    copy = tmp_path / "study"
+    shutil.copytree(originals, copy, ignore=shutil.ignore_patterns("results"))
+    return copy / "study.toml"
+
+
+@pytest.fixture
+def finished(originals: Path, study_file: Path) -> Path:
+    """A fresh copy of the folder of its results."""
+    return Path(shutil.copytree(originals / "results", study_file.parent / "results"))

@@ -1,0 +1,39 @@
+"""A study on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bpa_ppl import UsageError
+from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments.methods import SAMPLER
+
+dask = pytest.importorskip("dask", reason="needs Dask: install bpa_ppl[dask]")
+distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
+def test_two_workers_bring_the_same_bytes(study_file: Path, tmp_path: Path) -> None:
+    study = replace(read_study(study_file), sizes=(4,), sweeps=())
+    # Methods that compile nothing: each worker would do it anew.
+    study = replace(study, methods=tuple(m for m in study.methods if m.kind != SAMPLER))
+    here = run_study(study, tmp_path / "here")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+    ) as cluster:
+        there = run_study(
+            study, tmp_path / "there", backend="dask", scheduler=cluster.scheduler_address
+        )
+    assert there.read_bytes() == here.read_bytes()
+
+
+def test_no_scheduler_answers(study_file: Path) -> None:
+    folder = study_file.parent / "results"
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(UsageError, match="no scheduler answers at tcp://127.0.0.1:1"),
+    ):
+        run_study(read_study(study_file), folder, backend="dask", scheduler="tcp://127.0.0.1:1")

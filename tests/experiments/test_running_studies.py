@@ -1,0 +1,178 @@
+"""Studies run to the end, whatever happens on the way, with results that others confirm."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, TER
+
+import bpa_ppl
+from bpa_ppl import DataError, NBest, UsageError
+from bpa_ppl.experiments import read_results, read_study, run_study
+from bpa_ppl.experiments.grid import Cell, draw_sentences, seed_of, tasks
+from bpa_ppl.experiments.material import material
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """Return the files that must not depend on what happened: all but those of clock times."""
+    kept = [*folder.glob("cells/*"), folder / "results.parquet", folder / "study.json"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
+
+
+def judged(lists: NBest, choice: np.ndarray) -> tuple[float, float]:
+    """Return TER and BLEU as sacreBLEU computes them."""
+    assert lists.references is not None
+    texts, references = lists.chosen(choice), [[refs[0] for refs in lists.references]]
+    bleu = BLEU(tokenize="none", force=True).corpus_score(texts, references)
+    return TER().corpus_score(texts, references).score, bleu.score
+
+
+def test_scores_are_those_of_the_library_and_of_sacrebleu(study_file: Path, finished: Path) -> None:
+    study = read_study(study_file)
+    lists = material(study, study.domains[0])
+    results, _ = read_results(finished)
+    rows = {(r["method"], r["setting"], r["size"], r["draw"]): r for r in results.to_pylist()}
+    assert len(rows) == len(tasks(study))
+    cell = Cell("leaflet", 4, 1, "map", "prior_variance=1")
+    adaptation = lists.pool.select(draw_sentences(study, cell, len(lists.pool)))
+    seed = seed_of(study, cell)
+    posterior = bpa_ppl.adapt(adaptation, lists.weights, sampler="map", prior_variance=1, seed=seed)
+    adapted = bpa_ppl.rerank(lists.test, posterior).choice
+    tuned = bpa_ppl.reestimate(adaptation, lists.weights, tuner="mira", seed=seed)
+    chosen = {
+        ("canonical", ""): lists.test.best(lists.test.scores(lists.weights.values_array)),
+        ("map", "prior_variance=1"): adapted,
+        ("mira", ""): lists.test.best(lists.test.scores(tuned.values_array)),
+    }
+    for (method, setting), choice in chosen.items():
+        row = rows[method, setting, 4, 1]
+        assert (row["ter"], row["bleu"]) == pytest.approx(judged(lists.test, choice)), method
+
+
+def test_held_out_sentences_are_never_adapted_to(study_file: Path) -> None:
+    study = read_study(study_file)
+    lists = material(study, study.domains[0])
+    pool, test = set(lists.pool.sentence_ids.tolist()), set(lists.test.sentence_ids.tolist())
+    assert (len(pool), len(test)) == (14, 10)
+    assert pool | test == set(range(24))
+
+
+def test_shorter_lists(study_file: Path) -> None:
+    study = read_study(study_file)
+    lists = material(study, study.domains[0], 3)
+    assert {*lists.pool.sizes.tolist(), *lists.test.sizes.tolist()} == {3}
+
+
+def test_verdicts_and_seconds(finished: Path) -> None:
+    results, seconds = read_results(finished)
+    verdicts = {(row["method"], row["verdict"]) for row in results.to_pylist()}
+    assert {("canonical", ""), ("mira", ""), ("map", "passed")} < verdicts
+    for row in results.to_pylist():
+        assert (row["verdict"] == "failed") == bool(row["failed"])
+    stages = {(row["method"], row["stage"]) for row in seconds.to_pylist()}
+    assert {("map", "adapt"), ("map", "rerank"), ("mira", "tune")} < stages
+    assert min(row["seconds"] for row in seconds.to_pylist()) >= 0
+
+
+def test_what_is_done_is_not_done_again(study_file: Path, finished: Path) -> None:
+    before = bytes_of(finished)
+    removed = sorted((finished / "cells").iterdir())[::3]
+    for path in removed:
+        path.unlink()
+    kept = {path: path.stat().st_mtime_ns for path in (finished / "cells").iterdir()}
+    steps: list[tuple[int, int]] = []
+    run_study(
+        read_study(study_file),
+        finished,
+        progress=lambda done, total, note: steps.append((done, total)),
+    )
+    total = len(before) - 2
+    assert steps == [(n, total) for n in range(total - len(removed), total + 1)]
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert bytes_of(finished) == before
+
+
+def test_a_killed_study_ends_with_the_same_bytes(study_file: Path, finished: Path) -> None:
+    folder = study_file.parent / "killed"
+    line = "from bpa_ppl.cli import main; main()"
+    command = ["experiment", str(study_file), "-o", str(folder), "-q"]
+    process = subprocess.Popen([sys.executable, "-c", line, *command], stderr=subprocess.PIPE)
+    while len(list(folder.glob("cells/[!.]*"))) < 3:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert not (folder / "results.parquet").exists()
+    (folder / "cells" / ".12345678.part.leaflet").write_text('{"half')
+    run_study(read_study(study_file), folder)
+    assert bytes_of(folder) == bytes_of(finished)
+
+
+def test_workers_change_nothing(study_file: Path) -> None:
+    text = study_file.read_text("utf-8").replace('"heuristic", "map", ', "")
+    study_file.write_text(text[: text.index("[sweeps")], "utf-8")  # what compiles nothing
+    study, folder = read_study(study_file), study_file.parent
+    run_study(study, folder / "one")
+    run_study(study, folder / "two", jobs=2)
+    assert bytes_of(folder / "one") == bytes_of(folder / "two")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differing"),
+    [("seed = 5", "seed = 6", "seed"), ("draws = 3", "draws = 4", "draws")],
+)
+def test_the_folder_of_another_study(
+    study_file: Path, finished: Path, old: str, new: str, differing: str
+) -> None:
+    study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
+    before = bytes_of(finished)
+    with pytest.raises(DataError, match=f"another study, with other {differing}: name a new"):
+        run_study(read_study(study_file), finished)
+    assert bytes_of(finished) == before
+
+
+def test_other_content_is_another_study(study_file: Path, finished: Path) -> None:
+    references = study_file.parent / "ref"
+    references.write_text(references.read_text("utf-8").replace("the", "a", 1), "utf-8")
+    with pytest.raises(DataError, match="another study, with other domains"):
+        run_study(read_study(study_file), finished)
+
+
+def test_a_folder_with_other_files(study_file: Path) -> None:
+    with pytest.raises(DataError, match="holds files, but no study: name an empty or a new folder"):
+        run_study(read_study(study_file), study_file.parent)
+
+
+def test_a_damaged_cell(study_file: Path, finished: Path) -> None:
+    damaged = next(iter(sorted((finished / "cells").iterdir())))
+    damaged.write_bytes(damaged.read_bytes()[:20])
+    with pytest.raises(DataError, match=f"{damaged}: damaged: remove it"):
+        run_study(read_study(study_file), finished)
+
+
+def test_results_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no results here: let `bpa experiment` finish first"):
+        read_results(tmp_path)
+    (tmp_path / "results.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="not a readable Parquet file"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": "spark"}, "unknown backend 'spark': choose one of local, dask"),
+        ({"backend": "dask"}, "the address of a scheduler go together"),
+        ({"scheduler": "tcp://host:8786"}, "the address of a scheduler go together"),
+    ],
+)
+def test_backends_that_cannot_be(study_file: Path, options: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        run_study(read_study(study_file), study_file.parent / "results", **options)

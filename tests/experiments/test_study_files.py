@@ -1,0 +1,105 @@
+"""Studies are read, and every mistake in one is told before any work starts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bpa_ppl import DataError
+from bpa_ppl.decoding import RULES
+from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments.methods import NAMED
+from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.tuning import TUNERS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def edited(study_file: Path, old: str, new: str) -> Path:
+    text = study_file.read_text("utf-8")
+    assert old in text
+    study_file.write_text(text.replace(old, new, 1), "utf-8")
+    return study_file
+
+
+def test_what_a_file_says(study_file: Path) -> None:
+    study = read_study(study_file)
+    assert (study.sizes, study.draws, study.seed, study.replacement) == ((4, 8), 3, 5, True)
+    assert [method.name for method in study.methods][-1] == "mert-ter"
+    mert_ter = study.methods[-1]
+    assert (mert_ter.engine, mert_ter.metric, mert_ter.own) == ("mert", "ter", {"restarts": 2})
+    assert study.domains[0].adapt.nbest == study_file.parent / "nbest"
+
+
+def test_every_sampler_and_tuner_has_its_name() -> None:
+    assert {*SAMPLERS, *TUNERS, "canonical", "weight-trace"} < set(NAMED)
+    assert {NAMED[name].rule for name in ("heur-vit", "mcmc-vit")} == {"viterbi"} <= set(RULES)
+
+
+def test_the_example_is_a_study() -> None:
+    assert [domain.name for domain in read_study(ROOT / "examples/study.toml").domains] == [
+        "leaflet"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sizes = [4, 8]", "sizes = [4, ", r".*study\.toml: not a TOML file: .*line 3.*"),
+        ("sizes = [4, 8]", "", ".*sizes is missing: add sizes = a list"),
+        ("sizes = [4, 8]", "sizes = []", ".*sizes is empty: name at least one value"),
+        ("sizes = [4, 8]", "sizes = [4, 4]", ".*sizes names a value twice: leave one out"),
+        ("sizes = [4, 8]", "sizes = [4.5]", ".*sizes must be a whole number, not 4.5"),
+        ("sizes = [4, 8]", "sizes = [0]", ".*sizes must be 1 or more, not 0"),
+        ("draws = 3", "draws = true", ".*draws must be a whole number, not True"),
+        ("draws = 3", "draws = 0", ".*draws must be 1 or more, not 0"),
+        ("seed = 5", "seed = -1", ".*seed must be 0 or more, not -1"),
+        ("seed = 5", "sed = 5", ".*unknown key 'sed': correct or remove it"),
+        ('"mira"', '"mirra"', ".*unknown method 'mirra': choose among auto, heuristic, .*"),
+        ('"mira"', '"mert+"', r".*method mert\+ needs the text .*: add \[development\]"),
+        ('"nbest"', '"lists"', r".*in \[domains.leaflet\]: there is no file .*lists: paths .*"),
+        ('"moses.ini"', '"none.ini"', r".*in \[domains.leaflet\]: there is no file .*none.ini.*"),
+        ("held_out = 10", "held_out = -1", r".*in \[domains.leaflet\]: held_out must be .*"),
+        ("held_out = 10", "", r".*in \[domains.leaflet\]: test is missing: .*"),
+        ("held_out = 10", "holdout = 10", r".*in \[domains.leaflet\]: .*"),
+        ("[domains.leaflet]", '[domains."a.b"]', r".*in \[domains.a.b\]: a name may have .*"),
+        ("restarts = 2", "restarts = 0", r".*in \[variants.mert-ter\]: restarts must be .*"),
+        ("restarts = 2", "epochs = 2", r".*in \[variants.mert-ter\]: .*no setting epochs.*"),
+        ("restarts = 2", "restarts = [2]", r".*restarts must be a number or a text, not \[2\]"),
+        ('metric = "ter"', 'metric = "wer"', r".*unknown metric 'wer': choose one of .*"),
+        ('like = "mert"', "", r".*in \[variants.mert-ter\]: like is missing: .*"),
+        ("variants.mert-ter", "variants.mert", r".*mert is the name of a method already.*"),
+        ("values = [0.01, 1]", "values = [0]", r".*in \[sweeps.prior\]: prior_variance .*"),
+        ("values = [0.01, 1]", "values = [[1]]", r".*values must be numbers or texts, not \[1\]"),
+        ('methods = ["map"]', 'methods = ["nuts"]', ".*sweep of nuts, which is not among .*"),
+        ('"prior_variance"', '"delta"', r".*the sampler map has no setting delta: it has none"),
+    ],
+)
+def test_mistakes(study_file: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_study(edited(study_file, old, new))
+    assert re.fullmatch(message, str(caught.value)), str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("value", "kind"), [("0.5", "whole"), ('"many"', ""), ("-3", "")])
+def test_settings_of_samplers_have_kinds(study_file: Path, value: str, kind: str) -> None:
+    added = f'[variants.few]\nlike = "imh"\ndraws = {value}\n[variants.mert-ter]'
+    with pytest.raises(DataError, match=rf"in \[variants.few\]: draws .*must be .*{kind}"):
+        read_study(edited(study_file, "[variants.mert-ter]", added))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "has 14 sentences, too few"),
+        ("held_out = 10", "held_out = 24", "24 of 24 sentences cannot be held out"),
+    ],
+)
+def test_too_few_sentences(study_file: Path, old: str, new: str, message: str) -> None:
+    folder = study_file.parent / "results"
+    with pytest.raises(DataError, match=message):
+        run_study(read_study(edited(study_file, old, new)), folder)
+    assert not folder.exists()
