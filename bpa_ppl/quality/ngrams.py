@@ -6,10 +6,8 @@ import numpy as np
 
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.quality.compiled import compiled, inner
+from bpa_ppl.quality.statistics import ORDER
 from bpa_ppl.quality.words import Ragged
-
-#: The longest n-grams.
-ORDER = 4
 
 
 @inner

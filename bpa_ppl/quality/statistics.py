@@ -21,7 +21,8 @@ from bpa_ppl.quality.words import Vocabulary, starts_of
 #: The metrics that are a function of counts that are summed over sentences.
 COUNTED = (TER.key, BLEU.key)
 
-_ORDER = 4
+#: The longest n-grams of BLEU.
+ORDER = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +103,13 @@ def _ter_values(sums: Float64) -> Float64:
 
 def _bleu_values(sums: Float64) -> Float64:
     """Return BLEU with exponential smoothing: 1/2, 1/4, … in place of orders without a match."""
-    matches, totals = sums[..., :_ORDER], sums[..., _ORDER : 2 * _ORDER]
+    matches, totals = sums[..., :ORDER], sums[..., ORDER : 2 * ORDER]
     none = matches == 0
     smooth = 0.5 ** np.cumsum(none, axis=-1)
     safe = np.maximum(totals, 1)
     precision = np.log(np.where(none, smooth, matches) / safe).mean(axis=-1)
     length = np.maximum(totals[..., 0], 1)
-    brevity = np.minimum(0, 1 - sums[..., 2 * _ORDER] / length)
+    brevity = np.minimum(0, 1 - sums[..., 2 * ORDER] / length)
     undefined = none.all(axis=-1) | (totals == 0).any(axis=-1)
     return 100 * np.where(undefined, 0, np.exp(precision + brevity))
 

@@ -8,9 +8,7 @@ import numpy as np
 
 from bpa_ppl.errors import one_of
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality.statistics import corpus_values
-
-_ORDER = 4
+from bpa_ppl.quality.statistics import ORDER, corpus_values
 
 
 class Objective(Protocol):
@@ -43,17 +41,17 @@ class Bleu:
     def sentence(self, counts: Float64) -> Float64:
         """Return BLEU+1: one is added to the counts of every order (Lin and Och, 2004)."""
         smoothed = counts.copy()
-        smoothed[:, : 2 * _ORDER] += 1
-        return _bleu(smoothed, counts[:, _ORDER])
+        smoothed[:, : 2 * ORDER] += 1
+        return _bleu(smoothed, counts[:, ORDER])
 
     def background(self) -> Float64:
         """Return one of everything, as kbmira does."""
-        return np.ones(2 * _ORDER + 1)
+        return np.ones(2 * ORDER + 1)
 
     def within(self, counts: Float64, background: Float64) -> Float64:
         """Return BLEU of background and sentence, times their reference length (Chiang, 2008)."""
         sums = counts + background
-        return _bleu(sums, sums[:, _ORDER]) * sums[:, 2 * _ORDER]
+        return _bleu(sums, sums[:, ORDER]) * sums[:, 2 * ORDER]
 
 
 class Ter:
@@ -80,8 +78,8 @@ class Ter:
 
 def _bleu(counts: Float64, lengths: Float64) -> Float64:
     """Return BLEU, (n,), of counts without zeros, as a fraction; `lengths` are in words."""
-    precision = np.log(counts[:, :_ORDER] / counts[:, _ORDER : 2 * _ORDER]).mean(axis=1)
-    brevity = 1 - counts[:, 2 * _ORDER] / np.maximum(lengths, 1)
+    precision = np.log(counts[:, :ORDER] / counts[:, ORDER : 2 * ORDER]).mean(axis=1)
+    brevity = 1 - counts[:, 2 * ORDER] / np.maximum(lengths, 1)
     return np.exp(precision + np.minimum(0, brevity))
 
 
