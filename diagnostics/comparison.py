@@ -74,7 +74,7 @@ class Comparison:
         return self.passed
 
     def __getitem__(self, sampler: str) -> Contestant:
-        return next(one for one in self.contestants if one.sampler == sampler)
+        return {one.sampler: one for one in self.contestants}[sampler]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, for JSON."""
@@ -124,7 +124,16 @@ def compare(
 
     Raises:
         DataError: if a sampler has no run, or features differ from the reference's.
-        NotConverged: if the reference fails its check.
+        NotConverged: if the reference has too few effective draws, or its chains disagree.
+
+    >>> import numpy as np
+    >>> from arviz import from_dict
+    >>> rng = np.random.default_rng(0)
+    >>> def draws(shift, count):
+    ...     return from_dict(posterior={"weights": rng.normal(shift, 1.0, (4, count, 2))})
+    >>> found = compare({"a": [draws(0.0, 500)], "b": [draws(0.3, 500)]}, [draws(0.0, 4000)])
+    >>> found["a"].verdict, found["b"].verdict
+    ('agrees', 'DIFFERS')
     """
     truth = None if reference is None else _trusted(runs_of(reference))
     pools = {name: runs_of(_some(name, runs)) for name, runs in posteriors.items()}

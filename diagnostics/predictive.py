@@ -11,6 +11,7 @@ import numpy.typing as npt
 from bpa_ppl.diagnostics.calibration_bands import uniformity
 from bpa_ppl.diagnostics.foreign import with_features
 from scipy.special import logsumexp
+from scipy.stats import binom
 
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
@@ -117,6 +118,17 @@ def predictive_check(
     Raises:
         DataError: if features, oracles or the group of draws are missing.
         UsageError: if there is no such group.
+
+    >>> from arviz import from_dict
+    >>> posterior = from_dict(
+    ...     posterior={"weights": np.ones((2, 10, 1))},
+    ...     coords={"feature": ["LM0"]},
+    ...     dims={"weights": ["feature"]},
+    ... )
+    >>> pool = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
+    >>> found = predictive_check(posterior, pool, [1])
+    >>> found.rank.tolist(), found.probability.round(4).tolist()
+    ([1], [0.75])
     """
     index = _observed(posterior, nbest) if oracle is None else np.asarray(oracle, np.int64)
     rng = np.random.default_rng(seed)
@@ -152,9 +164,18 @@ def reliability(
 
     Raises:
         DataError: if features are missing.
-    """
-    from scipy.stats import binom
 
+    >>> from arviz import from_dict
+    >>> posterior = from_dict(
+    ...     posterior={"weights": np.ones((2, 10, 1))},
+    ...     coords={"feature": ["LM0"]},
+    ...     dims={"weights": ["feature"]},
+    ... )
+    >>> pool = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(3)]]] * 4, ["LM0"])
+    >>> found = reliability(posterior, pool, [1, 1, 1, 0], bins=1)
+    >>> found.predicted.round(4).tolist(), found.observed.tolist()
+    ([0.75], [0.75])
+    """
     index = np.asarray(oracle, np.int64)
     weights = _picked(posterior, nbest, "posterior", np.random.default_rng(seed))
     lists = list(_predictive(nbest, weights))

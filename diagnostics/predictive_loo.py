@@ -84,6 +84,14 @@ def loo(posterior: InferenceData, seed: int = 0) -> Loo:
 
     Raises:
         DataError: if the log-likelihood of the sentences was not recorded.
+
+    >>> from arviz import from_dict
+    >>> rng = np.random.default_rng(0)
+    >>> log_p = np.log(0.5) + 0.1 * rng.normal(size=(4, 100, 6))
+    >>> weights = rng.normal(size=(4, 100, 1))
+    >>> found = loo(from_dict(posterior={"weights": weights}, log_likelihood={"oracle": log_p}))
+    >>> round(found.elpd), len(found.pointwise), found.doubtful
+    (-4, 6, 0)
     """
     data = _with_likelihood(posterior, seed)
     with warnings.catch_warnings():

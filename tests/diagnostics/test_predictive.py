@@ -12,6 +12,7 @@ from arviz import InferenceData
 from bpa_ppl.diagnostics.equal_draws import equal_draws
 from bpa_ppl.diagnostics.predictive import predictive_check, reliability
 from bpa_ppl.diagnostics.predictive_loo import compare_loo, loo
+from bpa_ppl.diagnostics.predictive_page import model_sections, predictive_section
 from bpa_ppl.diagnostics.sensitivity import power_sensitivity, told
 from foreign import foreign
 from scipy.special import expit, log_expit
@@ -238,3 +239,24 @@ def test_resampled_draws_have_the_moments_of_the_weighted() -> None:
     assert_moments(draws, known.mean, known.covariance)
     chains = posterior_of(NARROW)
     assert equal_draws(chains) is chains
+
+
+def test_sections_tell_what_is_recorded() -> None:
+    sections = model_sections(adapted("imh"))
+    assert [section.title for section in sections] == [
+        "What holds the weights",
+        "Sentences left out",
+    ]
+    html = "".join(block.html() for section in sections for block in section.blocks)
+    assert "LM0" in html
+    assert "12 sentences" in html
+    assert model_sections(posterior_of(NARROW)) == []
+
+
+def test_a_section_of_predictions_has_a_diagram() -> None:
+    pool = lists(50, seed=9)
+    section = predictive_section(posterior_of(NARROW), pool, drawn(pool, TRUTH, seed=8))
+    html = "".join(block.html() for block in section.blocks)
+    assert 'alt="Reliability diagram' in html
+    assert "posterior predictive, 50 sentences" in html
+    assert "prior predictive" not in html
