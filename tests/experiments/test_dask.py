@@ -34,6 +34,6 @@ def test_no_scheduler_answers(study_file: Path) -> None:
     folder = study_file.parent / "results"
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-        pytest.raises(UsageError, match="no scheduler answers at tcp://127.0.0.1:1"),
+        pytest.raises(UsageError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1"),
     ):
         run_study(read_study(study_file), folder, backend="dask", scheduler="tcp://127.0.0.1:1")

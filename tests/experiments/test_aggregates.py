@@ -1,0 +1,100 @@
+"""Points, intervals and differences, against NumPy and theory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bpa_ppl.experiments import Aggregates, aggregate
+from bpa_ppl.experiments.grid import Cell
+from bpa_ppl.experiments.resampling import replicates, resamples
+from bpa_ppl.experiments.results import RESULTS, result_row
+
+DRAWS, SENTENCES, WORDS = 6, 400, 10
+
+
+def edits(rng: np.random.Generator, draw_effect: float, rate: float = 0.5) -> np.ndarray:
+    """Counts of TER, (draws, sentences, 2), of draws whose error rates differ."""
+    rates = np.clip(rate + draw_effect * rng.normal(size=(DRAWS, 1)), 0, 1)
+    made = rng.binomial(WORDS, np.broadcast_to(rates, (DRAWS, SENTENCES)))
+    return np.stack([made, np.full_like(made, WORDS)], axis=-1).astype(np.float64)
+
+
+def results_of(counts: dict[str, np.ndarray]) -> pa.Table:
+    bleu = np.tile([3.0, 2, 1, 1, 4, 3, 2, 1, 4], (SENTENCES, 1))
+    rows = [
+        result_row(Cell("d", 10, draw, method, ""), {"ter": each, "bleu": bleu}, "", [])
+        for draw in range(DRAWS)
+        for method, each in ((method, table[draw]) for method, table in counts.items())
+    ]
+    return pa.Table.from_pylist(rows, RESULTS)
+
+
+@pytest.fixture(scope="module")
+def counts() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    steady = edits(rng, 0.0)
+    # One word in two hundred is better, in the same sentences: small, but always there.
+    better = steady.copy()
+    better[:, ::20, 0] = np.maximum(better[:, ::20, 0] - 1, 0)
+    return {"steady": steady, "same": steady.copy(), "better": better, "wild": edits(rng, 0.1)}
+
+
+@pytest.fixture(scope="module")
+def found(counts: dict[str, np.ndarray]) -> Aggregates:
+    return aggregate(results_of(counts))
+
+
+def test_mean_and_interval_size(found: Aggregates, counts: dict[str, np.ndarray]) -> None:
+    points = {point.method: point for point in found.points if point.metric == "ter"}
+    assert set(points) == set(counts)
+    for method, point in points.items():
+        values = 100 * counts[method][..., 0].mean(axis=1) / WORDS
+        assert point.mean == pytest.approx(values.mean())
+        assert point.interval == pytest.approx(2 * np.std(values, ddof=1))
+        assert point.low < point.mean < point.high
+        assert point.draws == DRAWS
+        assert np.isnan(point.passed)
+
+
+def test_the_sampling_of_sentences_and_that_of_a_are_told_apart(
+    found: Aggregates, counts: dict[str, np.ndarray]
+) -> None:
+    points = {point.method: point for point in found.points if point.metric == "ter"}
+    for method, point in points.items():
+        rates = 100 * counts[method][..., 0] / WORDS
+        by_sentences = rates.mean(axis=0).std() / np.sqrt(SENTENCES)
+        by_draws = rates.mean(axis=1).std() / np.sqrt(DRAWS)
+        # The standard error of a bootstrap of 2000 samples is known to one part in 63.
+        assert point.sentence_error == pytest.approx(by_sentences, rel=0.1)
+        assert point.draw_error == pytest.approx(by_draws, rel=0.1)
+    assert points["wild"].draw_error > 5 * points["steady"].draw_error
+
+
+def test_both_together_are_wider(counts: dict[str, np.ndarray]) -> None:
+    spread = replicates(counts["wild"], "ter", resamples(2000, SENTENCES, DRAWS))
+    parts = spread.sentences.var() + spread.draws.var()
+    assert spread.both.var() == pytest.approx(parts, rel=0.2)
+
+
+def test_paired_differences(found: Aggregates) -> None:
+    ter = {(d.first, d.second): d for d in found.differences if d.metric == "ter"}
+    assert len(ter) == 6
+    same, better = ter["steady", "same"], ter["steady", "better"]
+    assert (same.difference, same.p_value, same.adjusted) == (0, 1, 1)
+    assert better.adjusted < 0.01
+    assert 0 < better.low < better.difference < better.high
+    # The same size of effect is lost where draws of A differ wildly.
+    assert ter["better", "wild"].high - ter["better", "wild"].low > 10 * (better.high - better.low)
+
+
+def test_p_values_are_uniform_without_a_difference() -> None:
+    rng = np.random.default_rng(3)
+    p_values = []
+    for _ in range(100):
+        first, second = (edits(rng, 0.03) for _ in range(2))
+        pairs = aggregate(results_of({"first": first, "second": second}), samples=99)
+        p_values += [d.p_value for d in pairs.differences if d.metric == "ter"]
+    # A bootstrap over six draws is somewhat too sure: 5% become 13% at most, not 50%.
+    assert 0.01 <= np.mean(np.array(p_values) <= 0.05) <= 0.2

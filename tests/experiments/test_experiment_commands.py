@@ -1,0 +1,65 @@
+"""The commands `bpa experiment` and `bpa figures`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from bpa_ppl.cli import main
+
+
+def bpa(*arguments: object) -> int:
+    """Run a command in this process, and return its exit code."""
+    with patch.object(sys, "argv", ["bpa", *map(str, arguments)]), pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+def test_from_a_study_to_a_page(study_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = study_file.read_text("utf-8").replace('"heuristic", "map", ', "")
+    study_file.write_text(text[: text.index("[sweeps")], "utf-8")
+    folder = study_file.parent / "results"
+    assert bpa("experiment", study_file, "-o", folder) == 0
+    assert f"wrote {folder / 'results.parquet'}: draw it with" in capsys.readouterr().err
+    assert bpa("figures", folder, "--kind", "pdf", "-q") == 0
+    assert capsys.readouterr() == ("", "")
+    assert (folder / "index.html").is_file()
+    assert (folder / "ter.pdf").is_file()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"mira"', '"mirra"', "unknown method 'mirra'"),
+        ('"nbest"', '"lists"', "there is no file"),
+        ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "too few to draw 15"),
+    ],
+)
+def test_mistakes_are_one_line_before_any_work(
+    study_file: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, told: str
+) -> None:
+    study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
+    folder = study_file.parent / "results"
+    assert bpa("experiment", study_file, "-o", folder) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert told in said.err
+    assert said.err.count("\n") == 1
+    assert not folder.exists()
+
+
+def test_another_study(
+    study_file: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study_file.write_text(study_file.read_text("utf-8").replace("seed = 5", "seed = 6"), "utf-8")
+    assert bpa("experiment", study_file, "-o", finished) == 2
+    assert "holds the results of another study, with other seed" in capsys.readouterr().err
+
+
+def test_figures_without_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bpa("figures", tmp_path) == 2
+    assert "no results here: let `bpa experiment` finish first" in capsys.readouterr().err
