@@ -222,6 +222,9 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
     p = np.exp(log_weight - log_weight.max())
     chosen = rng.choice(len(p), size=200_000, p=p / p.sum())
     resampled = posterior["posterior"]["weights"].values.reshape(-1, 3)[chosen]
+    sample = sample_of(posterior)
+    np.testing.assert_allclose(sample.deviation, resampled.std(axis=0), rtol=0.02)
+    np.testing.assert_allclose(sample.correlation, np.corrcoef(resampled.T), atol=0.02)
     shown, intervals = outline.column(0, "mean"), outline.column(0, "95% interval")
     for i, name in enumerate(NAMES):
         error = 5 * resampled[:, i].std() / np.sqrt(len(resampled)) + 6e-4
@@ -287,7 +290,7 @@ def test_a_chain_that_stands_still_and_one_that_diverged() -> None:
 
 
 def test_names_are_escaped_on_the_page_and_literal_in_figures() -> None:
-    names = ("</td><script>alert(1)</script>", "$\\frac{", "&lt;" + "long" * 40)
+    names = ("</td><script>alert(1)</script>", "$\\frac{$", "&lt;" + "long" * 40)
     html = posterior_page(foreign(autoregressive(0.1, 4, 100, 3, seed=1), names), shown=2)
     outline = Outline(html)
     assert "script" not in outline.tags
