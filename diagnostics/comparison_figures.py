@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from bpa_ppl.diagnostics.canvas import canvas, label
-from bpa_ppl.diagnostics.comparison import DIFFERS, LEVEL, Comparison, Contestant
+from bpa_ppl.diagnostics.comparison import AGREES, DIFFERS, LEVEL, UNDECIDED, Comparison, Contestant
 from scipy.stats import norm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _GOOD, _BAD, _GREY = "#1f6f8b", "#b3261e", "#9aa0a6"
+_COLOURS = {AGREES: _GOOD, DIFFERS: _BAD, UNDECIDED: _GREY}
 _LINEAR = 3.0  # standard errors
 
 
@@ -34,13 +35,13 @@ _EFFICIENCY = (
 )
 _ACCURACY = (
     "A dot is the mean, the standard deviation or a quantile of one weight. Between the dashes a "
-    "sampler that is right has all its dots 99 times in 100. The axis is logarithmic beyond "
-    f"±{_LINEAR:g} standard errors."
+    "sampler that is right, with many draws, has all its dots 995 times in 1000. The axis is "
+    f"logarithmic beyond ±{_LINEAR:g} standard errors."
 )
 _DISTANCE = (
     "Distance of each sampler's joint distribution from the reference, beside the distances of "
     "the reference from parts of itself",
-    "Grey: how far parts of the reference are from each other, the inner 99%. A dot to the right "
+    "Bars: how far parts of the reference are from each other, the inner 99%. A dot to the right "
     "of its bar is a joint distribution that is not the reference's.",
 )
 
@@ -74,8 +75,8 @@ def _accuracy(judged: Sequence[Contestant]) -> Figure:
     for row, one in enumerate(judged):
         z = np.array([gap.z for gap in one.discrepancies])
         jitter = np.linspace(-0.3, 0.3, len(z))
-        axis.plot(z, row + jitter, ".", color=_BAD if one.verdict == DIFFERS else _GOOD, alpha=0.7)
-    limit = float(norm.isf(LEVEL / 2 / len(judged[0].discrepancies)))
+        axis.plot(z, row + jitter, ".", color=_COLOURS[one.verdict], alpha=0.7)
+    limit = float(norm.isf(LEVEL / 4 / len(judged[0].discrepancies)))
     for edge in (-limit, limit):
         axis.axvline(edge, color=_GREY, linestyle="--", linewidth=1)
     axis.set_xscale("symlog", linthresh=_LINEAR)
@@ -91,7 +92,7 @@ def _distance(judged: Sequence[Contestant]) -> Figure:
         assert one.distance is not None  # the caller looked
         low, high = np.quantile(one.distance.null, (LEVEL / 2, 1 - LEVEL / 2))
         axis.barh(row, high - low, left=low, height=0.5, color=_GREY, alpha=0.5)
-        axis.plot(one.distance.value, row, "o", color=_BAD if one.verdict == DIFFERS else _GOOD)
+        axis.plot(one.distance.value, row, "o", color=_COLOURS[one.verdict])
     axis.set_yticks(range(len(judged)), [label(one.sampler) for one in judged])
     axis.set_xlabel("sliced Wasserstein distance, in posterior standard deviations")
     axis.set_xscale("log")

@@ -28,7 +28,7 @@ _EFFORT = (
     "are those of a whole run without compilation, the median; s to 400: until 400 effective "
     "draws, warm-up included. Nested R-hat takes each run as a superchain. – is not known."
 )
-_WORST = 12  # properties in the table of the page; all are in the CSV
+_WORST = 3  # properties of a sampler in the table of the page; all are in the CSV
 
 
 def comparison_page(
@@ -101,24 +101,27 @@ def _marginal(comparison: Comparison, picture: Block) -> Section:
         "Holm's correction. Bias is in posterior standard deviations, z in Monte-Carlo standard "
         "errors of both runs."
     )
-    gaps = [(one, gap) for one in comparison.contestants for gap in one.discrepancies]
-    gaps.sort(key=lambda pair: -abs(pair[1].z))
-    rows: list[list[Cell]] = [
+    rows = [row for one in comparison.contestants for row in _furthest(one)]
+    header = ("sampler", "weight", "quantity", "value", "reference", "bias", "z", "p_value")
+    table = _table((header, rows), f"The {_WORST} properties of each that are furthest off.")
+    return Section("Marginal distributions", (Text(text), _verdicts(comparison), picture, table))
+
+
+def _furthest(one: Contestant) -> list[list[Cell]]:
+    worst = sorted(one.discrepancies, key=lambda gap: -abs(gap.z))[:_WORST]
+    return [
         [
             one.sampler,
-            g.weight,
-            g.quantity,
-            g.value,
-            g.reference,
-            f"{g.bias:+.3f}",
-            f"{g.z:+.2f}",
-            g.p_value,
+            gap.weight,
+            gap.quantity,
+            gap.value,
+            gap.reference,
+            f"{gap.bias:+.3f}",
+            f"{gap.z:+.2f}",
+            gap.p_value,
         ]
-        for one, g in gaps[:_WORST]
+        for gap in worst
     ]
-    header = ("sampler", "weight", "quantity", "value", "reference", "bias", "z", "p_value")
-    table = _table((header, rows), "The properties that are furthest off.")
-    return Section("Marginal distributions", (Text(text), _verdicts(comparison), picture, table))
 
 
 def _verdicts(comparison: Comparison) -> Table:

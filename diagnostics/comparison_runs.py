@@ -62,6 +62,20 @@ class Runs:
         error = float(x.std(ddof=1) / np.sqrt(ess)) if ess > 0 else 0.0
         return Estimate(float(x.mean()), error, ess)
 
+    def share(self, below: np.ndarray, expected: float) -> Estimate:
+        """Return how many draws are below a quantile, with the error of the share expected.
+
+        Few of them are below an outer quantile, so that their own number would not tell.
+
+        Args:
+            below: (C, D) bool.
+            expected: their share if the quantile is right.
+        """
+        found = self.mean(below)
+        ess = found.ess or self.smallest_ess()
+        error = np.sqrt(expected * (1 - expected) / ess) if ess else np.inf
+        return Estimate(found.mean, float(error), ess)
+
     def smallest_ess(self) -> float:
         """Return the smallest bulk ESS of a weight, or the ESS of the importance weights."""
         return float(np.min(ess_of_each(self.values, self.weight, "bulk")))

@@ -97,7 +97,7 @@ def test_right_samplers_are_hardly_ever_accused(reference: list[InferenceData]) 
     accused = 0
     for seed in range(60):
         # Against fresh draws each time, so that one odd reference does not decide them all.
-        draws = tied(autoregressive(0.5, 4, 800, 3, seed=2000 + seed))
+        draws = tied(autoregressive(0.8, 4, 600, 3, seed=2000 + seed))
         ours = runs_of([foreign(draws, NAMES)])
         accused += min(gap.p_value for gap in discrepancies(ours, truth)) < 0.05
     # A level of 5% gives 3 of 60; 10 or more have a probability of 0.1%.
