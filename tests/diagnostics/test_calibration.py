@@ -83,7 +83,7 @@ def test_an_exact_sampler_is_calibrated() -> None:
         ({"width": 1.6}, "too wide"),
     ],
 )
-def test_what_is_wrong_is_told(fault: dict[str, float], told: str) -> None:
+def test_what_is_wrong_is_told(fault: dict[str, Any], told: str) -> None:
     found = calibrate(partial(gaussian, **fault), ["x"])
     assert not found
     assert told in str(found)
@@ -165,6 +165,7 @@ class Forgetful(RandomWalk):
 
     def propose(self, key: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
         proposal, log_ratio = super().propose(key, position)
+        assert self._factor is not None
         return proposal + 0.5 * self._factor.sum(axis=1), log_ratio
 
 
