@@ -33,6 +33,7 @@ from bpa_ppl.experiments.curve_tables import (
     scores_table,
     seconds_table,
     significance_table,
+    verdict_table,
 )
 from bpa_ppl.experiments.store import read_results
 from bpa_ppl.formats.streams import atomic_path
@@ -53,6 +54,12 @@ _TIMES = (
     "Seconds from lists and references to weights, without reading the files: the search for "
     "oracles, the statistics of the metric and, the first time, compilation are in it. Medians "
     "over draws of A; they depend on what else the machine did."
+)
+
+
+_VERDICTS = (
+    "Every posterior is used here, whether it passed or not; outside of studies those that fail "
+    "are refused."
 )
 
 
@@ -127,6 +134,8 @@ def _page(
     sections += [Section("Settings", swept)] if swept else []
     precisions = [precision_table(results, domain) for domain in domains]
     sections.append(Section("Precisions", precisions))
+    verdicts = [verdict_table(found.points, domain) for domain in domains]
+    sections.append(Section("Diagnostics", [Text(_VERDICTS), *verdicts]))
     sections.append(Section("Significance", _significance(found, domains)))
     return page("Learning curves", Verdict(_verdict(found.points)), sections)
 

@@ -40,6 +40,23 @@ def scores_table(points: Iterable[Point], domain: str, metric: str) -> Table:
     return Table(header, rows, f"{metric.upper()} of the test text of {domain}: mean ± 2σ.")
 
 
+def verdict_table(points: Iterable[Point], domain: str) -> Table:
+    """Return the share of posteriors that passed their check, one column a size of A."""
+    chosen = [
+        p
+        for p in points
+        if p.domain == domain and p.metric == "ter" and not p.setting and np.isfinite(p.passed)
+    ]
+    sizes = sorted({point.size for point in chosen})
+    shown = {(p.method, p.size): f"{p.passed:.0%}" for p in chosen}
+    rows = [
+        [name, *(shown[name, size] for size in sizes)]
+        for name in dict.fromkeys(point.method for point in chosen)
+    ]
+    header = ["method", *(f"|A| = {size}" for size in sizes)]
+    return Table(header, rows, f"Posteriors that passed their check, {domain}.")
+
+
 def median_seconds(seconds: pa.Table) -> list[Seconds]:
     """Return the median seconds of each method, of learning and of all stages."""
     totals: dict[tuple, list[float]] = {}

@@ -11,6 +11,7 @@ from bpa_ppl.experiments.methods import NAMED, Method
 from bpa_ppl.experiments.study import Domain, Study, Sweep, Text
 from bpa_ppl.experiments.tables import Table, read_table
 
+# What goes into names of files.
 _NAME = re.compile(r"[A-Za-z0-9+_-]+")
 
 
@@ -146,13 +147,15 @@ def _sweep(table: Table, named: Mapping[str, Method]) -> Sweep:
 
 
 def _value(table: Table, value: object) -> int | float | str:
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
+    if isinstance(value, str) and _NAME.fullmatch(value):
         return value
-    raise table.error(f"values must be numbers or texts, not {value!r}")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    raise table.error(f"values must be numbers or names, not {value!r}")
 
 
 def _name(table: Table) -> str:
-    """Return the last part of the name of a table; it goes into names of files."""
+    """Return the last part of the name of a table."""
     name = table.name.split(".", 1)[1]
     if not _NAME.fullmatch(name):
         raise table.error("a name may have letters, digits, + - and _ only: change it")

@@ -22,7 +22,7 @@ def visited_weights(lists: NBest, weights: Weights, *, restarts: int, seed: int)
     Each vector is scaled to the length of λ_T (Σ|λ|), since MERT knows directions only.
 
     >>> lists = NBest.from_lists(
-    ...     [["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]]
+    ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
     ... )
     >>> visited_weights(lists, Weights({"LM0": 0.5}), restarts=1, seed=0).tolist()
     [[0.5], [-0.5]]

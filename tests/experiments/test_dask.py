@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from bpa_ppl.experiments.methods import SAMPLER
 
 dask = pytest.importorskip("dask", reason="needs Dask: install bpa_ppl[dask]")
 distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+
+
+def _has_worked() -> bool:
+    return "bpa_ppl.experiments.cells" in sys.modules
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
@@ -27,6 +32,8 @@ def test_two_workers_bring_the_same_bytes(study_file: Path, tmp_path: Path) -> N
         there = run_study(
             study, tmp_path / "there", backend="dask", scheduler=cluster.scheduler_address
         )
+        with distributed.Client(cluster) as client:
+            assert list(client.run(_has_worked).values()) == [True, True]
     assert there.read_bytes() == here.read_bytes()
 
 

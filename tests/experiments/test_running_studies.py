@@ -55,6 +55,32 @@ def test_scores_are_those_of_the_library_and_of_sacrebleu(study_file: Path, fini
         assert (row["ter"], row["bleu"]) == pytest.approx(judged(lists.test, choice)), method
 
 
+def test_methods_that_need_the_development_set(study_file: Path) -> None:
+    text = study_file.read_text("utf-8").replace(
+        '"heuristic", "map", ', '"weight-trace", "mert+", '
+    )
+    text = text[: text.index("[sweeps")].replace("draws = 3", "draws = 1")
+    development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n'
+    study_file.write_text(text + development, "utf-8")
+    study = read_study(study_file)
+    results, _ = read_results(run_study(study, study_file.parent / "results").parent)
+    rows = {(row["method"], row["size"]): row for row in results.to_pylist()}
+    lists = material(study, study.domains[0])
+    cell = Cell("leaflet", 4, 0, "mert+", "")
+    tuned = bpa_ppl.reestimate(
+        lists.pool.select(draw_sentences(study, cell, len(lists.pool))),
+        lists.weights,
+        tuner="mert+",
+        extra=bpa_ppl.read_nbest(study_file.parent / "nbest", references=study_file.parent / "ref"),
+        seed=seed_of(study, cell),
+    )
+    choice = lists.test.best(lists.test.scores(tuned.values_array))
+    row = rows["mert+", 4]
+    assert (row["ter"], row["bleu"]) == pytest.approx(judged(lists.test, choice))
+    assert {rows["weight-trace", size]["verdict"] for size in (4, 8)} <= {"passed", "failed"}
+    assert rows["weight-trace", 4]["ter"] != rows["canonical", 4]["ter"]
+
+
 def test_held_out_sentences_are_never_adapted_to(study_file: Path) -> None:
     study = read_study(study_file)
     lists = material(study, study.domains[0])
