@@ -15,7 +15,7 @@ demo: $(READY)
 	$(BIN)/bpa demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -58,13 +58,16 @@ def build(
     arviz = import_arviz()
     given = {name: dict(group) for name, group in groups.items() if group}
     warmup = given.pop("warmup_posterior", None)
-    data = arviz.from_dict(
-        **given,
-        coords=dict(coords),
-        dims={name: dims for name, dims in _DIMS.items() if _used(name, given)},
-        save_warmup=warmup is not None,
-        **({} if warmup is None else {"warmup_posterior": warmup}),
-    )
+    with warnings.catch_warnings():
+        # Few draws of many chains look to it like a mistake in the order of the dimensions.
+        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        data = arviz.from_dict(
+            **given,
+            coords=dict(coords),
+            dims={name: dims for name, dims in _DIMS.items() if _used(name, given)},
+            save_warmup=warmup is not None,
+            **({} if warmup is None else {"warmup_posterior": warmup}),
+        )
     data.attrs.update({key: _attribute(value) for key, value in attrs.items()})
     return data
 

@@ -34,6 +34,8 @@ def _bar(what: str) -> Iterator[Reporter]:
         TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    console = Console(file=sys.stderr)
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task(what, total=None, note="")
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)

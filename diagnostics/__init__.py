@@ -4,6 +4,8 @@ from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
 from bpa_ppl.diagnostics.checking import check
 from bpa_ppl.diagnostics.comparison import Comparison, compare
 from bpa_ppl.diagnostics.figures import plot_trace
+from bpa_ppl.diagnostics.page import write_page
+from bpa_ppl.diagnostics.posterior_page import posterior_page
 from bpa_ppl.diagnostics.predictive import (
     PredictiveCheck,
     Reliability,
@@ -33,7 +35,9 @@ __all__ = [
     "compare_loo",
     "loo",
     "plot_trace",
+    "posterior_page",
     "power_sensitivity",
     "predictive_check",
     "reliability",
+    "write_page",
 ]

@@ -35,13 +35,13 @@ def findings(posterior: InferenceData, limits: Thresholds) -> list[Finding]:
 def _of_weights(posterior: InferenceData, limits: Thresholds, chains: int) -> list[Finding]:
     names = feature_names(posterior)
     ess = limits.ess_per_chain * chains
-    bulk, tail = _each(posterior, "ess", method="bulk"), _each(posterior, "ess", method="tail")
-    mcse = _each(posterior, "mcse", method="mean") / _deviation(posterior)
+    bulk, tail = each(posterior, "ess", method="bulk"), each(posterior, "ess", method="tail")
+    mcse = each(posterior, "mcse", method="mean") / _deviation(posterior)
     more = "draw more (draws), or use a sampler that mixes better (nuts)"
     return [
         _worst(
             "R-hat",
-            _each(posterior, "rhat", method="rank"),
+            each(posterior, "rhat", method="rank"),
             names,
             limits.r_hat,
             "the chains disagree ({value:.3f} for {where}): raise warmup, then draws",
@@ -76,7 +76,7 @@ def drift(posterior: InferenceData) -> Float64:
     weights = posterior["posterior"][["weights"]]
     half = weights.sizes["draw"] // 2
     first, second = weights.isel(draw=slice(half)), weights.isel(draw=slice(-half, None))
-    error = np.hypot(_each(first, "mcse", method="mean"), _each(second, "mcse", method="mean"))
+    error = np.hypot(each(first, "mcse", method="mean"), each(second, "mcse", method="mean"))
     shift = second["weights"].mean(("chain", "draw")) - first["weights"].mean(("chain", "draw"))
     return np.asarray(shift.values) / np.where(error > 0, error, np.nan)
 
@@ -87,7 +87,7 @@ def _of_acceptance(posterior: InferenceData, limits: Thresholds) -> list[Finding
         return []
     rates = recorded.mean(axis=1)
     low, high = limits.acceptance_low, limits.acceptance_high
-    setting = _STEPS.get(posterior.attrs.get("sampler"))
+    setting = _STEPS.get(str(posterior.attrs.get("sampler")))
     if setting is None:
         high = 1.0
     outside = np.maximum(low - rates, rates - high)
@@ -134,7 +134,7 @@ def _worst(
     return Finding(name, value, names[at], f"{'≤' if sign > 0 else '≥'} {limit:.4g}", passed, text)
 
 
-def _each(draws: InferenceData | Dataset, statistic_name: str, **options: str) -> Float64:
+def each(draws: InferenceData | Dataset, statistic_name: str, **options: str) -> Float64:
     """Return one of ArviZ's statistics for each weight, (features,)."""
     function: Callable = getattr(import_arviz(), statistic_name)
     with np.errstate(divide="ignore", invalid="ignore"):

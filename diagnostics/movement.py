@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from bpa_ppl.diagnostics.chains import each
 from bpa_ppl.diagnostics.page import Table
 from bpa_ppl.diagnostics.sample import Sample
 
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import held, import_arviz
+from bpa_ppl.posterior import held
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -111,14 +112,6 @@ def weights_table(posterior: InferenceData, sample: Sample) -> Table:
     return Table(("weight", *columns), rows, caption)
 
 
-def each(posterior: InferenceData, statistic: str, method: str) -> Float64:
-    """Return one of ArviZ's diagnostics for each weight, (features,)."""
-    function = getattr(import_arviz(), statistic)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = function(posterior, var_names=["weights"], method=method)
-    return np.asarray(found["weights"].values)
-
-
 def _interval(moved: Movement) -> dict[str, list[str]]:
     cells = [_between(low, high) for low, high in moved.interval.T.tolist()]
     return {f"{100 * PROBABILITY:g}% interval": cells}
@@ -143,9 +136,9 @@ def _compared(moved: Movement) -> dict[str, list[str]]:
 
 def _drawn(posterior: InferenceData) -> dict[str, list[str]]:
     return {
-        "R-hat": [f"{value:.3f}" for value in each(posterior, "rhat", "rank")],
-        "bulk ESS": [f"{value:.0f}" for value in each(posterior, "ess", "bulk")],
-        "tail ESS": [f"{value:.0f}" for value in each(posterior, "ess", "tail")],
+        "R-hat": [f"{value:.3f}" for value in each(posterior, "rhat", method="rank")],
+        "bulk ESS": [f"{value:.0f}" for value in each(posterior, "ess", method="bulk")],
+        "tail ESS": [f"{value:.0f}" for value in each(posterior, "ess", method="tail")],
     }
 
 

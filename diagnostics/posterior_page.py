@@ -12,9 +12,10 @@ from bpa_ppl.diagnostics.chain_figures import (
     mixing_figure,
     trace_figure,
 )
+from bpa_ppl.diagnostics.chains import each
 from bpa_ppl.diagnostics.checking import check
 from bpa_ppl.diagnostics.foreign import with_features
-from bpa_ppl.diagnostics.movement import PROBABILITY, each, movement, weights_table
+from bpa_ppl.diagnostics.movement import PROBABILITY, movement, weights_table
 from bpa_ppl.diagnostics.page import (
     Block,
     Code,
@@ -145,7 +146,7 @@ def _diagnostics(report: Report) -> Section:
 def _chains(posterior: InferenceData, sample: Sample, shown: int) -> list[Section]:
     if sample.weighted or sample.values.shape[1] < _FEWEST:
         return []
-    ess = each(posterior, "ess", "bulk")
+    ess = each(posterior, "ess", method="bulk")
     worst = np.sort(np.argsort(np.nan_to_num(ess), kind="stable")[:shown]).tolist()
     named = ", ".join(sample.names[feature] for feature in worst)
     which = _which(sample, shown)

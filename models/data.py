@@ -9,25 +9,27 @@ import numpy.typing as npt
 import psutil
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import Float32, Int64, NBest
+from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.weights import Match
 
 #: Score of a padded row: low enough never to count, finite because validation rejects −inf.
 PADDING = -1e30
 _MAX_BUCKETS = 4
+_BLOCK_ROWS = 4096
 
 
 class Bucket(NamedTuple):
-    """Lists of similar length, padded to one (S sentences, N rows, Q features).
+    """Lists of similar length, padded to one, in B blocks (S sentences, N rows, Q features).
 
     Row 0 is the oracle e*. Another row stands for all derivations with its features, so that it
-    carries the logarithm of their number. Features come first, because scores are then one
-    product of a few weight vectors with one wide matrix.
+    carries the logarithm of their number. A block is worked on at a time, and is so small that a
+    processor's cache holds it with its scores. In a block features come first, because scores are
+    then one product of a few weight vectors with one wide matrix.
 
     Attributes:
-        differences: (Q, S, N) float32, h(f,e) − h(f,e*), of the free features.
-        base: (S, N) float32, what is added to every score: the held features' part of it and the
-            logarithm of the multiplicity; `PADDING` in the rows beyond the list.
+        differences: (B, Q, S, N) float32, h(f,e) − h(f,e*), of the free features.
+        base: (B, S, N) float32, what is added to every score: the held features' part of it and
+            the logarithm of the multiplicity; `PADDING` in the rows beyond the list.
     """
 
     differences: Any
@@ -74,28 +76,54 @@ def tabulate(
         match: the canonical weights, laid beside the features of `nbest`.
         oracle: (sentences,) position of e* in each list.
         prior_variance: σ_T, a variance: one number or one a free feature.
-        multiple: the number of sentences in a bucket is a multiple of this.
+        multiple: the number of sentences in a block is a multiple of this.
 
     Raises:
-        DataError: if the table does not fit into memory.
-        UsageError: if a variance is not positive and finite.
+        DataError: if an oracle is no hypothesis, or the table does not fit into memory.
+        UsageError: if a variance is not positive and finite, or there are too few or many.
     """
     features = int(match.free.sum())
-    variance = np.broadcast_to(np.asarray(prior_variance, np.float64), (features,))
-    if not (np.isfinite(variance).all() and (variance > 0).all()):
-        raise UsageError(f"the prior variance must be positive and finite, not {variance.min()}")
+    variance = _variance(prior_variance, features)
     groups = _grouped(nbest.sizes)
-    shapes = [(_rounded_up(len(members), multiple), width) for width, members in groups]
+    shapes = [_shape(len(members), width, multiple) for width, members in groups]
     _check_memory(shapes, features)
-    chosen = np.asarray(oracle, dtype=np.int64).reshape(-1)
+    chosen = _checked(oracle, nbest)
     buckets, places = [], []
-    for (sentences, width), (_, members) in zip(shapes, groups, strict=True):
-        buckets.append(_bucket(nbest, match, chosen, members, (features, sentences, width)))
-        places.append(np.pad(members, (0, sentences - len(members)), constant_values=-1))
+    for shape, (_, members) in zip(shapes, groups, strict=True):
+        buckets.append(_bucket(nbest, match, chosen, members, shape))
+        unused = shape[0] * shape[1] - len(members)
+        places.append(np.pad(members, (0, unused), constant_values=-1))
     sentence = np.concatenate(places).astype(np.int32)
     return Adaptation(
-        tuple(buckets), np.zeros_like(sentence), sentence, match.values[match.free], variance.copy()
+        tuple(buckets), np.zeros_like(sentence), sentence, match.values[match.free], variance
     )
+
+
+def _variance(given: npt.ArrayLike, features: int) -> Float64:
+    variance = np.asarray(given, np.float64)
+    if variance.shape not in ((), (features,)):
+        raise UsageError(
+            f"the prior variance must be one number or {features}, one for each free feature, "
+            f"not an array of shape {variance.shape}"
+        )
+    if not (np.isfinite(variance).all() and (variance > 0).all()):
+        raise UsageError(f"the prior variance must be positive and finite, not {variance.min()}")
+    return np.array(np.broadcast_to(variance, (features,)))
+
+
+def _checked(oracle: npt.ArrayLike, nbest: NBest) -> Int64:
+    chosen = np.asarray(oracle, dtype=np.int64).reshape(-1)
+    if chosen.shape != nbest.sizes.shape:
+        raise DataError(f"{len(chosen)} oracles for {len(nbest)} sentences", nbest.source)
+    outside = (chosen < 0) | (chosen >= nbest.sizes)
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise DataError(
+            f"the oracle of sentence {nbest.sentence_ids[at]} is said to be hypothesis "
+            f"{chosen[at]} of a list of {nbest.sizes[at]}",
+            nbest.source,
+        )
+    return chosen
 
 
 def in_order(data: Adaptation) -> Int64:
@@ -107,14 +135,24 @@ def in_order(data: Adaptation) -> Int64:
 def _bucket(
     nbest: NBest, match: Match, oracle: Int64, members: Int64, shape: tuple[int, int, int]
 ) -> Bucket:
-    differences = np.zeros(shape, np.float32)
-    base = np.full(shape[1:], PADDING, np.float32)
-    base[:, 0] = 0.0
+    blocks, sentences, width = shape
+    differences = np.zeros((blocks, int(match.free.sum()), sentences, width), np.float32)
+    base = np.full(shape, PADDING, np.float32)
+    base[:, :, 0] = 0.0
     for place, sentence in enumerate(members):
         rows, count = _relative(nbest.features[nbest.rows(sentence)], oracle[sentence], match)
-        differences[:, place, 1 : len(rows) + 1] = rows[:, :-1].T
-        base[place, 1 : len(rows) + 1] = rows[:, -1] + np.log(count)
+        block, at = divmod(place, sentences)
+        differences[block, :, at, 1 : len(rows) + 1] = rows[:, :-1].T
+        base[block, at, 1 : len(rows) + 1] = rows[:, -1] + np.log(count)
     return Bucket(differences, base)
+
+
+def _shape(sentences: int, width: int, multiple: int) -> tuple[int, int, int]:
+    """Return (blocks, sentences a block, rows a list) with room for so many lists."""
+    wanted = _rounded_up(sentences)
+    each = min(max(_BLOCK_ROWS // width, 1), wanted)
+    each = -(-each // multiple) * multiple
+    return -(-wanted // each), each, width
 
 
 def _relative(features: Float32, oracle: int, match: Match) -> tuple[Float32, Int64]:
@@ -148,16 +186,15 @@ def _grouped(sizes: Int64) -> list[tuple[int, Int64]]:
     return [(width, np.flatnonzero(bucket == i)) for i, width in enumerate(widths)]
 
 
-def _rounded_up(number: int, multiple: int = 1) -> int:
-    """Return a number at most an eighth larger, of few that occur; a multiple of `multiple`."""
-    grain = max(1, 1 << max(0, max(number, 1).bit_length() - 4))
-    grain = -(-grain // multiple) * multiple
-    return max(-(-number // grain) * grain, multiple)
+def _rounded_up(number: int) -> int:
+    """Return a number at most an eighth larger, of few that occur."""
+    grain = 1 << max(0, max(number, 1).bit_length() - 4)
+    return max(-(-number // grain) * grain, 1)
 
 
-def _check_memory(shapes: list[tuple[int, int]], features: int) -> None:
-    # The table, its copy on JAX's device while it is moved, and the scores of a few chains.
-    needed = sum(s * n for s, n in shapes) * 4 * (2 * (features + 1) + 12)
+def _check_memory(shapes: list[tuple[int, int, int]], features: int) -> None:
+    # The table, and its copy on JAX's device while it is moved.
+    needed = sum(b * s * n for b, s, n in shapes) * 4 * 2 * (features + 1)
     free = psutil.virtual_memory().available
     if needed > free:
         raise DataError(

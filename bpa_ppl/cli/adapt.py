@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bpa_ppl.cli import options
+from bpa_ppl.cli.sampler_settings import command_line
 from bpa_ppl.errors import UsageError
 
 
@@ -66,5 +67,6 @@ def run(
             progress=not quiet,
             **settings,
         )
+        posterior.attrs["command"] = command_line()
         bpa_ppl.write_posterior(posterior, beside)
     options.say(bpa_ppl.check(posterior), quiet)

@@ -61,6 +61,11 @@ def from_posterior(posterior: InferenceData, nbest: NBest) -> Ensemble:
     )
 
 
+def has_density(posterior: InferenceData) -> bool:
+    """Say whether a posterior records how probable each draw is."""
+    return any(reading.statistic(posterior, name) is not None for name in ("log_weight", "lp"))
+
+
 def from_point(posterior: InferenceData, nbest: NBest, point: str) -> Ensemble:
     """Return one vector that stands for the posterior: its `mean` or its `mode`."""
     chosen = match(reading.point_weights(posterior, point), nbest, fixed=())

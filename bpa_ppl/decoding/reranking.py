@@ -18,10 +18,11 @@ from bpa_ppl.decoding.ensemble import (
     canonical_weights,
     from_point,
     from_posterior,
+    has_density,
     in_groups,
 )
 from bpa_ppl.diagnostics import check
-from bpa_ppl.errors import NotConverged, UsageError, one_of
+from bpa_ppl.errors import DataError, NotConverged, UsageError, one_of
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.progress import Reporter, reporter
 
@@ -175,6 +176,11 @@ class _Voters(NamedTuple):
 def _voters(posterior: InferenceData, lists: NBest, rule: str) -> _Voters:
     who, how = RULES[rule]
     draws = who == "draws"
+    if how is viterbi and not has_density(posterior):
+        raise DataError(
+            "the rule viterbi needs the density of each draw (lp), which this posterior does not "
+            "record: use the rule predictive"
+        )
     ensemble = from_posterior(posterior, lists) if draws else from_point(posterior, lists, who)
     score = jax.jit(partial(_log_scores, how, in_groups(ensemble, _GROUP)))
     return _Voters(lists.feature_names, canonical_weights(posterior, lists), score)

@@ -13,7 +13,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, Protocol, TextIO, cast
 
@@ -212,7 +212,8 @@ def atomic_path(path: AnyPath) -> Iterator[Path]:
             raise  # another file, of the code that writes, is to blame
         raise _denied(path, error, "written") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            temporary.unlink()
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import jax
 import numpy.typing as npt
 
 from bpa_ppl.compilation import keep_compiled
-from bpa_ppl.errors import DataError
 from bpa_ppl.models import log_linear, tabulate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import build
@@ -97,8 +96,6 @@ def adapt(
                 cache=cache,
                 progress=report,
             )
-    if len(chosen.index) != len(nbest):
-        raise DataError(f"{len(chosen.index)} oracles for {len(nbest)} sentences", nbest.source)
     keep_compiled()
     with jax.enable_x64(True):
         devices = len(jax.devices())

@@ -14,6 +14,7 @@ from bpa_ppl.sampling.proposals import propose
 #: sampler with the same ratios gets stuck.
 GOOD_PARETO_K = 0.5
 _PILOT = 1000
+_APART = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ def _pilot(problem: Problem) -> tuple[bool, str]:
     mode = find_mode(problem.model, problem.data, problem.start)
     if not mode.converged:
         return False, "the search for the mode did not converge"
-    pilot = propose(problem, mode, 1, _PILOT, imh.Settings.degrees_of_freedom)
+    # A seed of its own: what the pilot finds shall not be part of what it judges.
+    apart = replace(problem, seed=problem.seed + _APART)
+    pilot = propose(apart, mode, 1, _PILOT, imh.Settings.degrees_of_freedom)
     k_hat = pareto_smoothed(pilot.log_ratio)[1]
     fits = k_hat <= GOOD_PARETO_K
     side = "≤" if fits else ">"

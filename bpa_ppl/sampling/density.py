@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from numpyro import handlers
 from numpyro.infer import Predictive, init_to_value, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
@@ -24,10 +25,8 @@ from bpa_ppl.nbest import Float32, Float64
 Model = Callable[[Adaptation], None]
 Sites = dict[str, Any]
 
-#: Scores held at once while many densities are computed: 4 MiB of float32, which caches hold;
-#: but never fewer draws than make one reading of a large table worth while.
-_BLOCK = 1_000_000
-_FEWEST = 4
+#: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
+_DRAWS = 128
 
 
 @partial(jax.jit, static_argnums=0)
@@ -37,17 +36,21 @@ def starting_point(model: Model, data: Adaptation) -> Sites:
     Raises:
         UsageError: if the model has no `weights` site of one value a feature.
     """
+    _check_weights(model, data)
     canonical = init_to_value(values={"weights": data.prior_mean})
-    info = initialize_model(
+    return initialize_model(
         jax.random.key(0), model, init_strategy=canonical, dynamic_args=True, model_args=(data,)
-    )
-    site = info.model_trace.get("weights")
+    ).param_info.z
+
+
+def _check_weights(model: Model, data: Adaptation) -> None:
+    sites = handlers.trace(handlers.seed(model, 0)).get_trace(data)
+    site = sites.get("weights")
     if site is None or jnp.shape(site["value"]) != data.prior_mean.shape:
         raise UsageError(
             "the model needs a site called `weights` with one value for each of the "
             f"{len(data.prior_mean)} free features"
         )
-    return info.param_info.z
 
 
 def potential(model: Model, data: Adaptation, z: Sites) -> jax.Array:
@@ -98,8 +101,7 @@ def evaluate(model: Model, data: Adaptation, z: Sites) -> tuple[Float64, Float32
     shape = jnp.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
     count, order = shape[0] * shape[1], in_order(data)
-    rows = sum(bucket.base.size for bucket in data.buckets)
-    block = min(max(_FEWEST, _BLOCK // rows), count)
+    block = min(_DRAWS, count)
     energy, each = np.empty(count), np.empty((count, len(order)), np.float32)
     for first in range(0, count, block):
         # The last block is moved back so that all have one shape, and one compilation serves.

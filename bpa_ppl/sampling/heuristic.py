@@ -28,7 +28,7 @@ def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) ->
 
     >>> rng = np.random.default_rng(0)
     >>> perturbed([0.5, -0.5], 2, rng).round(2).tolist()
-    [[0.5, -0.5], [0.47, -0.53], [0.58, -0.42]]
+    [[0.5, -0.5], [0.58, -0.42], [0.35, -0.65]]
     """
     origin = np.asarray(canonical, dtype=np.float64)
     samples = np.tile(origin, (draws + 1, 1))

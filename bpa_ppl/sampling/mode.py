@@ -20,7 +20,6 @@ from bpa_ppl.sampling.draws import Problem
 TOLERANCE = 1e-6
 MAX_ITERATIONS = 50
 _HALVINGS = 30
-_COLUMNS = 4
 
 
 class Mode(NamedTuple):
@@ -64,7 +63,8 @@ def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
     """
     unravel = unraveller(start)
     energy_at = lambda flat: potential(model, data, unravel(flat))  # noqa: E731
-    hessian = partial(_hessian, energy_at)
+    # Forward over reverse, for the gradient of the likelihood is a rule of its own.
+    hessian = jax.jacfwd(jax.grad(energy_at))
 
     def step(search: _Search) -> _Search:
         energy, gradient = jax.value_and_grad(energy_at)(search.position)
@@ -83,13 +83,6 @@ def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
     covariance = (covariance + covariance.T) / 2
     converged = last.decrement <= TOLERANCE
     return Mode(last.position, covariance, last.decrement, last.iteration, converged)
-
-
-def _hessian(energy_at: Callable[[jax.Array], jax.Array], position: jax.Array) -> jax.Array:
-    """Return the Hessian a few columns at a time: all at once need memory of many tables."""
-    gradient = jax.grad(energy_at)
-    column = lambda basis: jax.jvp(gradient, (position,), (basis,))[1]  # noqa: E731
-    return jax.lax.map(column, jnp.eye(len(position)), batch_size=_COLUMNS)
 
 
 def _definite(matrix: jax.Array) -> jax.Array:

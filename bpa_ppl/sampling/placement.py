@@ -19,7 +19,9 @@ def place(data: Adaptation) -> Adaptation:
         return jax.device_put(data)
     mesh = Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,))
     shares = lambda *axes: NamedSharding(mesh, PartitionSpec(*axes))  # noqa: E731
-    bucket = Bucket(shares(None, "sentence", None), shares("sentence", None))
+    bucket = Bucket(
+        differences=shares(None, None, "sentence", None), base=shares(None, "sentence", None)
+    )
     layout = Adaptation(
         buckets=(bucket,) * len(data.buckets),
         oracle=shares("sentence"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
@@ -36,18 +38,24 @@ def configure(name: str, settings: Mapping[str, Any]) -> Any:
     """Return the settings of a sampler, its defaults completed.
 
     Raises:
-        UsageError: if a setting is unknown to the sampler, or not a positive number.
+        UsageError: if a setting is unknown to the sampler, or not a positive number of its kind.
     """
     kind = load(name).Settings
-    allowed = [f.name for f in fields(kind)]
+    allowed = {field.name: str(field.type) for field in fields(kind)}
     for key, value in settings.items():
         if key not in allowed:
             known = f"it has {', '.join(allowed)}" if allowed else "it has none"
             raise UsageError(f"the sampler {name} has no setting {key}: {known}")
-        _check_positive(key, value)
+        _check_number(key, value, whole=allowed[key] == "int")
     return kind(**settings)
 
 
-def _check_positive(key: str, value: Any) -> None:
-    if isinstance(value, int | float) and not (value > 0 or (key == "warmup" and value == 0)):
-        raise UsageError(f"{key} must be positive, not {value}")
+def _check_number(key: str, value: Any, *, whole: bool) -> None:
+    number = isinstance(value, numbers.Integral if whole else numbers.Real)
+    if whole:
+        lowest = 0 if key == "warmup" else 1
+        wanted, good = f"a whole number from {lowest} on", number and int(value) >= lowest
+    else:
+        wanted, good = "a number above 0", number and 0 < float(value) < math.inf
+    if isinstance(value, bool) or not good:
+        raise UsageError(f"{key} must be {wanted}, not {value!r}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sacrebleu.metrics import BLEU as Judge
+from sacrebleu import metrics
 
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, read_nbest, read_references
 from bpa_ppl.quality import BLEU, TER
@@ -36,7 +36,7 @@ def test_bleu_counts_are_those_of_sacrebleu(pool: NBest) -> None:
     for s, refs in enumerate(pool.references):
         rows = range(*pool.rows(s).indices(len(counts)))
         for row in rows:
-            judge = Judge(tokenize="none", force=True)
+            judge = metrics.BLEU(tokenize="none", force=True)
             theirs = judge.corpus_score([pool.text(row)], [[ref] for ref in refs])
             expected = [*theirs.counts, *theirs.totals, theirs.ref_len]
             assert counts[row].tolist() == expected

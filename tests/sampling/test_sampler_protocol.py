@@ -49,7 +49,7 @@ def test_the_published_walk_has_the_published_settings() -> None:
         ({"sampler": "gibbs"}, "unknown sampler 'gibbs': choose one of"),
         ({"sampler": "nuts", "step": 1}, "has no setting step: it has .*draws"),
         ({"sampler": "map", "draws": 10}, "has no setting draws: it has none"),
-        ({"sampler": "nuts", "draws": 0}, "draws must be positive"),
+        ({"sampler": "nuts", "draws": 0}, "draws must be a whole number from 1 on, not 0"),
         ({"sampler": "nuts", "chains": float("nan")}, "chains must be"),
         ({"sampler": "map", "prior_variance": 0.0}, "prior variance must be positive"),
     ],

@@ -28,8 +28,8 @@ canonical = {"A": 0.1, "B": 0.2, "C": 0.3}
 found = {"devices": len(jax.devices())}
 table = tabulate(pool, match(canonical, pool), np.zeros(30, int), multiple=found["devices"])
 shards = place(table).buckets[0].differences.addressable_shards
-found["rows held by one device"] = [shard.data.shape[1] for shard in shards]
-found["rows"] = table.buckets[0].differences.shape[1]
+found["rows held by one device"] = [shard.data.shape[2] for shard in shards]
+found["rows"] = table.buckets[0].differences.shape[2]
 for sampler in ("map", "imh", "nuts"):
     settings = {} if sampler == "map" else {"draws": 200}
     post = adapt(pool, canonical, sampler=sampler, seed=1, **settings)

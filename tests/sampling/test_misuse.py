@@ -1,0 +1,81 @@
+"""Arguments that make no sense are refused in words; uncommon ones that do are taken."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import plain
+import pytest
+from bpa_ppl.models import Adaptation, OracleChoice
+from foreign import autoregressive, foreign
+
+from bpa_ppl import DataError, UsageError, adapt, rerank
+from bpa_ppl.posterior import import_arviz
+
+POOL = plain.pairs([[1.0], [-2.0], [0.5]], ["LM0"])
+GIVEN: dict[str, Any] = {"oracle": plain.given(0, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    "setting", [{"draws": 10.5}, {"draws": "10"}, {"chains": 2.0}, {"draws": True}]
+)
+def test_counts_are_whole_numbers(setting: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="must be a whole number"):
+        adapt(POOL, {"LM0": 0.5}, sampler="imh", **GIVEN, **setting)
+
+
+@pytest.mark.parametrize("position", [5, -1])
+def test_an_oracle_outside_its_list_is_refused(position: int) -> None:
+    with pytest.raises(DataError, match=f"hypothesis {position} of a list of 2"):
+        adapt(POOL, {"LM0": 0.5}, oracle=plain.given(0, position, 0), sampler="map")
+
+
+def test_a_variance_for_each_of_other_features_is_refused() -> None:
+    with pytest.raises(UsageError, match="one number or 1, one for each free feature"):
+        adapt(POOL, {"LM0": 0.5}, sampler="map", prior_variance=[0.1, 0.2], **GIVEN)
+
+
+def test_viterbi_needs_densities() -> None:
+    with pytest.raises(DataError, match=r"needs the density of each draw \(lp\)"):
+        rerank(POOL, foreign(np.ones((1, 10, 1)), ["LM0"]), rule="viterbi", unchecked=True)
+
+
+def test_draws_without_feature_names_fit_no_list() -> None:
+    unnamed = import_arviz().from_dict(posterior={"weights": autoregressive(0, 4, 500, 1, 0)})
+    with pytest.raises(DataError, match="LM0"):
+        rerank(POOL, unnamed)
+
+
+def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = adapt(POOL, {"LM0": 0.5}, sampler="imh", draws=2, **GIVEN)
+    assert found["posterior"]["weights"].shape == (4, 2, 1)
+
+
+def _one_weight(data: Adaptation) -> None:
+    numpyro.sample("weights", dist.Normal(0.0, 1.0))
+
+
+def _noncentred(data: Adaptation) -> None:
+    raw = numpyro.sample("raw", dist.Normal(jnp.zeros_like(data.prior_mean), 1.0).to_event(1))
+    weights = numpyro.deterministic("weights", data.prior_mean + 0.3 * raw)
+    with numpyro.plate("sentence", len(data.oracle)):
+        numpyro.sample("oracle", OracleChoice(data, weights), obs=data.oracle)
+
+
+def test_a_model_needs_one_weight_a_feature() -> None:
+    pool = plain.pairs([[1.0, 2.0]], ["A", "B"])
+    with pytest.raises(UsageError, match="one value for each of the 2 free features"):
+        adapt(pool, {"A": 0.5, "B": 1.0}, oracle=plain.given(0), sampler="nuts", model=_one_weight)
+
+
+def test_weights_may_be_deterministic() -> None:
+    found = adapt(POOL, {"LM0": 0.5}, sampler="rwm", model=_noncentred, draws=50, **GIVEN)
+    assert found["posterior"]["weights"].shape == (4, 50, 1)
+    assert "raw" in found["posterior"]
