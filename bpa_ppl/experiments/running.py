@@ -15,7 +15,7 @@ import joblib
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.experiments.cells import run_cell
 from bpa_ppl.experiments.grid import Cell, Task, tasks
-from bpa_ppl.experiments.material import material
+from bpa_ppl.experiments.material import development, material
 from bpa_ppl.experiments.results import Outcome
 from bpa_ppl.experiments.store import Store
 from bpa_ppl.experiments.study import Study
@@ -56,8 +56,7 @@ def run_study(
         UsageError: if the backend is unknown, or cannot be used.
     """
     _check_backend(backend, scheduler)
-    for domain in study.domains:
-        material(study, domain)  # any mistake in the files is found now
+    _read_everything(study)
     every = tasks(study)
     store = Store(Path(folder), study)
     missing = store.missing(task.cell for task in every)
@@ -71,6 +70,14 @@ def run_study(
             left = (time.monotonic() - start) / number * (len(waiting) - number)
             report(done + number, len(every), f"{timedelta(seconds=round(left))} left")
     return store.finish([task.cell for task in every])
+
+
+def _read_everything(study: Study) -> None:
+    """Find any mistake in the files before the work starts."""
+    for domain in study.domains:
+        material(study, domain)
+    if study.development is not None:
+        development(study)
 
 
 class _Finished(NamedTuple):
