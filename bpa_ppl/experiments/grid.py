@@ -57,7 +57,16 @@ def setting_label(name: str, value: Value) -> str:
 
 
 def tasks(study: Study) -> list[Task]:
-    """Return all cells of a study, in the order of the results: domain, size, draw, method."""
+    """Return all cells of a study, in the order of the results: domain, size, draw, method.
+
+    >>> from pathlib import Path
+    >>> from bpa_ppl.experiments.methods import NAMED
+    >>> from bpa_ppl.experiments.study import Domain, Text
+    >>> domain = Domain("d", Path("moses.ini"), Text(Path("nbest"), (Path("ref"),)), held_out=10)
+    >>> study = Study((domain,), (NAMED["imh"], NAMED["mert"]), sizes=(10, 20), draws=1)
+    >>> [task.cell.name for task in tasks(study)]
+    ['d.10.0.imh.', 'd.10.0.mert.', 'd.20.0.imh.', 'd.20.0.mert.']
+    """
     found = {task.cell: task for task in _tasks(study)}
     return list(found.values())
 
@@ -84,18 +93,36 @@ def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
 
 
 def random_source(study: Study, *what: str | int) -> np.random.Generator:
-    """Return random numbers that depend on the study's seed and on `what` alone."""
+    """Return random numbers that depend on the study's seed and on `what` alone.
+
+    >>> study = Study((), (), (10,), seed=1)
+    >>> first, other, again = (random_source(study, "A", n).random() for n in (0, 1, 0))
+    >>> first == again, first == other
+    (True, False)
+    """
     words = [crc32(word.encode()) if isinstance(word, str) else word for word in what]
     return np.random.default_rng([study.seed, *words])
 
 
 def draw_sentences(study: Study, cell: Cell, pool: int) -> Int64:
-    """Return the sentences of A, (|A|,), in 0..pool − 1: the same for every method and setting."""
+    """Return the sentences of A, (|A|,), in 0..pool − 1: the same for every method and setting.
+
+    >>> study = Study((), (), (10,), replacement=False)
+    >>> sorted(draw_sentences(study, Cell("d", 4, 0, "imh", ""), pool=4).tolist())
+    [0, 1, 2, 3]
+    """
     source = random_source(study, "A", cell.domain, cell.size, cell.draw)
     return source.choice(pool, size=cell.size, replace=study.replacement)
 
 
 def seed_of(study: Study, cell: Cell) -> int:
-    """Return the seed of the cell's sampler or tuner: it differs from draw to draw of A."""
+    """Return the seed of the cell's sampler or tuner: it differs from draw to draw of A.
+
+    >>> study, cell = Study((), (), (10,)), Cell("d", 10, 0, "imh", "")
+    >>> seed_of(study, cell) == seed_of(study, cell._replace(method="mert"))
+    True
+    >>> seed_of(study, cell) == seed_of(study, cell._replace(draw=1))
+    False
+    """
     source = random_source(study, "method", cell.domain, cell.size, cell.draw)
     return int(source.integers(2**31))
