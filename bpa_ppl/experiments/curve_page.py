@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import csv
 
 from bpa_ppl.diagnostics.page import (
     Block,
+    Code,
     Section,
     Table,
     Text,
@@ -35,7 +37,7 @@ from bpa_ppl.experiments.curve_tables import (
     significance_table,
     verdict_table,
 )
-from bpa_ppl.experiments.store import read_results
+from bpa_ppl.experiments.store import read_identity, read_results
 from bpa_ppl.formats.streams import atomic_path
 from bpa_ppl.quality.statistics import COUNTED
 
@@ -60,6 +62,12 @@ _TIMES = (
 _VERDICTS = (
     "Every posterior is used here, whether it passed or not; outside of studies those that fail "
     "are refused."
+)
+
+
+_METRICS = (
+    "TER and BLEU are those of sacreBLEU with its default settings, BLEU of tokenised text "
+    "(tokenize none). Files stand below as their SHA-256 checksums."
 )
 
 
@@ -90,7 +98,8 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     results, seconds = read_results(target)
     found, times = aggregate(results), median_seconds(seconds)
     drawings = _drawings(found.points, times)
-    write_page(_page(results, found, times, drawings), target / "index.html")
+    made = _made(read_identity(target))
+    write_page(_page(results, found, times, drawings, made), target / "index.html")
     written = [target / "index.html", *_numbers(found, times, target)]
     for drawing in drawings if kind != "none" else ():
         written.append(target / f"{drawing.name}.{kind}")
@@ -112,7 +121,11 @@ def _drawings(points: list[Point], times: list[Seconds]) -> list[Drawing]:
 
 
 def _page(
-    results: pa.Table, found: Aggregates, times: list[Seconds], drawings: list[Drawing]
+    results: pa.Table,
+    found: Aggregates,
+    times: list[Seconds],
+    drawings: list[Drawing],
+    made: Section,
 ) -> str:
     domains = list(dict.fromkeys(point.domain for point in found.points))
     pictures = {d.name: drawn(d.figure, d.told, d.told + ".") for d in drawings}
@@ -137,7 +150,20 @@ def _page(
     verdicts = [verdict_table(found.points, domain) for domain in domains]
     sections.append(Section("Diagnostics", [Text(_VERDICTS), *verdicts]))
     sections.append(Section("Significance", _significance(found, domains)))
-    return page("Learning curves", Verdict(_verdict(found.points)), sections)
+    return page("Learning curves", Verdict(_verdict(found.points)), [*sections, made])
+
+
+def _made(identity: dict[str, Any]) -> Section:
+    """Return the section on how the results were made: settings, and versions of packages."""
+    study = identity["study"]
+    rows = [(key, str(study[key])) for key in ("sizes", "draws", "seed", "replacement")]
+    rows += [(f"version of {name}", version) for name, version in identity["versions"].items()]
+    table = Table(("what", "value"), rows)
+    return Section("How it was made", [Text(_METRICS), table, Code(_as_json(study))])
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)
 
 
 def _significance(found: Aggregates, domains: list[str]) -> list[Table]:

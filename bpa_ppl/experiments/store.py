@@ -109,6 +109,15 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     return _read_table(results, RESULTS), _read_table(seconds, SECONDS)
 
 
+def read_identity(folder: Path) -> dict[str, Any]:
+    """Return what the results in a folder depend on, as `identity` has it.
+
+    Raises:
+        DataError: if the study is not there, or its file is damaged.
+    """
+    return _read_json(folder / "study.json")
+
+
 def _check_identity(known: dict[str, Any], own: dict[str, Any], folder: Path) -> None:
     for part in ("study", "versions"):
         differing = [key for key in own[part] if known.get(part, {}).get(key) != own[part][key]]
@@ -141,7 +150,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise DataError(
-            "damaged: remove it and its namesake in the other folder, and run the study again",
+            "damaged: remove it, and its namesake in cells or seconds, and run the study again",
             path,
         ) from error
     return value

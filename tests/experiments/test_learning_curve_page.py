@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bpa_ppl
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.experiments import read_results, write_figures
 
@@ -42,6 +43,7 @@ def test_the_page_has_the_numbers_of_the_results(finished: Path) -> None:
             chosen = [r for r in rows if (r["method"], r["size"], r["setting"]) == (method, 8, "")]
             values = [row[metric] for row in chosen]
             assert f"{np.mean(values):.1f} ± {2 * np.std(values, ddof=1):.1f}" in page.cells
+    assert bpa_ppl.__version__ in page.cells
     assert len(page.images) == 4  # two metrics, seconds, one sweep
     assert all(image.startswith("data:image/png;base64,") for image in page.images)
 
