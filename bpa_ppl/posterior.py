@@ -17,8 +17,8 @@ import numpy as np
 
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.formats.streams import atomic_path
-from bpa_ppl.nbest import Float64
-from bpa_ppl.weights import Weights
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.weights import Weights, match
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -119,6 +119,30 @@ def held(posterior: InferenceData) -> Weights:
     values = posterior["constant_data"]["held"]
     names = values["held_feature"].values
     return Weights(zip(map(str, names), map(float, values.values), strict=True))
+
+
+def beside(samples: Float64, posterior: InferenceData, nbest: NBest) -> Float64:
+    """Lay draws of the free weights and the held weights beside the columns of a table.
+
+    Args:
+        samples: (D, free features) in the order of the posterior.
+        posterior: which names them.
+        nbest: the table, of Q features.
+
+    Returns:
+        (D, Q) in the order of the table.
+
+    Raises:
+        DataError: if the table has a feature without a weight.
+    """
+    free = {name: samples[:, k] for k, name in enumerate(feature_names(posterior))}
+    known = Weights({**dict.fromkeys(free, 0.0), **held(posterior)}, source="the posterior")
+    matched = match(known, nbest, fixed=())
+    columns = [
+        free.get(name, np.full(len(samples), value))
+        for name, value in zip(matched.names, matched.values, strict=True)
+    ]
+    return np.column_stack(columns)
 
 
 def statistic(posterior: InferenceData, name: str) -> np.ndarray | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from bpa_ppl.diagnostics.calibration import LEVEL, RANKED, Calibration
 from bpa_ppl.diagnostics.calibration_bands import bands
 from bpa_ppl.diagnostics.canvas import canvas, label

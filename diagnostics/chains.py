@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bpa_ppl.diagnostics.report import Finding
-from bpa_ppl.diagnostics.thresholds import Thresholds
 from scipy.stats import norm
 
+from bpa_ppl.diagnostics.report import Finding
+from bpa_ppl.diagnostics.thresholds import Thresholds
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import feature_names, import_arviz, statistic
 

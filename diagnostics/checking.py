@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from bpa_ppl.diagnostics import chains, importance, optimum
 from bpa_ppl.diagnostics.report import Report
 from bpa_ppl.diagnostics.thresholds import Thresholds
-
 from bpa_ppl.posterior import statistic
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from bpa_ppl.diagnostics.comparison_distance import Distance, sliced_wasserstein
 from bpa_ppl.diagnostics.comparison_downstream import Downstream, downstream
 from bpa_ppl.diagnostics.comparison_efficiency import Efficiency, efficiency
 from bpa_ppl.diagnostics.comparison_runs import Runs, runs_of
-
 from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.quality.references import References
 

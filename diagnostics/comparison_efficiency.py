@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bpa_ppl.diagnostics.comparison_runs import Runs, ess_of_each, runs_of
 from scipy.stats import norm, rankdata
 
+from bpa_ppl.diagnostics.comparison_runs import Runs, ess_of_each, runs_of
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import statistic
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.stats import norm
+
 from bpa_ppl.diagnostics.canvas import canvas, label
 from bpa_ppl.diagnostics.comparison import AGREES, DIFFERS, LEVEL, UNDECIDED, Comparison, Contestant
-from scipy.stats import norm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,6 @@ from bpa_ppl.diagnostics.comparison_figures import figures
 from bpa_ppl.diagnostics.comparison_page import comparison_page
 from bpa_ppl.diagnostics.comparison_tables import write_tables
 from bpa_ppl.diagnostics.page import write_page
-
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.formats.streams import atomic_path
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from bpa_ppl.diagnostics.chain_figures import trace_figure
 from bpa_ppl.diagnostics.foreign import with_features
 from bpa_ppl.diagnostics.sample import sample_of
-
 from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from bpa_ppl.diagnostics.report import Finding
 from bpa_ppl.diagnostics.thresholds import Thresholds
-
 from bpa_ppl.posterior import import_arviz, normalised_weights, statistic
 
 if TYPE_CHECKING:

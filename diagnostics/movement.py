@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from bpa_ppl.diagnostics.chains import each
 from bpa_ppl.diagnostics.page import Table
 from bpa_ppl.diagnostics.sample import Sample
-
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import held
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bpa_ppl.diagnostics.page_style import STYLE
-
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:

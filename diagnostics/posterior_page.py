@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from bpa_ppl.diagnostics.chain_figures import (
     MOST_CHAINS,
     acceptance_figure,
@@ -27,6 +28,7 @@ from bpa_ppl.diagnostics.page import (
     drawn,
     page,
 )
+from bpa_ppl.diagnostics.predictive_page import model_sections
 from bpa_ppl.diagnostics.provenance import attributes, reproduction, signature
 from bpa_ppl.diagnostics.report import Report
 from bpa_ppl.diagnostics.sample import Sample, sample_of
@@ -38,7 +40,6 @@ from bpa_ppl.diagnostics.weight_figures import (
     pair_figure,
     shares_figure,
 )
-
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior import statistic
 
@@ -86,9 +87,15 @@ def posterior_page(
         *_chains(posterior, sample, shown),
         *_importance(sample),
         *_pairs(posterior, sample),
+        *_model(posterior, sample),
         _provenance(posterior),
     ]
     return page(title, _verdict(report), sections, signature(posterior))
+
+
+def _model(posterior: InferenceData, sample: Sample) -> list[Section]:
+    draws = sample.weighted or sample.values.shape[1] < _FEWEST
+    return [] if draws else model_sections(posterior)
 
 
 def _verdict(report: Report) -> Verdict:

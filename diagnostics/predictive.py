@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from bpa_ppl.diagnostics.calibration_bands import uniformity
-from bpa_ppl.diagnostics.foreign import with_features
 from scipy.special import logsumexp
 from scipy.stats import binom
 
+from bpa_ppl.diagnostics.calibration_bands import uniformity
+from bpa_ppl.diagnostics.foreign import with_features
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.posterior import feature_names, held, normalised_weights, statistic
+from bpa_ppl.posterior import beside, normalised_weights, statistic
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -217,17 +217,7 @@ def _picked(
     p = None if log_weight is None else normalised_weights(log_weight.reshape(-1))
     count = min(_DRAWS, len(flat))
     chosen = flat[rng.choice(len(flat), size=count, replace=p is not None, p=p)]
-    return _beside(chosen, posterior, nbest)
-
-
-def _beside(draws: Float64, posterior: InferenceData, nbest: NBest) -> Float64:
-    """Lay free and held weights in the order of the columns of a table, (draws, features)."""
-    known = {name: draws[:, k] for k, name in enumerate(feature_names(with_features(posterior)))}
-    known |= {name: np.full(len(draws), value) for name, value in held(posterior).items()}
-    missing = [name for name in nbest.feature_names if name not in known]
-    if missing:
-        raise DataError(f"the posterior has no weight of {', '.join(missing)}", nbest.source)
-    return np.column_stack([known[name] for name in nbest.feature_names])
+    return beside(chosen, with_features(posterior), nbest)
 
 
 def _observed(posterior: InferenceData, nbest: NBest) -> Int64:

@@ -11,10 +11,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
-from bpa_ppl.diagnostics.comparison_files import write_comparison
 
 import bpa_ppl as bpa
 from bpa_ppl.comparing import compare_samplers
+from bpa_ppl.diagnostics.comparison_files import write_comparison
 
 SENTENCES = 30
 

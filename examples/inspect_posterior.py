@@ -12,10 +12,10 @@ from pathlib import Path
 
 import arviz as az
 import numpy as np
-from bpa_ppl.diagnostics.page import write_page
-from bpa_ppl.diagnostics.posterior_page import posterior_page
 
 import bpa_ppl as bpa
+from bpa_ppl.diagnostics.page import write_page
+from bpa_ppl.diagnostics.posterior_page import posterior_page
 
 SENTENCES = 30
 

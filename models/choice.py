@@ -7,9 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from bpa_ppl.models.data import Adaptation, Bucket
 from numpyro.distributions import constraints
 from numpyro.distributions.util import validate_sample
+
+from bpa_ppl.models.data import Adaptation, Bucket
 
 
 def scores(differences: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
+
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.data import Adaptation
 

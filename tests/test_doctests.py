@@ -8,11 +8,11 @@ import pkgutil
 from importlib import import_module
 from types import ModuleType
 
-import bpa_ppl.diagnostics
-import bpa_ppl.models
 import pytest
 
 import bpa_ppl
+import bpa_ppl.diagnostics
+import bpa_ppl.models
 
 
 def names_within(package: ModuleType) -> set[str]:

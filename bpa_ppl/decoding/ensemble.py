@@ -8,7 +8,7 @@ import numpy as np
 
 from bpa_ppl import posterior as reading
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.weights import Weights, match
+from bpa_ppl.weights import match
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -54,7 +54,7 @@ def from_posterior(posterior: InferenceData, nbest: NBest) -> Ensemble:
     count = len(samples)
     uniform = np.full(count, -np.log(count))
     return Ensemble(
-        weights=_beside(samples, posterior, nbest),
+        weights=reading.beside(samples, posterior, nbest),
         log_weight=uniform if log_weight is None else _normalised(log_weight),
         log_joint=np.zeros(count) if log_joint is None else _normalised(log_joint),
         power=float(posterior.attrs.get("power", 1.0)),
@@ -77,20 +77,7 @@ def canonical_weights(posterior: InferenceData, nbest: NBest) -> Float64 | None:
     if "constant_data" not in posterior or "canonical" not in posterior["constant_data"]:
         return None
     values = posterior["constant_data"]["canonical"].values[None]
-    return _beside(np.asarray(values, np.float64), posterior, nbest)[0]
-
-
-def _beside(samples: Float64, posterior: InferenceData, nbest: NBest) -> Float64:
-    """Lay draws of the free weights and the held weights beside the columns of a table."""
-    names, held = reading.feature_names(posterior), reading.held(posterior)
-    position = {name: i for i, name in enumerate(names)}
-    known = Weights({**dict.fromkeys(names, 0.0), **held}, source="the posterior")
-    matched = match(known, nbest, fixed=())
-    out = np.tile(matched.values, (len(samples), 1))
-    for column, name in enumerate(matched.names):
-        if name in position:
-            out[:, column] = samples[:, position[name]]
-    return out
+    return reading.beside(np.asarray(values, np.float64), posterior, nbest)[0]
 
 
 def _normalised(log_values: np.ndarray) -> Float64:

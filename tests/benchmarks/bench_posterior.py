@@ -17,11 +17,11 @@ from functools import partial
 import arviz as az
 import jax
 import numpy as np
-from bpa_ppl.models import log_linear, tabulate
 from measuring import Timed, canonical, clock, drawn, lists, timed
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
+from bpa_ppl.models import log_linear, tabulate
 from bpa_ppl.weights import match
 
 SAMPLERS = ("rwm-isotropic", "rwm", "nuts", "imh", "laplace")

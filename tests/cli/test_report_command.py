@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bpa_ppl.diagnostics.posterior_page import posterior_page
 from command_line import run
 
 import bpa_ppl
+from bpa_ppl.diagnostics.posterior_page import posterior_page
 from bpa_ppl.posterior import import_arviz
 
 

@@ -8,10 +8,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from arviz import InferenceData
-from bpa_ppl.diagnostics import Finding, Report, Thresholds
 from foreign import autoregressive, foreign
 
 from bpa_ppl import check
+from bpa_ppl.diagnostics import Finding, Report, Thresholds
 from bpa_ppl.posterior import import_arviz
 from bpa_ppl.sampling.registry import load
 

@@ -7,6 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from arviz import InferenceData
+from foreign import autoregressive, foreign
+from scipy.stats import norm, rankdata, wasserstein_distance
+
+from bpa_ppl import DataError, NotConverged, corpus_score
 from bpa_ppl.diagnostics.comparison import AGREES, DIFFERS, UNDECIDED, compare
 from bpa_ppl.diagnostics.comparison_accuracy import discrepancies
 from bpa_ppl.diagnostics.comparison_distance import sliced_wasserstein
@@ -14,10 +18,6 @@ from bpa_ppl.diagnostics.comparison_downstream import downstream
 from bpa_ppl.diagnostics.comparison_efficiency import nested_r_hat
 from bpa_ppl.diagnostics.comparison_runs import runs_of
 from bpa_ppl.diagnostics.multiple_testing import holm
-from foreign import autoregressive, foreign
-from scipy.stats import norm, rankdata, wasserstein_distance
-
-from bpa_ppl import DataError, NotConverged, corpus_score
 from bpa_ppl.posterior import import_arviz
 
 NAMES = ("LM0", "TM0", "WP0")

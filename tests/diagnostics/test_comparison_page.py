@@ -8,14 +8,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from foreign import autoregressive, foreign
+
+from bpa_ppl import DataError, UsageError
 from bpa_ppl.diagnostics.calibration import Replication, calibrate
 from bpa_ppl.diagnostics.calibration_page import calibration_page
 from bpa_ppl.diagnostics.comparison import Comparison, compare
 from bpa_ppl.diagnostics.comparison_files import write_comparison
 from bpa_ppl.diagnostics.comparison_page import comparison_page
-from foreign import autoregressive, foreign
-
-from bpa_ppl import DataError, UsageError
 
 NAMES = ("LM0", "<script>TM0</script>")
 

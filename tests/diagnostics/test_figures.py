@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import plain
 import pytest
-from bpa_ppl.diagnostics import plot_trace
 from foreign import autoregressive, foreign
 
 from bpa_ppl import adapt
+from bpa_ppl.diagnostics import plot_trace
 
 NAMES = ("LM0", "TM0", "WP0")
 

@@ -9,17 +9,17 @@ import plain
 import pytest
 from agreement import assert_moments
 from arviz import InferenceData
-from bpa_ppl.diagnostics.equal_draws import equal_draws
-from bpa_ppl.diagnostics.predictive import predictive_check, reliability
-from bpa_ppl.diagnostics.predictive_loo import compare_loo, loo
-from bpa_ppl.diagnostics.predictive_page import model_sections, predictive_section
-from bpa_ppl.diagnostics.sensitivity import power_sensitivity, told
 from foreign import foreign
 from scipy.special import expit, log_expit
 from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated, plane, skewed
 
 from bpa_ppl import DataError, NBest, UsageError, adapt
+from bpa_ppl.diagnostics.equal_draws import equal_draws
+from bpa_ppl.diagnostics.predictive import predictive_check, reliability
+from bpa_ppl.diagnostics.predictive_loo import compare_loo, loo
+from bpa_ppl.diagnostics.predictive_page import model_sections, predictive_section
+from bpa_ppl.diagnostics.sensitivity import power_sensitivity, told
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
@@ -114,7 +114,7 @@ def test_what_is_missing_is_told() -> None:
     with pytest.raises(DataError, match="no prior draws"):
         predictive_check(posterior, pool, [0, 0, 0], group="prior")
     more = NBest.from_lists([["a"]], [[[1.0, 2.0, 3.0]]], [*NAMES, "XX"])
-    with pytest.raises(DataError, match="no weight of XX"):
+    with pytest.raises(DataError, match="no weight for XX"):
         predictive_check(posterior, more, [0])
     with pytest.raises(DataError, match="does not record the log-likelihood"):
         loo(posterior)

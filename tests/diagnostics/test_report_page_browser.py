@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from bpa_ppl.diagnostics.posterior_page import posterior_page
 from foreign import autoregressive, foreign
+
+from bpa_ppl.diagnostics.posterior_page import posterior_page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 OPTIONS = (

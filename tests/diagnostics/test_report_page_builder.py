@@ -7,6 +7,10 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure as MatplotlibFigure
+from pages import Outline
+
+from bpa_ppl import DataError
 from bpa_ppl.diagnostics.page import (
     Code,
     Figure,
@@ -19,10 +23,6 @@ from bpa_ppl.diagnostics.page import (
     page,
     write_page,
 )
-from matplotlib.figure import Figure as MatplotlibFigure
-from pages import Outline
-
-from bpa_ppl import DataError
 
 HOSTILE = """</td><script>alert("1")</script><img src='x' onerror=alert(1)>&amp;"""
 PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plain
 import pytest
-from bpa_ppl.diagnostics import Thresholds, check
-from bpa_ppl.diagnostics.foreign import with_features
-from bpa_ppl.diagnostics.posterior_page import posterior_page
-from bpa_ppl.diagnostics.sample import sample_of
 from foreign import autoregressive, foreign
 from pages import Outline
 from xarray import DataArray
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
+from bpa_ppl.diagnostics import Thresholds, check
+from bpa_ppl.diagnostics.foreign import with_features
+from bpa_ppl.diagnostics.posterior_page import posterior_page
+from bpa_ppl.diagnostics.sample import sample_of
 from bpa_ppl.posterior import import_arviz
 
 if TYPE_CHECKING:
@@ -25,8 +25,17 @@ if TYPE_CHECKING:
 
 NAMES = ("LM0", "TM0", "WP0")
 CANONICAL = {"LM0": 0.2, "TM0": 0.2, "WP0": -0.1, "UnknownWordPenalty0": 1.0}
-TITLES = ["What moved", "Diagnostics", "Chains", "Correlated weights", "How it was made"]
-WEIGHTS, DIAGNOSTICS, CORRELATIONS, ORIGIN = range(4)  # the tables of a page about chains
+TITLES = [
+    "What moved",
+    "Diagnostics",
+    "Chains",
+    "Correlated weights",
+    "What holds the weights",
+    "Sentences left out",
+    "How it was made",
+]
+# The tables of a page about chains.
+WEIGHTS, DIAGNOSTICS, CORRELATIONS, SCALING, LEFT_OUT, ORIGIN = range(6)
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import plain
 import pytest
-from bpa_ppl.models import Adaptation, log_linear, tabulate
 from numpyro.infer.util import log_density
 from scipy.optimize import approx_fprime
 
 from bpa_ppl import NBest, UsageError, Weights, read_nbest, read_weights
+from bpa_ppl.models import Adaptation, log_linear, tabulate
 from bpa_ppl.weights import Match, match
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]", "WP0")

@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import plain
 import pytest
-from bpa_ppl.models import OracleChoice, in_order, tabulate
 from scipy.stats import chisquare
 
 from bpa_ppl import NBest
+from bpa_ppl.models import OracleChoice, in_order, tabulate
 from bpa_ppl.weights import match
 
 WEIGHTS = np.array([0.4, -0.7])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import psutil
 import pytest
-from bpa_ppl.models import in_order, tabulate
-from bpa_ppl.models.data import PADDING
 from scipy.special import logsumexp
 
 from bpa_ppl import DataError, NBest, adapt
+from bpa_ppl.models import in_order, tabulate
+from bpa_ppl.models.data import PADDING
 from bpa_ppl.weights import match
 
 CANONICAL = {"A": 0.3, "B": -0.2}

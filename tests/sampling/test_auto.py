@@ -6,9 +6,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from bpa_ppl.models import Adaptation, OracleChoice
 
 from bpa_ppl import DataError, NBest, adapt, check
+from bpa_ppl.models import Adaptation, OracleChoice
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import numpyro
 import numpyro.distributions as dist
 import plain
 import pytest
-from bpa_ppl.models import Adaptation, OracleChoice
 from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, UsageError, adapt, rerank
+from bpa_ppl.models import Adaptation, OracleChoice
 from bpa_ppl.posterior import import_arviz
 
 POOL = plain.pairs([[1.0], [-2.0], [0.5]], ["LM0"])

@@ -6,10 +6,10 @@ import numpy as np
 import plain
 import pytest
 from arviz import InferenceData
-from bpa_ppl.models import log_linear, tabulate
 from scipy.optimize import approx_fprime, minimize
 
 from bpa_ppl import DataError, NBest, Weights, adapt, check, point_weights, rerank
+from bpa_ppl.models import log_linear, tabulate
 from bpa_ppl.sampling.density import starting_point
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.weights import match

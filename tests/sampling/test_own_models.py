@@ -10,12 +10,12 @@ import numpyro.distributions as dist
 import plain
 import pytest
 from agreement import assert_moments
-from bpa_ppl.models import OracleChoice
 from scipy.special import log_expit, logsumexp
 from scipy.stats import lognorm, norm
 from targets import SENTENCES, STEPS, TARGETS
 
 from bpa_ppl import UsageError, adapt, point_weights, rerank
+from bpa_ppl.models import OracleChoice
 
 MEDIAN, SPREAD = 0.8, 0.4
 
