@@ -79,7 +79,7 @@ def development(study: Study) -> NBest:
 
 def _read(text: Text, size: int = 0) -> NBest:
     """Read lists with references, cut to their first `size` hypotheses unless it is 0."""
-    lists = read_nbest(text.nbest, references=list(text.references))
+    lists = read_nbest(text.nbest, references=list(text.references), first_id=text.first_id)
     return lists.truncate(size) if size else lists
 
 

@@ -72,10 +72,11 @@ class Store:
 
     def _claim(self, own: dict[str, Any]) -> None:
         """Make the folder this study's, or see that it is."""
+        _make(self.folder)
         known = self.folder / "study.json"
         if known.exists():
             _check_identity(_read_json(known), own, self.folder)
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif any(self.folder.iterdir()):
             raise DataError("holds files, but no study: name an empty or a new folder", self.folder)
         for name in ("cells", "seconds"):
             _make(self.folder / name)

@@ -10,10 +10,11 @@ from bpa_ppl.experiments.methods import Method, Value
 
 @dataclass(frozen=True)
 class Text:
-    """N-best lists of a text, and its references."""
+    """N-best lists of a text, and its references; `first_id` is the id of its first sentence."""
 
     nbest: Path
     references: tuple[Path, ...]
+    first_id: int = 0
 
 
 @dataclass(frozen=True)

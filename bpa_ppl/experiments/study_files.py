@@ -45,7 +45,8 @@ def read_study(path: str | Path) -> Study:
     references = ["dev.ref"]
     ```
 
-    `seed` and `replacement = false` may be set too.
+    `seed` and `replacement = false` may be set too, and `first_id = 1` for texts whose lists are
+    numbered from one.
 
     Raises:
         DataError: at the first mistake: a key, method or setting that is unknown, a missing file,
@@ -94,12 +95,13 @@ def _changed(table: Table, method: Method, settings: Mapping, name: str = "") ->
 
 
 def _domain(table: Table) -> Domain:
+    first_id = table.take("first_id", int, 0)
     domain = Domain(
         name=_name(table),
         weights=_file(table, table.take("weights", str)),
-        adapt=_text(table, "adapt", "adapt_references"),
+        adapt=_text(table, "adapt", "adapt_references", first_id),
         held_out=(held_out := table.take("held_out", int, 0)),
-        test=None if held_out else _text(table, "test", "test_references"),
+        test=None if held_out else _text(table, "test", "test_references", first_id),
     )
     table.done()
     if held_out < 0:
@@ -112,15 +114,16 @@ def _development(table: Table) -> Text | None:
     if not given:
         return None
     part = Table(given, "development", table.path)
-    text = _text(part, "nbest", "references")
+    text = _text(part, "nbest", "references", part.take("first_id", int, 0))
     part.done()
     return text
 
 
-def _text(table: Table, nbest: str, references: str) -> Text:
+def _text(table: Table, nbest: str, references: str, first_id: int) -> Text:
     return Text(
         _file(table, table.take(nbest, str)),
         tuple(_file(table, name) for name in table.take_list(references, str)),
+        first_id,
     )
 
 

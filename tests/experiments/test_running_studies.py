@@ -176,6 +176,21 @@ def test_a_folder_with_other_files(study_file: Path) -> None:
         run_study(read_study(study_file), study_file.parent)
 
 
+def test_a_file_where_the_folder_should_be(study_file: Path) -> None:
+    with pytest.raises(DataError, match=r"moses\.ini: cannot make this folder"):
+        run_study(read_study(study_file), study_file.parent / "moses.ini")
+
+
+def test_lists_numbered_from_one(study_file: Path, finished: Path) -> None:
+    lists = study_file.parent / "nbest"
+    lines = [line.split(" ", 1) for line in lists.read_text("utf-8").splitlines()]
+    lists.write_text("".join(f"{int(i) + 1} {rest}\n" for i, rest in lines), "utf-8")
+    text = study_file.read_text("utf-8").replace("held_out = 10", "held_out = 10\nfirst_id = 1")
+    study_file.write_text(text, "utf-8")
+    written = run_study(read_study(study_file), study_file.parent / "from-one")
+    assert written.read_bytes() == (finished / "results.parquet").read_bytes()
+
+
 def test_a_damaged_cell(study_file: Path, finished: Path) -> None:
     damaged = next(iter(sorted((finished / "cells").iterdir())))
     damaged.write_bytes(damaged.read_bytes()[:20])
