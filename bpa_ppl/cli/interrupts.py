@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -26,9 +27,11 @@ def insistent_interrupts() -> Iterator[None]:
         return
     alarm = signal.signal(signal.SIGALRM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)
+    hook, sys.unraisablehook = sys.unraisablehook, _silent
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGALRM, alarm)
@@ -38,6 +41,12 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.setitimer(signal.ITIMER_REAL, _AGAIN)
     if not _importing(frame):
         raise KeyboardInterrupt
+
+
+def _silent(dropped: sys.UnraisableHookArgs) -> None:
+    """Tell of exceptions that Python drops, but not of Ctrl-C, which comes again."""
+    if not isinstance(dropped.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
 
 
 def _importing(frame: FrameType | None) -> bool:

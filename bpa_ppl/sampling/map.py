@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax
+import numpy as np
 
 from bpa_ppl.sampling.density import unraveller
 from bpa_ppl.sampling.draws import Draws, Problem
@@ -23,7 +24,7 @@ def sample(problem: Problem, settings: Settings) -> Draws:
     z = unraveller(problem.start)(mode.position)
     return Draws(
         z=jax.tree.map(lambda value: value[None, None], z),
-        stats={},
+        stats={"lp": np.full((1, 1), -float(mode.energy))},
         mode=mode.position,
         attrs=mode.attrs(),
     )

@@ -27,6 +27,7 @@ class Mode(NamedTuple):
 
     Attributes:
         position: (d,) the mode.
+        energy: () −log p(z, data) there.
         covariance: (d, d) the inverse Hessian of the potential: the Laplace covariance.
         decrement: the squared length of the last step in posterior standard deviations.
         iterations: Newton steps taken.
@@ -34,6 +35,7 @@ class Mode(NamedTuple):
     """
 
     position: Any
+    energy: Any
     covariance: Any
     decrement: Any
     iterations: Any
@@ -82,7 +84,7 @@ def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
     covariance = jnp.linalg.inv(_definite(hessian(last.position)))
     covariance = (covariance + covariance.T) / 2
     converged = last.decrement <= TOLERANCE
-    return Mode(last.position, covariance, last.decrement, last.iteration, converged)
+    return Mode(last.position, last.energy, covariance, last.decrement, last.iteration, converged)
 
 
 def _definite(matrix: jax.Array) -> jax.Array:
