@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.decoding import rerank
-from bpa_ppl.diagnostics.comparison import Comparison, compare
-from bpa_ppl.diagnostics.comparison_runs import runs_of
+from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
+from bpa_ppl.diagnostics.comparison.runs import runs_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter, reporter

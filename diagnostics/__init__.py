@@ -1,21 +1,21 @@
 """Checks of posteriors and of samplers, predictive checks, and pages to read them on."""
 
-from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
-from bpa_ppl.diagnostics.checking import check
-from bpa_ppl.diagnostics.comparison import Comparison, compare
-from bpa_ppl.diagnostics.figures import plot_trace
-from bpa_ppl.diagnostics.page import write_page
-from bpa_ppl.diagnostics.posterior_page import posterior_page
-from bpa_ppl.diagnostics.predictive import (
+from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
+from bpa_ppl.diagnostics.checks.checking import check
+from bpa_ppl.diagnostics.checks.report import Finding, Report
+from bpa_ppl.diagnostics.checks.thresholds import Thresholds
+from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
+from bpa_ppl.diagnostics.pages.page import write_page
+from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
+from bpa_ppl.diagnostics.posterior_page.trace import plot_trace
+from bpa_ppl.diagnostics.predictive.checks import (
     PredictiveCheck,
     Reliability,
     predictive_check,
     reliability,
 )
-from bpa_ppl.diagnostics.predictive_loo import Loo, Ranked, compare_loo, loo
-from bpa_ppl.diagnostics.report import Finding, Report
-from bpa_ppl.diagnostics.sensitivity import Sensitivity, power_sensitivity
-from bpa_ppl.diagnostics.thresholds import Thresholds
+from bpa_ppl.diagnostics.predictive.loo import Loo, Ranked, compare_loo, loo
+from bpa_ppl.diagnostics.predictive.sensitivity import Sensitivity, power_sensitivity
 
 __all__ = [
     "Calibration",

@@ -14,7 +14,7 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.comparing import compare_samplers
-from bpa_ppl.diagnostics.comparison_files import write_comparison
+from bpa_ppl.diagnostics.comparison.files import write_comparison
 
 SENTENCES = 30
 

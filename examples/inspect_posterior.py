@@ -14,8 +14,8 @@ import arviz as az
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.page import write_page
-from bpa_ppl.diagnostics.posterior_page import posterior_page
+from bpa_ppl.diagnostics.pages.page import write_page
+from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 
 SENTENCES = 30
 

@@ -67,6 +67,8 @@ def test_the_missing_docstring_is_found() -> None:
 
 
 def test_modules_are_found_wherever_they_lie() -> None:
-    assert {"bpa_ppl.formats.streams", "bpa_ppl.models.data", "bpa_ppl.diagnostics.checking"} < set(
-        MODULES
-    )
+    assert {
+        "bpa_ppl.formats.streams",
+        "bpa_ppl.models.data",
+        "bpa_ppl.diagnostics.checks.checking",
+    } < set(MODULES)

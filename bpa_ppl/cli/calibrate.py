@@ -40,7 +40,7 @@ def run(
     """Test whether samplers find back weights that oracles were simulated from; exit 3 if not."""
     import bpa_ppl
     from bpa_ppl.calibrating import calibrate_sampler
-    from bpa_ppl.diagnostics.calibration_page import calibration_page
+    from bpa_ppl.diagnostics.calibration.page import calibration_page
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = settings_of(names_of(samplers), setting)

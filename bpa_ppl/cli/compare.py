@@ -55,7 +55,7 @@ def run(
     """Compare samplers: their cost, their errors against a long run, their translations."""
     import bpa_ppl
     from bpa_ppl.comparing import compare_samplers
-    from bpa_ppl.diagnostics.comparison_files import FIGURES, make_folder, write_comparison
+    from bpa_ppl.diagnostics.comparison.files import FIGURES, make_folder, write_comparison
 
     one_of(figures, FIGURES, "kind of figures")
     if not references:

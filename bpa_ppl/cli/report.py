@@ -19,8 +19,8 @@ def run(
 ) -> None:
     """Write a posterior as one self-contained HTML page: verdict, weights, chains, settings."""
     import bpa_ppl
-    from bpa_ppl.diagnostics.page import write_page
-    from bpa_ppl.diagnostics.posterior_page import posterior_page
+    from bpa_ppl.diagnostics.pages.page import write_page
+    from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 
     data = bpa_ppl.read_posterior(posterior)
     write_page(posterior_page(data, title=f"Posterior {posterior.name}", shown=shown), output)

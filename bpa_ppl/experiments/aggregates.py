@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bpa_ppl.diagnostics.multiple_testing import holm
+from bpa_ppl.diagnostics.comparison.multiple_testing import holm
 from bpa_ppl.experiments.resampling import Replicates, Resamples, replicates, resamples
 from bpa_ppl.experiments.results import KINDS
 from bpa_ppl.nbest import Float64

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from bpa_ppl.diagnostics.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.canvas import canvas, label
 from bpa_ppl.experiments.aggregates import Point
 from bpa_ppl.experiments.curve_tables import Seconds
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 from pyarrow import csv
 
-from bpa_ppl.diagnostics.page import (
+from bpa_ppl.diagnostics.pages.page import (
     Block,
     Code,
     Section,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl.diagnostics.page import Table
+from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.experiments.aggregates import Difference, Point
 from bpa_ppl.experiments.results import KEYS
 

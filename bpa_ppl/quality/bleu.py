@@ -14,6 +14,9 @@ from bpa_ppl.quality.references import Streams
 TOKENISERS = ("none", "13a", "intl", "char", "zh")
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 
+#: The longest n-grams that BLEU counts.
+ORDER = 4
+
 
 @dataclass(frozen=True)
 class BLEU(Metric):

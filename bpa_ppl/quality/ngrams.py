@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl.nbest import Float64, Int32, Int64
+from bpa_ppl.quality.bleu import ORDER
 from bpa_ppl.quality.compiled import compiled, inner
-from bpa_ppl.quality.statistics import ORDER
 from bpa_ppl.quality.words import Ragged
 
 

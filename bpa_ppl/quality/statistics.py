@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.bleu import BLEU
+from bpa_ppl.quality.bleu import BLEU, ORDER
 from bpa_ppl.quality.candidates import distinct
 from bpa_ppl.quality.references import References, check_references
 from bpa_ppl.quality.registry import resolve
@@ -20,9 +20,6 @@ from bpa_ppl.quality.words import Vocabulary, starts_of
 
 #: The metrics that are a function of counts that are summed over sentences.
 COUNTED = (TER.key, BLEU.key)
-
-#: The longest n-grams of BLEU.
-ORDER = 4
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ import numpy as np
 
 from bpa_ppl.errors import one_of
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality.statistics import ORDER, corpus_values
+from bpa_ppl.quality.bleu import ORDER
+from bpa_ppl.quality.statistics import corpus_values
 
 
 class Objective(Protocol):

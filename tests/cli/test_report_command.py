@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 
 import bpa_ppl
-from bpa_ppl.diagnostics.posterior_page import posterior_page
+from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 from bpa_ppl.posterior import import_arviz
 
 

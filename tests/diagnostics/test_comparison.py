@@ -11,13 +11,13 @@ from foreign import autoregressive, foreign
 from scipy.stats import norm, rankdata, wasserstein_distance
 
 from bpa_ppl import DataError, NotConverged, corpus_score
-from bpa_ppl.diagnostics.comparison import AGREES, DIFFERS, UNDECIDED, compare
-from bpa_ppl.diagnostics.comparison_accuracy import discrepancies
-from bpa_ppl.diagnostics.comparison_distance import sliced_wasserstein
-from bpa_ppl.diagnostics.comparison_downstream import downstream
-from bpa_ppl.diagnostics.comparison_efficiency import nested_r_hat
-from bpa_ppl.diagnostics.comparison_runs import runs_of
-from bpa_ppl.diagnostics.multiple_testing import holm
+from bpa_ppl.diagnostics.comparison.accuracy import discrepancies
+from bpa_ppl.diagnostics.comparison.comparison import AGREES, DIFFERS, UNDECIDED, compare
+from bpa_ppl.diagnostics.comparison.distance import sliced_wasserstein
+from bpa_ppl.diagnostics.comparison.downstream import downstream
+from bpa_ppl.diagnostics.comparison.efficiency import nested_r_hat
+from bpa_ppl.diagnostics.comparison.multiple_testing import holm
+from bpa_ppl.diagnostics.comparison.runs import runs_of
 from bpa_ppl.posterior import import_arviz
 
 NAMES = ("LM0", "TM0", "WP0")

@@ -11,11 +11,11 @@ import pytest
 from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.diagnostics.calibration import Replication, calibrate
-from bpa_ppl.diagnostics.calibration_page import calibration_page
-from bpa_ppl.diagnostics.comparison import Comparison, compare
-from bpa_ppl.diagnostics.comparison_files import write_comparison
-from bpa_ppl.diagnostics.comparison_page import comparison_page
+from bpa_ppl.diagnostics.calibration.calibration import Replication, calibrate
+from bpa_ppl.diagnostics.calibration.page import calibration_page
+from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
+from bpa_ppl.diagnostics.comparison.files import write_comparison
+from bpa_ppl.diagnostics.comparison.page import comparison_page
 
 NAMES = ("LM0", "<script>TM0</script>")
 

@@ -15,11 +15,11 @@ from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated, plane, skewed
 
 from bpa_ppl import DataError, NBest, UsageError, adapt
-from bpa_ppl.diagnostics.equal_draws import equal_draws
-from bpa_ppl.diagnostics.predictive import predictive_check, reliability
-from bpa_ppl.diagnostics.predictive_loo import compare_loo, loo
-from bpa_ppl.diagnostics.predictive_page import model_sections, predictive_section
-from bpa_ppl.diagnostics.sensitivity import power_sensitivity, told
+from bpa_ppl.diagnostics.comparison.equal_draws import equal_draws
+from bpa_ppl.diagnostics.predictive.checks import predictive_check, reliability
+from bpa_ppl.diagnostics.predictive.loo import compare_loo, loo
+from bpa_ppl.diagnostics.predictive.page import model_sections, predictive_section
+from bpa_ppl.diagnostics.predictive.sensitivity import power_sensitivity, told
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from foreign import autoregressive, foreign
 
-from bpa_ppl.diagnostics.posterior_page import posterior_page
+from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 OPTIONS = (

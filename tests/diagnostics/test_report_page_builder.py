@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as MatplotlibFigure
 from pages import Outline
 
 from bpa_ppl import DataError
-from bpa_ppl.diagnostics.page import (
+from bpa_ppl.diagnostics.pages.page import (
     Code,
     Figure,
     Items,

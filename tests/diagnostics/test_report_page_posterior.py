@@ -15,9 +15,9 @@ from xarray import DataArray
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.diagnostics import Thresholds, check
-from bpa_ppl.diagnostics.foreign import with_features
-from bpa_ppl.diagnostics.posterior_page import posterior_page
-from bpa_ppl.diagnostics.sample import sample_of
+from bpa_ppl.diagnostics.pages.foreign import with_features
+from bpa_ppl.diagnostics.pages.sample import sample_of
+from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 from bpa_ppl.posterior import import_arviz
 
 if TYPE_CHECKING:

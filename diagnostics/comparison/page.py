@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bpa_ppl.diagnostics.comparison import AGREES, DIFFERS, LEVEL, Comparison, Contestant
-from bpa_ppl.diagnostics.comparison_figures import figures
-from bpa_ppl.diagnostics.comparison_tables import Cell, Rows, tables
-from bpa_ppl.diagnostics.page import Block, Code, Section, Table, Text, Verdict, drawn, page
+from bpa_ppl.diagnostics.comparison.comparison import AGREES, DIFFERS, LEVEL, Comparison, Contestant
+from bpa_ppl.diagnostics.comparison.figures import figures
+from bpa_ppl.diagnostics.comparison.tables import Cell, Rows, tables
+from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
 
 _HEADINGS = {
     "r_hat": "R-hat",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bpa_ppl.diagnostics.report import Finding
+from bpa_ppl.diagnostics.checks.report import Finding
 
 if TYPE_CHECKING:
     from arviz import InferenceData

@@ -19,7 +19,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bpa_ppl.diagnostics.page_style import STYLE
+from bpa_ppl.diagnostics.pages.style import STYLE
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.chain_figures import (
-    MOST_CHAINS,
-    acceptance_figure,
-    mixing_figure,
-    trace_figure,
-)
-from bpa_ppl.diagnostics.chains import each
-from bpa_ppl.diagnostics.checking import check
-from bpa_ppl.diagnostics.foreign import with_features
-from bpa_ppl.diagnostics.movement import PROBABILITY, movement, weights_table
-from bpa_ppl.diagnostics.page import (
+from bpa_ppl.diagnostics.checks.chains import each
+from bpa_ppl.diagnostics.checks.checking import check
+from bpa_ppl.diagnostics.checks.report import Report
+from bpa_ppl.diagnostics.checks.thresholds import Thresholds
+from bpa_ppl.diagnostics.pages.foreign import with_features
+from bpa_ppl.diagnostics.pages.page import (
     Block,
     Code,
     Items,
@@ -28,18 +23,23 @@ from bpa_ppl.diagnostics.page import (
     drawn,
     page,
 )
-from bpa_ppl.diagnostics.predictive_page import model_sections
-from bpa_ppl.diagnostics.provenance import attributes, reproduction, signature
-from bpa_ppl.diagnostics.report import Report
-from bpa_ppl.diagnostics.sample import Sample, sample_of
-from bpa_ppl.diagnostics.thresholds import Thresholds
-from bpa_ppl.diagnostics.weight_figures import (
+from bpa_ppl.diagnostics.pages.sample import Sample, sample_of
+from bpa_ppl.diagnostics.posterior_page.chain_figures import (
+    MOST_CHAINS,
+    acceptance_figure,
+    mixing_figure,
+    trace_figure,
+)
+from bpa_ppl.diagnostics.posterior_page.movement import PROBABILITY, movement, weights_table
+from bpa_ppl.diagnostics.posterior_page.provenance import attributes, reproduction, signature
+from bpa_ppl.diagnostics.posterior_page.weight_figures import (
     correlated_pairs,
     forest_figure,
     most_correlated,
     pair_figure,
     shares_figure,
 )
+from bpa_ppl.diagnostics.predictive.page import model_sections
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior import statistic
 

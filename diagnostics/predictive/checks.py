@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from bpa_ppl.diagnostics.calibration_bands import uniformity
-from bpa_ppl.diagnostics.foreign import with_features
+from bpa_ppl.diagnostics.calibration.bands import uniformity
+from bpa_ppl.diagnostics.pages.foreign import with_features
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import beside, normalised_weights, statistic

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.chains import each
-from bpa_ppl.diagnostics.page import Table
-from bpa_ppl.diagnostics.sample import Sample
+from bpa_ppl.diagnostics.checks.chains import each
+from bpa_ppl.diagnostics.pages.page import Table
+from bpa_ppl.diagnostics.pages.sample import Sample
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import held
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.canvas import canvas
-from bpa_ppl.diagnostics.page import Block, Section, Table, Text, drawn
-from bpa_ppl.diagnostics.predictive import Reliability, predictive_check, reliability
-from bpa_ppl.diagnostics.predictive_loo import GOOD_PARETO_K, Loo, loo
-from bpa_ppl.diagnostics.sensitivity import THRESHOLD, power_sensitivity
+from bpa_ppl.diagnostics.pages.canvas import canvas
+from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, drawn
+from bpa_ppl.diagnostics.predictive.checks import Reliability, predictive_check, reliability
+from bpa_ppl.diagnostics.predictive.loo import GOOD_PARETO_K, Loo, loo
+from bpa_ppl.diagnostics.predictive.sensitivity import THRESHOLD, power_sensitivity
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.posterior import statistic
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bpa_ppl.diagnostics.comparison import Comparison
-from bpa_ppl.diagnostics.comparison_figures import figures
-from bpa_ppl.diagnostics.comparison_page import comparison_page
-from bpa_ppl.diagnostics.comparison_tables import write_tables
-from bpa_ppl.diagnostics.page import write_page
+from bpa_ppl.diagnostics.comparison.comparison import Comparison
+from bpa_ppl.diagnostics.comparison.figures import figures
+from bpa_ppl.diagnostics.comparison.page import comparison_page
+from bpa_ppl.diagnostics.comparison.tables import write_tables
+from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.formats.streams import atomic_path
 

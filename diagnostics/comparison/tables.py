@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from bpa_ppl.diagnostics.comparison import Comparison, Contestant
+from bpa_ppl.diagnostics.comparison.comparison import Comparison, Contestant
 from bpa_ppl.formats.streams import atomic_writer
 
 Cell = str | float | None

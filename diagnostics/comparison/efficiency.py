@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from bpa_ppl.diagnostics.comparison_runs import Runs, ess_of_each, runs_of
+from bpa_ppl.diagnostics.comparison.runs import Runs, ess_of_each, runs_of
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import statistic
 

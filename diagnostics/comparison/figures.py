@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import norm
 
-from bpa_ppl.diagnostics.canvas import canvas, label
-from bpa_ppl.diagnostics.comparison import AGREES, DIFFERS, LEVEL, UNDECIDED, Comparison, Contestant
+from bpa_ppl.diagnostics.comparison.comparison import (
+    AGREES,
+    DIFFERS,
+    LEVEL,
+    UNDECIDED,
+    Comparison,
+    Contestant,
+)
+from bpa_ppl.diagnostics.pages.canvas import canvas, label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.diagnostics.equal_draws import equal_draws
+from bpa_ppl.diagnostics.comparison.equal_draws import equal_draws
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import import_arviz

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import norm
 
-from bpa_ppl.diagnostics.report import Finding
-from bpa_ppl.diagnostics.thresholds import Thresholds
+from bpa_ppl.diagnostics.checks.report import Finding
+from bpa_ppl.diagnostics.checks.thresholds import Thresholds
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import feature_names, import_arviz, statistic
 

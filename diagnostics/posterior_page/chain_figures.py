@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.diagnostics.canvas import canvas, label
-from bpa_ppl.diagnostics.sample import Sample
+from bpa_ppl.diagnostics.pages.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.sample import Sample
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import import_arviz
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bpa_ppl.diagnostics.comparison_accuracy import Discrepancy, discrepancies
-from bpa_ppl.diagnostics.comparison_distance import Distance, sliced_wasserstein
-from bpa_ppl.diagnostics.comparison_downstream import Downstream, downstream
-from bpa_ppl.diagnostics.comparison_efficiency import Efficiency, efficiency
-from bpa_ppl.diagnostics.comparison_runs import Runs, runs_of
+from bpa_ppl.diagnostics.comparison.accuracy import Discrepancy, discrepancies
+from bpa_ppl.diagnostics.comparison.distance import Distance, sliced_wasserstein
+from bpa_ppl.diagnostics.comparison.downstream import Downstream, downstream
+from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, efficiency
+from bpa_ppl.diagnostics.comparison.runs import Runs, runs_of
 from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.quality.references import References
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.diagnostics.foreign import with_features
+from bpa_ppl.diagnostics.pages.foreign import with_features
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import feature_names, import_arviz, normalised_weights, statistic

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.equal_draws import equal_draws
+from bpa_ppl.diagnostics.comparison.equal_draws import equal_draws
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior import feature_names, import_arviz, statistic
 

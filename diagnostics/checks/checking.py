@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bpa_ppl.diagnostics import chains, importance, optimum
-from bpa_ppl.diagnostics.report import Report
-from bpa_ppl.diagnostics.thresholds import Thresholds
+from bpa_ppl.diagnostics.checks import chains, importance, optimum
+from bpa_ppl.diagnostics.checks.report import Report
+from bpa_ppl.diagnostics.checks.thresholds import Thresholds
 from bpa_ppl.posterior import statistic
 
 if TYPE_CHECKING:

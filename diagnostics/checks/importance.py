@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.report import Finding
-from bpa_ppl.diagnostics.thresholds import Thresholds
+from bpa_ppl.diagnostics.checks.report import Finding
+from bpa_ppl.diagnostics.checks.thresholds import Thresholds
 from bpa_ppl.posterior import import_arviz, normalised_weights, statistic
 
 if TYPE_CHECKING:

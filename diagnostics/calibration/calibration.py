@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.diagnostics.calibration_bands import uniformity
-from bpa_ppl.diagnostics.comparison_runs import Runs
-from bpa_ppl.diagnostics.multiple_testing import holm
+from bpa_ppl.diagnostics.calibration.bands import uniformity
+from bpa_ppl.diagnostics.comparison.multiple_testing import holm
+from bpa_ppl.diagnostics.comparison.runs import Runs
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import normalised_weights

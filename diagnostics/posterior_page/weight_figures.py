@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.diagnostics.canvas import canvas, label
-from bpa_ppl.diagnostics.sample import Sample, quantiles
+from bpa_ppl.diagnostics.pages.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.sample import Sample, quantiles
 from bpa_ppl.nbest import Float64
 
 _NEGLIGIBLE = 1e-3  # of the heaviest draw: lighter ones do not set the limits of a picture

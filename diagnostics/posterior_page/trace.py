@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bpa_ppl.diagnostics.chain_figures import trace_figure
-from bpa_ppl.diagnostics.foreign import with_features
-from bpa_ppl.diagnostics.sample import sample_of
+from bpa_ppl.diagnostics.pages.foreign import with_features
+from bpa_ppl.diagnostics.pages.sample import sample_of
+from bpa_ppl.diagnostics.posterior_page.chain_figures import trace_figure
 from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:

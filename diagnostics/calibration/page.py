@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.calibration import LEVEL, RANKED, Calibration
-from bpa_ppl.diagnostics.calibration_bands import bands
-from bpa_ppl.diagnostics.canvas import canvas, label
-from bpa_ppl.diagnostics.page import Block, Code, Section, Table, Text, Verdict, drawn, page
+from bpa_ppl.diagnostics.calibration.bands import bands
+from bpa_ppl.diagnostics.calibration.calibration import LEVEL, RANKED, Calibration
+from bpa_ppl.diagnostics.pages.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

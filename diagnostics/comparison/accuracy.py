@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from bpa_ppl.diagnostics.comparison_runs import Estimate, Runs
-from bpa_ppl.diagnostics.multiple_testing import holm
+from bpa_ppl.diagnostics.comparison.multiple_testing import holm
+from bpa_ppl.diagnostics.comparison.runs import Estimate, Runs
 from bpa_ppl.nbest import Float64
 
 QUANTILES = (0.05, 0.5, 0.95)

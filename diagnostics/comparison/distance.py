@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpa_ppl.diagnostics.comparison_runs import Runs
+from bpa_ppl.diagnostics.comparison.runs import Runs
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 

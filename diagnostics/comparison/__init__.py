@@ -1,0 +1,1 @@
+"""Samplers held against each other and against a long reference run."""

@@ -1,0 +1,1 @@
+"""Predictive checks, sentences left out, prior sensitivity."""
