@@ -52,6 +52,7 @@ class Mode(NamedTuple):
 class _Search(NamedTuple):
     position: jax.Array
     energy: jax.Array
+    hessian: jax.Array
     decrement: jax.Array
     iteration: jax.Array
 
@@ -70,18 +71,21 @@ def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
 
     def step(search: _Search) -> _Search:
         energy, gradient = jax.value_and_grad(energy_at)(search.position)
-        direction = jnp.linalg.solve(_definite(hessian(search.position)), -gradient)
+        curvature = _definite(hessian(search.position))
+        direction = jnp.linalg.solve(curvature, -gradient)
         decrement = -gradient @ direction
         position, energy = _backtrack(energy_at, search.position, energy, direction, decrement)
-        return _Search(position, energy, decrement, search.iteration + 1)
+        return _Search(position, energy, curvature, decrement, search.iteration + 1)
 
     def unfinished(search: _Search) -> jax.Array:
         return (search.decrement > TOLERANCE) & (search.iteration < MAX_ITERATIONS)
 
     origin = ravel_pytree(start)[0]
-    first = _Search(origin, energy_at(origin), jnp.inf * jnp.ones(()), jnp.zeros((), int))
+    infinite = jnp.full((), jnp.inf, origin.dtype)
+    first = _Search(origin, infinite, jnp.eye(len(origin)), infinite, jnp.zeros((), int))
     last = jax.lax.while_loop(unfinished, step, first)
-    covariance = jnp.linalg.inv(_definite(hessian(last.position)))
+    # The curvature where the last step began: that step was shorter than the tolerance.
+    covariance = jnp.linalg.inv(last.hessian)
     covariance = (covariance + covariance.T) / 2
     converged = last.decrement <= TOLERANCE
     return Mode(last.position, last.energy, covariance, last.decrement, last.iteration, converged)
@@ -115,7 +119,8 @@ def _backtrack(
         scale = state[0] / 2
         return scale, energy_at(position + scale * direction), state[2] + 1
 
-    first = (jnp.ones(()), energy_at(position + direction), jnp.zeros((), int))
+    # Starts above the whole step, so that the energy is compiled in one place only.
+    first = (jnp.full((), 2.0), jnp.full((), jnp.inf, energy.dtype), jnp.zeros((), int))
     scale, reached, _ = jax.lax.while_loop(too_high, halve, first)
     return position + scale * direction, reached
 
