@@ -116,7 +116,8 @@ def _count(
         return _count_by_sacrebleu(config, lists, references)
     split = _splitter(config)
     hypotheses = [split(text) for text in chain.from_iterable(lists)]
-    refs = [split(text) for text in chain.from_iterable(references)]
+    # sacreBLEU tokenises references twice, which is not once in all cases: `..3` and normalised.
+    refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
     vocabulary = Vocabulary()
     ref_starts = starts_of(references)
     edits = tercom.count_edits(

@@ -56,6 +56,12 @@ def disturbed_pairs(draw: st.DrawFn, words: str, longest: int) -> tuple[str, str
     return " ".join(draw(disturbed(reference))), " ".join(reference)
 
 
+def test_references_are_tokenised_twice_as_sacrebleu_does() -> None:
+    config = TER(normalized=True)
+    assert expected("", ["..3"], config) == (3, 3.0)  # once, they were `. .3`
+    assert_same(["", "..3"], [["..3"], ["..3"]], config)
+
+
 MANY = " ".join(f"w{i}" for i in range(60))
 
 
