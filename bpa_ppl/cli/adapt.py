@@ -23,13 +23,8 @@ def run(
     prior_variance: Annotated[float, typer.Option(help="σ_T, a variance.")] = 0.1,
     metric: options.Metric = "ter",
     ties: options.Ties = "canonical",
-    fixed: Annotated[
-        list[str] | None,
-        typer.Option(help="Hold a feature at its canonical weight (`none` holds none)."),
-    ] = None,
-    default: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
-    ] = None,
+    fixed: options.Fixed = None,
+    default: options.Default = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE of the sampler: draws, warmup, chains, delta, …"),

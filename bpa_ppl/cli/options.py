@@ -32,6 +32,13 @@ Sampler = Annotated[
 Unchecked = Annotated[
     bool, typer.Option("--unchecked", help="Use a posterior although it fails its check.")
 ]
+Fixed = Annotated[
+    list[str] | None,
+    typer.Option(help="Hold a feature at its canonical weight (`none` holds none)."),
+]
+Default = Annotated[
+    list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
+]
 Jobs = Annotated[int, typer.Option(help="Workers that score hypotheses; -1 takes every core.")]
 Cache = Annotated[bool, typer.Option(help="Keep sentence scores on disk and reuse them.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")]

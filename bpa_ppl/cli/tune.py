@@ -40,13 +40,8 @@ def run(
     template: Annotated[
         Path | None, typer.Option(help="moses.ini to copy, with the new weights put in.")
     ] = None,
-    fixed: Annotated[
-        list[str] | None,
-        typer.Option(help="Hold a feature at its canonical weight (`none` holds none)."),
-    ] = None,
-    default: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
-    ] = None,
+    fixed: options.Fixed = None,
+    default: options.Default = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE of the tuner: restarts, epochs, pairs, …"),
