@@ -36,4 +36,6 @@ def check(posterior: InferenceData, thresholds: Thresholds | None = None) -> Rep
         findings = chains.findings(posterior, limits)
     shape = posterior["posterior"]["weights"].shape[:2]
     sampler = str(posterior.attrs.get("sampler", "unknown sampler"))
+    if "chosen" in posterior.attrs:
+        sampler += " ({chosen}: {chosen_because})".format(**posterior.attrs)
     return Report(sampler, (int(shape[0]), int(shape[1])), tuple(findings))
