@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import joblib
+from joblib.externals.loky import get_reusable_executor
 
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.experiments.cells import run_cell
@@ -112,6 +113,9 @@ def _check_backend(backend: str, scheduler: str | None) -> None:
 def _workers(backend: str, scheduler: str | None) -> AbstractContextManager[Any]:
     """Return the context in which joblib finds its workers."""
     if backend == "local":
+        # Workers left by earlier work leave by themselves after five idle minutes, and one that
+        # leaves while it is given a task can keep the others waiting for ever: start afresh.
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
         return joblib.parallel_config(backend="loky")
     try:
         return joblib.parallel_config(backend="dask", scheduler_host=scheduler)
