@@ -1,0 +1,114 @@
+"""Component: what can be chosen by name and set, such as a sampler, a metric or a file format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+
+from bpa_ppl.errors import UsageError
+
+#: Types of settings that occur in several components.
+Count = Annotated[int, Meta(ge=1)]
+CountOrNone = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """A choice with its settings: the fields are the settings, the methods do the work.
+
+    Immutable, compared and hashed by its settings. Each value is held against the type of its
+    field, which may name bounds.
+
+    Raises:
+        UsageError: if a value is not of the type of its field, or no finite number.
+
+    >>> class Sampler(Component, frozen=True):
+    ...     draws: Count = 1000
+    >>> Sampler(draws=5)
+    Sampler(draws=5)
+    >>> Sampler(draws=0)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: draws must be a whole number from 1 on, not 0
+    """
+
+    def __post_init__(self) -> None:
+        for field in msgspec.structs.fields(self):
+            _check(field.name, getattr(self, field.name), field.type)
+
+    @classmethod
+    def configured(cls, what: str, settings: Mapping[str, Any]) -> Self:
+        """Return the component with some settings, the others at their defaults.
+
+        Args:
+            what: the component in words, for messages: `sampler imh`.
+            settings: by name; NumPy's numbers count as Python's.
+
+        Raises:
+            UsageError: if it has no such setting, lacks one, or a value makes no sense.
+        """
+        known = {field.name: field for field in msgspec.structs.fields(cls)}
+        for name in settings:
+            if name not in known:
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise UsageError(f"the {what} has no setting {name}: {has}")
+        for name, field in known.items():
+            if field.required and name not in settings:
+                raise UsageError(f"the {what} needs {name}: give {_described(field.type)}")
+        return cls(**{name: _plain(value) for name, value in settings.items()})
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings by name."""
+        return msgspec.structs.asdict(self)
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        sound = False
+    else:
+        sound = not isinstance(value, float) or math.isfinite(value)
+    if not sound:
+        raise UsageError(f"{name} must be {_described(kind)}, not {value!r}")
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as a number of Python's."""
+    return value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value
+
+
+_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+
+
+def _described(kind: Any) -> str:
+    """Return in words what values a field takes.
+
+    >>> _described(Share), _described(Count | None), _described(Literal["a", "b"])
+    ('a number above 0 and up to 1', 'a whole number from 1 on or nothing', 'one of a, b')
+    """
+    if get_origin(kind) is Annotated:
+        base, *metas = get_args(kind)
+        bounds = [_bounds(meta) for meta in metas if isinstance(meta, Meta)]
+        return " ".join([_described(base), *filter(None, bounds)])
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    choices = get_args(kind) if get_origin(kind) not in (list, tuple, dict) else ()
+    if choices:
+        return " or ".join("nothing" if c is type(None) else _described(c) for c in choices)
+    return _NAMES.get(kind, str(kind).removeprefix("<class '").removesuffix("'>"))
+
+
+def _bounds(meta: Meta) -> str:
+    lower = f"above {meta.gt:g}" if meta.gt is not None else ""
+    lower = f"from {meta.ge:g}" if meta.ge is not None else lower
+    upper = f"below {meta.lt:g}" if meta.lt is not None else ""
+    upper = f"up to {meta.le:g}" if meta.le is not None else upper
+    if not upper:
+        return f"{lower} on" if meta.ge is not None else lower
+    return f"{lower} and {upper}" if lower else upper

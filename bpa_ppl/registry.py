@@ -1,0 +1,208 @@
+"""Everything that can be chosen by name: one line here, or an entry point of another package.
+
+A member is a class, a `Component` with settings, named as `module:Class` and imported when it is
+first asked for. Another package offers one in its own metadata,
+
+    [project.entry-points."bpa_ppl.samplers"]
+    mine = "my_package.sampler:Mine"
+
+and a program of one's own registers one for its own process: `SAMPLERS.register("mine", Mine)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from bpa_ppl.errors import DataError, UsageError, one_of
+
+if TYPE_CHECKING:
+    from bpa_ppl.component import Component
+    from bpa_ppl.decoding.base import Rule
+    from bpa_ppl.features.base import FeatureSource
+    from bpa_ppl.formats.base import NBestFormat, WeightFormat
+    from bpa_ppl.models.likelihoods.base import Likelihood
+    from bpa_ppl.models.priors.base import PriorFamily
+    from bpa_ppl.quality.base import Metric
+    from bpa_ppl.sampling.base import Sampler
+    from bpa_ppl.tuning.base import Tuner
+
+C = TypeVar("C", bound="Component")
+
+
+class Registry(Mapping[str, type[C]], Generic[C]):
+    """The components of one kind by name, in order: ours, then those of others.
+
+    Args:
+        kind: one of them in words, for messages: `sampler`.
+        group: the group of entry points in which other packages offer theirs.
+        members: name -> `module:Class`.
+
+    >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
+    (['auto', 'heuristic', 'imh'], 'IndependenceMetropolis')
+    """
+
+    def __init__(self, kind: str, group: str, members: Mapping[str, str]):
+        self.kind, self.group = kind, group
+        self._members: dict[str, str | type[C]] = dict(members)
+        self._searched = False
+
+    def __getitem__(self, name: str) -> type[C]:
+        """Return the class of that name.
+
+        Raises:
+            UsageError: if there is none of that name; a `KeyError` would lose the remedy.
+        """
+        if name not in self._members:
+            one_of(name, tuple(self), self.kind)
+        found = self._members[name]
+        if isinstance(found, str):
+            module, _, attribute = found.partition(":")
+            try:
+                found = cast("type[C]", getattr(import_module(module), attribute))
+            except (ImportError, AttributeError) as error:
+                raise DataError(
+                    f"the {self.kind} {name} cannot be loaded from {self._members[name]}: {error}"
+                ) from error
+            self._members[name] = found
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        self._search()
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        self._search()
+        return len(self._members)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members or name in tuple(self)
+
+    def register(self, name: str, member: type[C]) -> None:
+        """Add a component of one's own, for this process.
+
+        Raises:
+            UsageError: if there is one of that name already.
+        """
+        if name in self and self._members[name] is not member:
+            raise UsageError(f"there is a {self.kind} {name} already: choose another name")
+        self._members[name] = member
+
+    def resolve(self, chosen: str | C, settings: Mapping[str, Any] | None = None) -> C:
+        """Return a component with its settings.
+
+        Args:
+            chosen: its name, or the component itself, which has its settings already.
+            settings: of the component, where only its name is given.
+
+        Raises:
+            UsageError: if there is no such component, or a setting makes no sense.
+
+        >>> METRICS.resolve("ter", {"case_sensitive": True}).case_sensitive
+        True
+        """
+        if isinstance(chosen, str):
+            return self[chosen].configured(f"{self.kind} {chosen}", settings or {})
+        if settings:
+            raise UsageError(
+                f"the {self.kind} {chosen!r} has its settings already: leave {next(iter(settings))}"
+                " out, or give the name alone"
+            )
+        if isinstance(chosen, type) or not hasattr(chosen, "settings"):
+            raise UsageError(
+                f"a {self.kind} is a name ({', '.join(self)}) or a component with its settings, "
+                f"not {chosen!r}"
+            )
+        return chosen
+
+    def name_of(self, component: C) -> str:
+        """Return the name under which a component is registered, else that of its class."""
+        return next(
+            (name for name in self if self._same(name, type(component))), type(component).__name__
+        )
+
+    def _same(self, name: str, kind: type) -> bool:
+        member = self._members[name]
+        return member is kind or member == f"{kind.__module__}:{kind.__qualname__}"
+
+    def _search(self) -> None:
+        """Take in what other packages offer; our own names stay ours."""
+        if not self._searched:
+            self._searched = True
+            for point in entry_points(group=self.group):
+                self._members.setdefault(point.name, point.value)
+
+
+NBEST_FORMATS: Registry[NBestFormat] = Registry(
+    "format of n-best lists", "bpa_ppl.nbest_formats", {"moses": "bpa_ppl.formats.moses:Moses"}
+)
+#: In the order in which they are tried: the last one takes any text.
+WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
+    "format of weights",
+    "bpa_ppl.weight_formats",
+    {
+        "json": "bpa_ppl.formats.json_weights:JsonWeights",
+        "moses.ini": "bpa_ppl.formats.moses_ini:MosesIni",
+        "dense": "bpa_ppl.formats.dense_weights:DenseWeights",
+    },
+)
+FEATURES: Registry[FeatureSource] = Registry(
+    "feature source", "bpa_ppl.features", {"length": "bpa_ppl.features.length:Length"}
+)
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    "bpa_ppl.metrics",
+    {
+        "ter": "bpa_ppl.quality.ter:TER",
+        "bleu": "bpa_ppl.quality.bleu:BLEU",
+        "chrf": "bpa_ppl.quality.chrf:CHRF",
+    },
+)
+LIKELIHOODS: Registry[Likelihood] = Registry(
+    "likelihood",
+    "bpa_ppl.likelihoods",
+    {
+        "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
+        "margin": "bpa_ppl.models.likelihoods.margin:Margin",
+    },
+)
+PRIORS: Registry[PriorFamily] = Registry(
+    "prior", "bpa_ppl.priors", {"isotropic": "bpa_ppl.models.priors.isotropic:Isotropic"}
+)
+SAMPLERS: Registry[Sampler] = Registry(
+    "sampler",
+    "bpa_ppl.samplers",
+    {
+        "auto": "bpa_ppl.sampling.auto:Auto",
+        "heuristic": "bpa_ppl.sampling.heuristic:Heuristic",
+        "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
+        "laplace": "bpa_ppl.sampling.laplace:Laplace",
+        "map": "bpa_ppl.sampling.map:Map",
+        "nuts": "bpa_ppl.sampling.nuts:Nuts",
+        "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
+        "rwm-isotropic": "bpa_ppl.sampling.rwm_isotropic:IsotropicRandomWalk",
+        "weight-trace": "bpa_ppl.sampling.weight_trace:WeightTrace",
+    },
+)
+TUNERS: Registry[Tuner] = Registry(
+    "tuner",
+    "bpa_ppl.tuners",
+    {
+        "mert": "bpa_ppl.tuning.mert:Mert",
+        "mert+": "bpa_ppl.tuning.mert_plus:MertPlus",
+        "mira": "bpa_ppl.tuning.mira:Mira",
+        "pro": "bpa_ppl.tuning.pro:Pro",
+    },
+)
+RULES: Registry[Rule] = Registry(
+    "rule",
+    "bpa_ppl.rules",
+    {
+        "predictive": "bpa_ppl.decoding.predictive:Predictive",
+        "viterbi": "bpa_ppl.decoding.viterbi:Viterbi",
+        "map": "bpa_ppl.decoding.points:Map",
+        "mean": "bpa_ppl.decoding.points:Mean",
+    },
+)
