@@ -1,0 +1,72 @@
+"""Tables of plain text, against the formatting that Python has of its own."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpa_ppl.tables import text_table
+
+HEADERS = ("weight", "prior", "likelihood", "")
+ROWS = [
+    ("LM0", "0.020", "0.300", ""),
+    ("TranslationModel0[3]", "0.001", "0.004", "prior-data conflict"),
+    ("λ é", "", "-1e-05", "–"),
+]
+
+
+def spaced(rows: list[tuple[str, ...]], align: str, least: int = 0) -> str:
+    """Return the table as padding alone makes it."""
+    widths = [max(least, *map(len, column)) for column in zip(*rows, strict=True)]
+    signs = {"l": "<", "r": ">"}
+    return "\n".join(
+        "  ".join(
+            f"{cell:{signs[a]}{width}}" for cell, a, width in zip(row, align, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    )
+
+
+@pytest.mark.parametrize("align", ["", "l", "lrr", "rrrr", "lrrl"])
+def test_columns_are_as_wide_as_their_widest_cell(align: str) -> None:
+    expected = spaced([HEADERS, *ROWS], align.ljust(4, "l"))
+    assert text_table(ROWS, HEADERS, align=align) == expected
+
+
+def test_columns_have_a_least_width() -> None:
+    rows = [("", "canonical", "adapted", "change"), ("TER", "61.20", "60.05", "-1.15")]
+    expected = "\n".join("  ".join(f"{cell:>9}" for cell in row) for row in rows)
+    assert text_table(rows[1:], rows[0], align="rrrr", least=9) == expected
+
+
+def test_names_that_are_the_widest_cells_get_no_more_room() -> None:
+    assert text_table([("a", "1")], ("sampler", "n")) == "sampler  n\na        1"
+
+
+@pytest.mark.parametrize("cell", ["1.50", "1e3", "007", "nan", "inf", "1,000", "True", "0x1f"])
+def test_numbers_stay_as_they_are_given(cell: str) -> None:
+    assert text_table([("x", cell)], align="lr") == f"x  {cell}"
+
+
+def test_names_may_be_left_out_and_lines_indented() -> None:
+    rows = [("reference", "the end"), ("adapted", " an end ")]
+    assert text_table(rows, indent="  ") == "  reference  the end\n  adapted     an end"
+
+
+def test_without_rows_the_names_are_left() -> None:
+    assert text_table([], ("weight", "mean")) == "weight  mean"
+    assert text_table([]) == ""
+
+
+def test_more_sides_than_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        text_table([("a", "b")], align="lrr")
+
+
+CELLS = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), max_size=12)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1), st.text("lr", min_size=3, max_size=3))
+def test_any_table_is_padded_and_nothing_else(rows: list[tuple[str, ...]], align: str) -> None:
+    assert text_table(rows, align=align) == spaced(rows, align)
