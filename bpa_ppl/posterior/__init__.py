@@ -1,0 +1,42 @@
+"""Posteriors: draws of named values, their statistics, ArviZ's InferenceData, and files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bpa_ppl.posterior.adapter import as_draws, import_arviz, to_arviz
+from bpa_ppl.posterior.draws import Draws, importance_weights, kish, pooled, quantiles
+from bpa_ppl.posterior.files import read_posterior, write_posterior
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.weights import Weights
+
+__all__ = [
+    "Draws",
+    "as_draws",
+    "import_arviz",
+    "importance_weights",
+    "kish",
+    "point_weights",
+    "pooled",
+    "quantiles",
+    "read_posterior",
+    "to_arviz",
+    "write_posterior",
+]
+
+
+def point_weights(posterior: Posterior, point: str = "mean", draw: int = 0) -> Weights:
+    """Return one vector of weights to stand for a posterior, fixed weights included.
+
+    Args:
+        posterior: the draws.
+        point: `mean`, `mode`, or `draw`.
+        draw: which draw, counted over all chains one after the other.
+
+    Raises:
+        DataError: if the posterior has no such draw, or no mode.
+        UsageError: if there is no such point.
+    """
+    return as_draws(posterior).at_point(point, draw)

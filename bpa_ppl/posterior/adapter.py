@@ -1,0 +1,255 @@
+"""Draws to and from ArviZ: the only module that knows the groups of InferenceData.
+
+Groups: `posterior`, `prior`, `sample_stats`, `log_likelihood` (one variable an observed site),
+`observed_data`, `constant_data`, and `warmup_posterior` where a sampler has a warm-up. The
+coordinate `feature` carries the names of the free features, `fixed_feature` those of the fixed
+ones, `sentence` the ids of the sentences.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.weights import Weights
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+    from xarray import DataArray, Dataset
+
+    #: What functions that look at a posterior take.
+    Posterior: TypeAlias = Draws | InferenceData
+
+_DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
+_FEATURE_DIMS = {
+    "canonical": ["feature"],
+    "prior_mean": ["feature"],
+    "prior_variance": ["feature"],
+    "prior_covariance": ["feature", "other_feature"],
+    "mode": ["feature"],
+    _FIXED: ["fixed_feature"],
+    "oracle_score": ["sentence"],
+}
+
+
+def import_arviz() -> Any:
+    """Import ArviZ without its daily notice about the coming major version."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
+        import arviz
+    return arviz
+
+
+def to_arviz(draws: Draws) -> InferenceData:
+    """Return draws as InferenceData.
+
+    What is no string or number among the attributes is stored as JSON.
+    """
+    statistics = {
+        **draws.statistics,
+        **({} if draws.log_density is None else {_DENSITY: draws.log_density}),
+        **({} if draws.log_weight is None else {_LOG_WEIGHT: draws.log_weight}),
+    }
+    constants = {**draws.constants, **({_FIXED: draws.fixed.values_array} if draws.fixed else {})}
+    groups = {
+        "posterior": draws.values,
+        "prior": draws.prior,
+        "sample_stats": statistics,
+        "log_likelihood": draws.log_likelihood,
+        "observed_data": draws.observed,
+        "constant_data": constants,
+    }
+    warmup = {"warmup_posterior": dict(draws.warmup)} if draws.warmup else {}
+    with warnings.catch_warnings():
+        # Few draws of many chains look to it like a mistake in the order of the dimensions.
+        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        data = import_arviz().from_dict(
+            **{name: dict(group) for name, group in groups.items() if group},
+            **warmup,
+            coords=_coords(draws),
+            dims=_dims(draws, {name for group in groups.values() for name in group}),
+            save_warmup=bool(warmup),
+        )
+    attrs = {**draws.attrs, "kind": draws.kind, "sites": list(draws.sites)}
+    data.attrs.update({key: _encoded(value) for key, value in attrs.items()})
+    return data
+
+
+def _coords(draws: Draws) -> dict[str, Any]:
+    coords: dict[str, Any] = {"feature": list(draws.features), "fixed_feature": list(draws.fixed)}
+    if draws.sentence_ids is not None:
+        coords["sentence"] = draws.sentence_ids
+    if "prior_covariance" in draws.constants:
+        coords["other_feature"] = list(draws.features)
+    return coords
+
+
+def _dims(draws: Draws, used: set[str]) -> dict[str, list[str]]:
+    dims = {name: dims for name, dims in _FEATURE_DIMS.items() if name in used}
+    dims |= {site: ["sentence"] for site in draws.sentence_sites}
+    return dims | {WEIGHTS: ["feature"]}
+
+
+def as_draws(posterior: Posterior) -> Draws:
+    """Return what any posterior holds as `Draws`, our own or anybody's with draws of `weights`.
+
+    A single weight becomes one feature, and a table of weights as many as it has cells, named by
+    their coordinates. Where the posterior does not say what was sampled, everything was that is
+    not one and the same number in all draws.
+
+    Raises:
+        DataError: if there are no draws of `weights`, or a draw is not a finite number.
+        UsageError: if it is no posterior at all.
+
+    >>> data = import_arviz().from_dict(posterior={"weights": np.zeros((2, 10))})
+    >>> as_draws(data).weights.shape, as_draws(data).features
+    ((2, 10, 1), ('weights',))
+    """
+    if isinstance(posterior, Draws):
+        return posterior
+    if not hasattr(posterior, "groups"):
+        raise UsageError(
+            f"a posterior is InferenceData or Draws, not {type(posterior).__name__}: read it with "
+            "read_posterior"
+        )
+    groups = {name: posterior[name] for name in posterior.groups()}
+    weights = _weights_of(groups)
+    statistics = _chain_variables(groups.get("sample_stats"))
+    attrs = {str(key): _decoded(value) for key, value in posterior.attrs.items()}
+    log_weight = statistics.pop(_LOG_WEIGHT, None)
+    values = _chain_variables(groups["posterior"]) | {WEIGHTS: weights.values}
+    constants = _arrays(groups.get("constant_data"))
+    constants.pop(_FIXED, None)
+    likelihood = groups.get("log_likelihood")
+    features = tuple(str(name) for name in weights["feature"].values)
+    _check_finite(weights.values, features)
+    timing = dict(groups["posterior"].attrs)
+    return Draws(
+        values,
+        features,
+        kind=attrs.pop("kind", "chains" if log_weight is None else "weighted"),
+        log_weight=log_weight,
+        log_density=statistics.pop(_DENSITY, None),
+        log_likelihood=_chain_variables(likelihood),
+        sentence_sites=_sentence_sites(likelihood),
+        statistics=statistics,
+        warmup=_same_shape(groups.get("warmup_posterior"), values),
+        prior=_same_shape(groups.get("prior"), values),
+        sites=tuple(attrs.pop("sites", None) or _moving(values)),
+        observed=_arrays(groups.get("observed_data")),
+        constants=constants,
+        fixed=_fixed(groups.get("constant_data")),
+        sentence_ids=_sentence_ids(likelihood),
+        attrs={**timing, **attrs},
+    )
+
+
+def _weights_of(groups: Mapping[str, Dataset]) -> DataArray:
+    """Return the draws of the weights as (chain, draw, feature)."""
+    if "posterior" not in groups or WEIGHTS not in groups["posterior"]:
+        raise DataError("the posterior holds no draws of a variable called weights")
+    weights = groups["posterior"][WEIGHTS]
+    if not {"chain", "draw"} <= set(weights.dims):
+        raise DataError(
+            f"weights has the dimensions {', '.join(map(str, weights.dims))}: it needs chain and "
+            "draw, as ArviZ writes them"
+        )
+    if weights.size == 0:
+        raise DataError("weights has no draws: its shape is " + " × ".join(map(str, weights.shape)))
+    rest = [dim for dim in weights.dims if dim not in ("chain", "draw")]
+    ordered = weights.transpose("chain", "draw", *rest)
+    if len(rest) == 1:
+        return ordered.rename({rest[0]: "feature"})
+    cells = product(*(ordered[dim].values.tolist() for dim in rest))
+    names = [", ".join(map(str, cell)) or WEIGHTS for cell in cells]
+    return type(weights)(
+        ordered.values.reshape(*ordered.shape[:2], -1),
+        dims=("chain", "draw", "feature"),
+        coords={"chain": ordered["chain"], "draw": ordered["draw"], "feature": names},
+        name=WEIGHTS,
+    )
+
+
+def _check_finite(weights: Any, features: tuple[str, ...]) -> None:
+    wrong = ~np.isfinite(weights)
+    if wrong.any():
+        chain, draw, feature = np.argwhere(wrong)[0].tolist()
+        raise DataError(
+            f"the weight of {features[feature]} is not a finite number in draw "
+            f"{draw} of chain {chain} ({int(wrong.any(axis=2).sum())} draws in all): mend the "
+            "sampler that wrote it"
+        )
+
+
+def _chain_variables(group: Dataset | None) -> dict[str, Any]:
+    """Return the variables of a group that have chains and draws, those first."""
+    if group is None:
+        return {}
+    return {
+        str(name): variable.transpose("chain", "draw", ...).values
+        for name, variable in group.data_vars.items()
+        if {"chain", "draw"} <= set(variable.dims)
+    }
+
+
+def _same_shape(group: Dataset | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return other draws of the same sites; what has another shape is not of this model."""
+    found = _chain_variables(group)
+    return {
+        name: array
+        for name, array in found.items()
+        if name in values and array.shape[2:] == values[name].shape[2:]
+    }
+
+
+def _arrays(group: Dataset | None) -> dict[str, Any]:
+    if group is None:
+        return {}
+    return {str(name): variable.values for name, variable in group.data_vars.items()}
+
+
+def _sentence_sites(group: Dataset | None) -> tuple[str, ...]:
+    """Return the observed sites of one value a sentence; another program may have one site."""
+    if group is None:
+        return ()
+    named = [str(n) for n, v in group.data_vars.items() if v.dims[2:] == ("sentence",)]
+    single = [str(n) for n, v in group.data_vars.items() if len(v.dims) == 3]
+    return tuple(named or (single if len(single) == 1 else [n for n in single if n == "oracle"]))
+
+
+def _sentence_ids(group: Dataset | None) -> Any:
+    return None if group is None or "sentence" not in group.coords else group["sentence"].values
+
+
+def _fixed(constants: Dataset | None) -> Weights:
+    if constants is None or _FIXED not in constants:
+        return Weights({})
+    values = constants[_FIXED]
+    names = values["fixed_feature"].values
+    return Weights(zip(map(str, names), map(float, values.values), strict=True))
+
+
+def _moving(values: Mapping[str, Any]) -> list[str]:
+    """Return the sites that are not one and the same number in all draws, and the weights."""
+    return [n for n, v in values.items() if n == WEIGHTS or np.any(v != v[:1, :1])]
+
+
+def _encoded(value: Any) -> Any:
+    return value if isinstance(value, str | int | float) else json.dumps(value)
+
+
+def _decoded(value: Any) -> Any:
+    """Read an attribute that was stored as JSON; that of another program may be anything."""
+    if not isinstance(value, str) or not value.startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

@@ -1,0 +1,329 @@
+"""Draws: what a sampler leaves of a posterior, as plain arrays with names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.weights import Weights, match
+
+#: What draws are: chains that follow the posterior, draws with importance weights, or one point.
+KINDS = ("chains", "weighted", "point")
+POINTS = ("mean", "mode", "draw")
+WEIGHTS = "weights"
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws of named values in C chains of D draws, with what is known of each draw.
+
+    Attributes:
+        values: site -> (C, D, …) its values; `weights` is (C, D, Q), the free features.
+        features: (Q,) their names.
+        kind: `chains`, `weighted` or `point`.
+        log_weight: (C, D) logarithms of importance weights, or None where all draws count alike.
+        log_density: (C, D) log p(z, data) up to a constant, or None.
+        log_likelihood: observed site -> (C, D, …) one value an observation.
+        sentence_sites: those observed once a sentence: (C, D, S), in the order of the lists.
+        statistics: name, as in ArviZ -> (C, D), such as `acceptance_rate`.
+        warmup: site -> (C, W, …) the draws before those kept.
+        prior: site -> (C, P, …) draws of the prior.
+        sites: the sites that were sampled; other values are functions of them.
+        observed: site -> what was observed.
+        constants: `canonical` (Q,), `prior_mean` (Q,), `prior_variance` (Q,) or
+            `prior_covariance` (Q, Q), `mode` (Q,), `oracle_score` (S,); each where it is known.
+        fixed: the weights that were not adapted.
+        sentence_ids: (S,) of the adaptation sentences, or None.
+        attrs: how the draws were made: plain values.
+    """
+
+    values: Arrays
+    features: tuple[str, ...]
+    kind: str = "chains"
+    log_weight: Float64 | None = None
+    log_density: Float64 | None = None
+    log_likelihood: Arrays = field(default_factory=dict)
+    sentence_sites: tuple[str, ...] = ()
+    statistics: Arrays = field(default_factory=dict)
+    warmup: Arrays = field(default_factory=dict)
+    prior: Arrays = field(default_factory=dict)
+    sites: tuple[str, ...] = (WEIGHTS,)
+    observed: Arrays = field(default_factory=dict)
+    constants: Arrays = field(default_factory=dict)
+    fixed: Weights = field(default_factory=lambda: Weights({}))
+    sentence_ids: npt.NDArray[Any] | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one_of(self.kind, KINDS, "kind of draws")
+        found = self.weights.shape
+        if len(found) != 3 or found[2] != len(self.features):
+            raise DataError(
+                f"weights has the shape {found}: it needs chains, draws and {len(self.features)} "
+                "features"
+            )
+
+    @property
+    def weights(self) -> Float64:
+        """(C, D, Q): the draws of the free weights."""
+        return np.asarray(self.values[WEIGHTS], np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(C, D): the numbers of chains and of kept draws of each."""
+        chains, draws = self.weights.shape[:2]
+        return chains, draws
+
+    @property
+    def flat(self) -> Float64:
+        """(C · D, Q): the draws of the weights, chains one after the other."""
+        return self.weights.reshape(-1, len(self.features))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the draws have importance weights."""
+        return self.log_weight is not None
+
+    @property
+    def importance(self) -> Float64:
+        """(C · D,): the share of each draw, chains one after the other; they sum to one."""
+        if self.log_weight is None:
+            count = self.shape[0] * self.shape[1]
+            return np.full(count, 1 / count)
+        return importance_weights(self.log_weight.reshape(-1))
+
+    @property
+    def mean(self) -> Float64:
+        """(Q,): the posterior mean of the weights."""
+        weight = self.importance if self.weighted else None
+        return np.asarray(np.average(self.flat, axis=0, weights=weight))
+
+    @property
+    def deviation(self) -> Float64:
+        """(Q,): the posterior standard deviation of the weights."""
+        variance = np.average((self.flat - self.mean) ** 2, axis=0, weights=self.importance)
+        return np.asarray(np.sqrt(variance))
+
+    @property
+    def correlation(self) -> Float64:
+        """(Q, Q): between weights; one that never moves is correlated with none."""
+        centred = self.flat - self.mean
+        covariance = (centred * self.importance[:, None]).T @ centred
+        scale = np.sqrt(np.diag(covariance))
+        scale[scale == 0] = np.inf
+        return np.asarray(covariance / np.outer(scale, scale))
+
+    @property
+    def canonical(self) -> Float64 | None:
+        """(Q,): the canonical weights λ_T, or None where they are not known."""
+        found = self.constants.get("canonical")
+        return None if found is None else np.asarray(found, np.float64)
+
+    @property
+    def pointwise(self) -> Float64 | None:
+        """(C, D, S): the log-likelihood of each adaptation sentence, or None."""
+        parts = [np.asarray(self.log_likelihood[site]) for site in self.sentence_sites]
+        return np.asarray(sum(parts[1:], start=parts[0])) if parts else None
+
+    @property
+    def total_log_likelihood(self) -> Float64 | None:
+        """(C, D): the log-likelihood of all that was observed, or None."""
+        parts = [
+            np.asarray(part).reshape(*self.shape, -1).sum(axis=-1, dtype=np.float64)
+            for part in self.log_likelihood.values()
+        ]
+        return np.asarray(sum(parts[1:], start=parts[0])) if parts else None
+
+    def interval(self, probability: float) -> Float64:
+        """Return the equal-tailed interval of each weight, (2, Q)."""
+        tail = (1 - probability) / 2
+        return quantiles(self.flat, (tail, 1 - tail), self.importance)
+
+    def components(self, *, derived: bool = False) -> dict[str, Float64]:
+        """Return every single number that was drawn by name, each (C, D).
+
+        A weight has the name of its feature; a cell of another site is `site[2]`, and the only
+        one of it `site`.
+
+        Args:
+            derived: whether functions of the sampled sites are among them.
+        """
+        wanted = self.values if derived else [name for name in self.values if self._sampled(name)]
+        found: dict[str, Float64] = {}
+        for name in sorted(wanted, key=lambda site: site != WEIGHTS):
+            cells = np.asarray(self.values[name], np.float64).reshape(*self.shape, -1)
+            for k, label in enumerate(self._cells(name, cells.shape[-1])):
+                found[label] = cells[..., k]
+        return found
+
+    def _sampled(self, name: str) -> bool:
+        # Weights are looked at even where they are a function of what was sampled.
+        return name in self.sites or name == WEIGHTS
+
+    def _cells(self, name: str, count: int) -> Sequence[str]:
+        if name == WEIGHTS:
+            return self.features
+        return [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
+
+    def at_point(self, point: str = "mean", draw: int = 0) -> Weights:
+        """Return one vector of weights to stand for the posterior, fixed weights included.
+
+        Args:
+            point: `mean`, `mode`, or `draw`.
+            draw: which draw, counted over all chains one after the other.
+
+        Raises:
+            DataError: if the posterior has no such draw, or no mode.
+            UsageError: if there is no such point.
+        """
+        one_of(point, POINTS, "point")
+        values = self.mean if point == "mean" else self._mode() if point == "mode" else None
+        if values is None:
+            if not 0 <= draw < len(self.flat):
+                last = len(self.flat) - 1
+                raise DataError(f"there is no draw {draw}: the posterior has 0 to {last}")
+            values = self.flat[draw]
+        free = dict(zip(self.features, values.tolist(), strict=True))
+        return Weights({**free, **self.fixed}, f"the posterior {point}")
+
+    def _mode(self) -> Float64:
+        if "mode" not in self.constants:
+            raise DataError(
+                "this posterior does not hold its mode: use a sampler that finds it (map, nuts), "
+                "or ask for the mean"
+            )
+        return np.asarray(self.constants["mode"], np.float64)
+
+    def aligned(self, nbest: NBest, vectors: npt.ArrayLike | None = None) -> Float64:
+        """Lay weights, the fixed ones included, in the order of the columns of an n-best table.
+
+        Args:
+            nbest: the table, of K features.
+            vectors: (n, Q) free weights in the order of `features`; None takes every draw.
+
+        Returns:
+            (n, K).
+
+        Raises:
+            DataError: if the table has a feature without a weight.
+        """
+        values = self.flat if vectors is None else np.asarray(vectors, np.float64)
+        free = {name: values[:, k] for k, name in enumerate(self.features)}
+        known = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
+        matched = match(known, nbest, fixed=())
+        pairs = zip(matched.names, matched.values, strict=True)
+        return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])
+
+    def moved_most(self, count: int) -> list[int]:
+        """Return the features that moved furthest, in posterior standard deviations, ascending.
+
+        Without canonical weights nothing is known to have moved, and they are the first ones.
+        """
+        start = self.mean if self.canonical is None else self.canonical
+        shift = np.abs(self.mean - start) / np.maximum(self.deviation, np.finfo(np.float64).tiny)
+        return sorted(np.argsort(-shift, kind="stable")[:count].tolist())
+
+    def reordered(self, features: tuple[str, ...]) -> Draws:
+        """Return the same draws of the weights with the features in another order.
+
+        Raises:
+            DataError: if they are not the same features.
+        """
+        if set(features) != set(self.features):
+            differing = ", ".join(sorted(set(features) ^ set(self.features)))
+            raise DataError(f"posteriors of different features cannot be compared: {differing}")
+        columns = [self.features.index(name) for name in features]
+        return Draws(
+            {WEIGHTS: self.weights[..., columns]},
+            features,
+            kind=self.kind,
+            log_weight=self.log_weight,
+        )
+
+    def resampled(self, seed: int = 0) -> Draws:
+        """Return draws that count alike: these, or one chain resampled by importance weights.
+
+        Systematic resampling: a draw of share w comes ⌊Dw⌋ or ⌈Dw⌉ times among D draws.
+        """
+        if self.log_weight is None:
+            return self
+        share = np.cumsum(self.importance)
+        count = len(share)
+        marks = (np.arange(count) + np.random.default_rng(seed).uniform()) / count
+        chosen = np.searchsorted(share, marks).clip(max=count - 1)
+        density = None if self.log_density is None else self.log_density.reshape(-1)[chosen][None]
+        return replace(
+            self,
+            kind="chains",
+            log_weight=None,
+            log_density=density,
+            values=self._taken(self.values, chosen),
+            log_likelihood=self._taken(self.log_likelihood, chosen),
+            statistics=self._taken(self.statistics, chosen),
+            warmup={},
+        )
+
+    def _taken(self, arrays: Arrays, chosen: npt.NDArray[np.int64]) -> Arrays:
+        """Return some draws of each array, counted over all chains, as one chain."""
+        flat = {k: np.asarray(a).reshape(-1, *np.shape(a)[2:]) for k, a in arrays.items()}
+        return {name: array[chosen][None] for name, array in flat.items()}
+
+
+def pooled(runs: Sequence[Draws]) -> Draws:
+    """Put the draws of the weights of several runs together, as chains side by side.
+
+    Raises:
+        DataError: if the runs differ in features or in their number of draws, or have importance
+            weights only in part.
+    """
+    if len({run.features for run in runs}) != 1 or len({run.shape[1] for run in runs}) != 1:
+        raise DataError("the runs of one sampler must agree in features and number of draws")
+    known = [run.log_weight for run in runs if run.log_weight is not None]
+    if known and len(known) != len(runs):
+        raise DataError("some runs of one sampler have a statistic log_weight and others not")
+    return Draws(
+        {WEIGHTS: np.concatenate([run.weights for run in runs])},
+        runs[0].features,
+        kind=runs[0].kind,
+        log_weight=np.concatenate(known) if known else None,
+    )
+
+
+def importance_weights(log_weight: npt.ArrayLike) -> Float64:
+    """Return importance weights that sum to one, from their logarithms.
+
+    >>> importance_weights(np.log([1.0, 3.0])).tolist()
+    [0.25, 0.75]
+    """
+    values = np.asarray(log_weight, np.float64)
+    shifted = np.exp(values - np.max(values))
+    return np.asarray(shifted / shifted.sum())
+
+
+def kish(importance: Float64) -> float:
+    """Return the effective size of a sample with weights that sum to one (Kish 1965).
+
+    >>> kish(np.array([0.5, 0.5, 0.0]))
+    2.0
+    """
+    return float(1.0 / np.sum(importance**2))
+
+
+def quantiles(
+    draws: npt.ArrayLike, probabilities: Sequence[float], importance: npt.ArrayLike
+) -> Float64:
+    """Return quantiles of weighted draws (n, Q), one row a probability.
+
+    >>> quantiles([[1.0], [2.0], [9.0]], (0.5,), [0.2, 0.2, 0.6]).tolist()
+    [[9.0]]
+    """
+    values, weights = np.asarray(draws, np.float64), np.asarray(importance, np.float64)
+    return np.quantile(values, probabilities, axis=0, weights=weights, method="inverted_cdf")

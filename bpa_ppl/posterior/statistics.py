@@ -1,0 +1,121 @@
+"""ArviZ's statistics of draws, each taken of plain arrays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior.adapter import import_arviz, to_arviz
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
+
+
+def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
+    """Return effective sample sizes, (C, D, …) ↦ (…); `bulk`, `tail` or `mean`.
+
+    Not a number where the draws never move (Vehtari et al. 2021).
+    """
+    return _of_each(import_arviz().ess, values, method=method)
+
+
+def r_hat(values: npt.ArrayLike) -> Float64:
+    """Return rank-normalised split R-hat, (C, D, …) ↦ (…) (Vehtari et al. 2021)."""
+    return _of_each(import_arviz().rhat, values, method="rank")
+
+
+def mcse(values: npt.ArrayLike) -> Float64:
+    """Return the Monte-Carlo standard error of the mean, (C, D, …) ↦ (…)."""
+    return _of_each(import_arviz().mcse, values, method="mean")
+
+
+def _of_each(function: Any, values: npt.ArrayLike, **options: str) -> Float64:
+    array = np.asarray(values, np.float64)
+    cells = array.reshape(*array.shape[:2], -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = [float(function(cells[..., k], **options)) for k in range(cells.shape[-1])]
+    return np.array(found).reshape(array.shape[2:])
+
+
+def bfmi(energy: npt.ArrayLike) -> Float64:
+    """Return the Bayesian fraction of missing information of each chain, (C, D) ↦ (C,)."""
+    return np.asarray(import_arviz().bfmi(np.asarray(energy)))
+
+
+def autocorrelation(values: npt.ArrayLike) -> Float64:
+    """Return the autocorrelation of each chain by lag, (C, D) ↦ (C, D)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(import_arviz().autocorr(np.asarray(values)))
+
+
+def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
+    """Return Pareto-smoothed log weights, in the same shape, and k̂ (Vehtari et al. 2024)."""
+    flat = np.asarray(log_ratio, np.float64).reshape(-1)
+    finite = np.where(np.isfinite(flat), flat, -np.inf)
+    smoothed, k_hat = import_arviz().psislw(finite)
+    return np.asarray(smoothed).reshape(np.shape(log_ratio)), float(k_hat)
+
+
+def psis_loo(draws: Draws) -> Mapping[str, Any]:
+    """Return ArviZ's PSIS-LOO over the adaptation sentences, pointwise.
+
+    Args:
+        draws: of equal weight, with a pointwise log-likelihood.
+    """
+    return dict(_quietly(import_arviz().loo, _by_sentence(draws), pointwise=True))
+
+
+def compare_psis_loo(every: Mapping[str, Draws]) -> Any:
+    """Return ArviZ's table that ranks posteriors by PSIS-LOO, a pandas data frame."""
+    data = {name: _by_sentence(draws) for name, draws in every.items()}
+    return _quietly(import_arviz().compare, data, ic="loo")
+
+
+def power_scaling(draws: Draws, component: str) -> Float64:
+    """Return the power-scaling sensitivity of each weight, (Q,) (Kallioinen et al. 2024).
+
+    Args:
+        draws: of equal weight, with log-likelihoods and log densities: the prior is the rest.
+        component: what is scaled, `prior` or `likelihood`.
+    """
+    arviz = import_arviz()
+    assert draws.log_density is not None  # the caller looked
+    log_prior = draws.log_density - draws.total_log_likelihood
+    data = to_arviz(
+        Draws(
+            {WEIGHTS: draws.weights},
+            draws.features,
+            log_likelihood=draws.log_likelihood,
+            sentence_sites=draws.sentence_sites,
+        )
+    )
+    data.add_groups(log_prior=arviz.convert_to_dataset({WEIGHTS: log_prior}))
+    return np.asarray(arviz.psens(data, component=component, var_names=[WEIGHTS]))
+
+
+def _by_sentence(draws: Draws) -> Any:
+    """Return InferenceData whose only log-likelihood is that of the sentences."""
+    return to_arviz(
+        Draws(
+            {WEIGHTS: draws.weights},
+            draws.features,
+            log_likelihood={"sentence": draws.pointwise},
+        )
+    )
+
+
+def _quietly(function: Any, *arguments: Any, **options: Any) -> Any:
+    """Call without warnings of what the result says too, or of ArviZ's affairs with pandas."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto", UserWarning)
+        warnings.filterwarnings("ignore", "The inplace keyword")
+        return function(*arguments, **options)
+
+
+def rank_plot(axes: Any, chains: npt.ArrayLike) -> None:
+    """Draw the ranks of the draws of each chain, (C, D), as bars."""
+    import_arviz().plot_rank({"weight": np.asarray(chains)}, kind="bars", ax=axes)
+    axes.set(title="", xlabel="", ylabel="")
