@@ -10,8 +10,8 @@ import numpy as np
 
 from bpa_ppl.decoding import Reranked, Scoreboard, rerank, scoreboard, write_texts
 from bpa_ppl.diagnostics import Report, check, plot_trace
-from bpa_ppl.errors import DataError
 from bpa_ppl.formats import read_nbest, read_weights
+from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter
@@ -57,7 +57,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         DataError: if the folder cannot be made or written.
         NotConverged: if the posterior fails its check.
     """
-    _make(folder)
+    make_folder(folder)
     pool, canonical = _data()
     order = np.random.default_rng(seed).permutation(len(pool))
     adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))
@@ -74,13 +74,6 @@ def _data() -> tuple[NBest, Weights]:
     with as_file(files("bpa_ppl.demo_data")) as data:
         pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
         return pool, read_weights(data / "moses.ini")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot make this folder ({error.strerror})", folder) from error
 
 
 def _side_by_side(result: Reranked, sentence: int) -> str:

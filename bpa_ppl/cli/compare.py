@@ -55,9 +55,11 @@ def run(
     """Compare samplers: their cost, their errors against a long run, their translations."""
     import bpa_ppl
     from bpa_ppl.comparing import compare_samplers
-    from bpa_ppl.diagnostics.comparison.files import FIGURES, make_folder, write_comparison
+    from bpa_ppl.diagnostics.comparison.files import write_comparison
+    from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS
+    from bpa_ppl.formats.streams import make_folder
 
-    one_of(figures, FIGURES, "kind of figures")
+    one_of(figures, FIGURE_KINDS, "kind of figures")
     if not references:
         raise UsageError("compare needs --references: the reference translations of the lists")
     names = names_of(samplers)

@@ -243,6 +243,18 @@ def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
             yield text
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder for results, and those above it, if it is not there.
+
+    Raises:
+        DataError: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make this folder ({error.strerror})", folder) from error
+
+
 @contextmanager
 def _copied_to_standard_output() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:

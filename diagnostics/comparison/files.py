@@ -9,24 +9,10 @@ from bpa_ppl.diagnostics.comparison.comparison import Comparison
 from bpa_ppl.diagnostics.comparison.figures import figures
 from bpa_ppl.diagnostics.comparison.page import comparison_page
 from bpa_ppl.diagnostics.comparison.tables import write_tables
+from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS, write_figures
 from bpa_ppl.diagnostics.pages.page import write_page
-from bpa_ppl.errors import DataError, one_of
-from bpa_ppl.formats.streams import atomic_path
-
-FIGURES = ("none", "png", "pdf")
-_DPI = 150
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder for results, if it is not there.
-
-    Raises:
-        DataError: if it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot make this folder ({error.strerror})", folder) from error
+from bpa_ppl.errors import one_of
+from bpa_ppl.formats.streams import make_folder
 
 
 def write_comparison(
@@ -53,15 +39,12 @@ def write_comparison(
         DataError: if the folder or a file cannot be written.
         UsageError: if there is no such kind of figure.
     """
-    one_of(kind, FIGURES, "kind of figures")
+    one_of(kind, FIGURE_KINDS, "kind of figures")
     target = Path(folder)
     make_folder(target)
     html = comparison_page(comparison, made=made, command=command)
     write_page(html, target / "index.html")
     written = [target / "index.html", *write_tables(comparison, target)]
     drawings = figures(comparison) if kind != "none" else {}
-    for name, (figure, *_) in drawings.items():
-        written.append(target / f"{name}.{kind}")
-        with atomic_path(written[-1]) as beside:
-            figure.savefig(beside, format=kind, dpi=_DPI)
-    return written
+    drawn = {name: figure for name, (figure, *_) in drawings.items()}
+    return [*written, *write_figures(drawn, target, kind)]

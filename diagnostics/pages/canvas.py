@@ -1,14 +1,21 @@
-"""Blank figures of the width of a page, without touching the state of anybody's pyplot."""
+"""Figures of the width of a page, from a blank one to a file, without the state of pyplot."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from bpa_ppl.errors import one_of
+from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Inches: on a page its text is then as large as that of the page.
 WIDTH = 10.0
+#: Kinds of files that figures are written to, next to a page that has them inside.
+FIGURE_KINDS = ("none", "png", "pdf")
 _LONGEST = 28
 
 
@@ -33,3 +40,28 @@ def label(name: str) -> str:
     """
     shown = name if len(name) <= _LONGEST else f"{name[:18]}…{name[-9:]}"
     return shown.replace("$", r"\$")
+
+
+def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
+    """Write a figure, beside and renamed; the suffix of the path chooses the format.
+
+    Raises:
+        DataError: if the file cannot be written.
+    """
+    with atomic_path(path) as beside:
+        figure.savefig(beside, dpi=dpi)
+
+
+def write_figures(figures: Mapping[str, Figure], folder: Path, kind: str) -> list[Path]:
+    """Write figures as files of their own, `NAME.KIND` in a folder, and return their paths.
+
+    Raises:
+        DataError: if a file cannot be written.
+        UsageError: if there is no such kind; `none` writes nothing.
+    """
+    one_of(kind, FIGURE_KINDS, "kind of figures")
+    chosen = figures if kind != "none" else {}
+    paths = {name: folder / f"{name}.{kind}" for name in chosen}
+    for name, path in paths.items():
+        write_figure(chosen[name], path, dpi=150)
+    return list(paths.values())

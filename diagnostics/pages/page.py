@@ -6,23 +6,25 @@ Build the blocks, put them into sections, and ask for the page:
     table = Table(("weight", "mean"), [("LM0", 0.5)], caption="Means of the posterior.")
     picture = drawn(matplotlib_figure, "LM0 keeps level at 0.5 in all four chains")
     html = page("Posterior", Verdict("converged", True), [Section("Weights", (table, picture))])
+
+How things look as HTML is said in templates/: `page.html`, `blocks.html` and `style.css`.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from bpa_ppl.diagnostics.pages.style import STYLE
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from matplotlib.figure import Figure as MatplotlibFigure
 
 #: What a browser shows as an image, and its media type.
@@ -30,56 +32,89 @@ MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
 _DPI = 120
 _NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?")
 _SHORT = 26  # characters that are kept in one line
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_MARKS = {True: "good", False: "bad", None: "neutral"}
 
 
-@dataclass(frozen=True)
-class Text:
-    """A paragraph."""
+@cache
+def _templates() -> Environment:
+    """Return the templates, which escape whatever is put into them."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    text: str
+    return Environment(
+        loader=PackageLoader("bpa_ppl.diagnostics.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+class _Block:
+    """What stands in a section: a macro of blocks.html draws it."""
+
+    macro: ClassVar[str]
 
     def html(self) -> str:
-        """Return the paragraph as HTML.
+        """Return the block as HTML.
 
         >>> Text("a < b").html()
         '<p>a &lt; b</p>'
-        """
-        return f"<p>{escape(self.text)}</p>"
-
-
-@dataclass(frozen=True)
-class Items:
-    """A list of sentences."""
-
-    items: Sequence[str]
-
-    def html(self) -> str:
-        """Return the list as HTML.
-
         >>> Items(["raise warmup"]).html()
         '<ul><li>raise warmup</li></ul>'
-        """
-        return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in self.items) + "</ul>"
-
-
-@dataclass(frozen=True)
-class Code:
-    """Text to be copied as it stands, such as a command."""
-
-    text: str
-
-    def html(self) -> str:
-        """Return the text as HTML that keeps its lines.
-
         >>> Code("bpa check posterior.nc").html()
         '<pre><code>bpa check posterior.nc</code></pre>'
+        >>> Table(("weight", "mean"), [("LM0", 0.5)]).html()
+        '<div class="wide"><table><thead><tr><th scope="col">weight</th><th scope="col" class=...'
+        >>> Figure(b"...", "level traces").html()
+        '<figure><img src="data:image/png;base64,Li4u" alt="level traces"></figure>'
         """
-        return f"<pre><code>{escape(self.text)}</code></pre>"
+        macros = _templates().get_template("blocks.html").module
+        return str(getattr(macros, self.macro)(self))
+
+    #: By this name templates find that a block is HTML already, not text to be escaped.
+    __html__ = html
 
 
 @dataclass(frozen=True)
-class Table:
+class Text(_Block):
+    """A paragraph."""
+
+    macro: ClassVar = "text"
+    text: str
+
+
+@dataclass(frozen=True)
+class Items(_Block):
+    """A list of sentences."""
+
+    macro: ClassVar = "items"
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Code(_Block):
+    """Text to be copied as it stands, such as a command."""
+
+    macro: ClassVar = "code"
+    text: str
+
+
+class _Cell(NamedTuple):
+    """A cell of a table as it is shown; `kind` is how: a number, a short text, or neither."""
+
+    text: str
+    kind: str
+
+
+class _Row(NamedTuple):
+    """A row of cells; `kind` is the mark that it gets, if any."""
+
+    cells: list[_Cell]
+    kind: str
+
+
+@dataclass(frozen=True)
+class Table(_Block):
     """A table; columns of numbers stand to the right.
 
     A number is shown with four significant digits; for others give it as text, which counts as a
@@ -93,30 +128,36 @@ class Table:
             A colour is never the only sign of it: say it in a cell too.
     """
 
+    macro: ClassVar = "table"
     header: Sequence[str]
     rows: Sequence[Sequence[str | float]]
     caption: str = ""
     passed: Sequence[bool | None] = ()
 
-    def html(self) -> str:
-        """Return the table as HTML.
+    def head(self) -> list[_Cell]:
+        """Return the names of the columns, as the template shows them."""
+        kinds = ["number" if numeric else "" for numeric in self._numeric()]
+        return [_Cell(name, kind) for name, kind in zip(self.header, kinds, strict=True)]
 
-        >>> Table(("weight", "mean"), [("LM0", 0.5)]).html()
-        '<div class="wide"><table><thead><tr><th scope="col">weight</th><th scope="col" class=...'
-        """
-        caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
-        numeric = [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.header))]
-        head = "".join(map(_heading, self.header, numeric))
+    def body(self) -> Iterator[_Row]:
+        """Yield the rows, as the template shows them."""
+        numeric = self._numeric()
         marks = self.passed or [None] * len(self.rows)
-        body = "".join(_row(row, numeric, mark) for row, mark in zip(self.rows, marks, strict=True))
-        return (
-            f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
+        for row, passed in zip(self.rows, marks, strict=True):
+            shown = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row]
+            kinds = [
+                "number" if number else "short" if len(text) <= _SHORT else ""
+                for text, number in zip(shown, numeric, strict=True)
+            ]
+            cells = [_Cell(*pair) for pair in zip(shown, kinds, strict=True)]
+            yield _Row(cells, "" if passed is None else _MARKS[passed])
+
+    def _numeric(self) -> list[bool]:
+        return [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.header))]
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(_Block):
     """A picture, embedded.
 
     Attributes:
@@ -126,20 +167,16 @@ class Figure:
         kind: `png` or `svg`.
     """
 
+    macro: ClassVar = "figure"
     image: bytes
     alternative: str
     caption: str = ""
     kind: str = "png"
 
-    def html(self) -> str:
-        """Return the figure as HTML.
-
-        >>> Figure(b"...", "level traces").html()
-        '<figure><img src="data:image/png;base64,Li4u" alt="level traces"></figure>'
-        """
-        source = f"data:{MEDIA[self.kind]};base64,{b64encode(self.image).decode('ascii')}"
-        caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
-        return f'<figure><img src="{source}" alt="{escape(self.alternative)}">{caption}</figure>'
+    @property
+    def source(self) -> str:
+        """The image as an address that holds all of its bytes."""
+        return f"data:{MEDIA[self.kind]};base64,{b64encode(self.image).decode('ascii')}"
 
 
 Block = Text | Items | Code | Table | Figure
@@ -166,6 +203,11 @@ class Verdict:
     text: str
     passed: bool | None = None
     advice: Sequence[str] = ()
+
+    @property
+    def kind(self) -> str:
+        """How it is marked: good, bad or neutral."""
+        return _MARKS[self.passed]
 
 
 def drawn(
@@ -198,33 +240,17 @@ def page(title: str, verdict: Verdict, sections: Iterable[Section], note: str = 
     >>> html.startswith("<!DOCTYPE html>"), "none moved" in html, "<script" in html
     (True, True, False)
     """
-    listed = list(sections)
-    links = "".join(
-        f'<li><a href="#s{number}">{escape(section.title)}</a></li>'
-        for number, section in enumerate(listed)
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            title=title,
+            verdict=verdict,
+            advice=Items(verdict.advice),
+            sections=list(sections),
+            note=note,
+        )
     )
-    body = "\n".join(_section(section, f"s{number}") for number, section in enumerate(listed))
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<link rel="icon" href="data:,">
-<style>{STYLE}</style>
-</head>
-<body>
-<main>
-<h1>{escape(title)}</h1>
-{_verdict(verdict)}
-<nav aria-label="Contents"><ul>{links}</ul></nav>
-{body}
-<footer>{escape(note)}</footer>
-</main>
-</body>
-</html>
-"""
 
 
 def write_page(html: str, path: str | Path) -> None:
@@ -237,43 +263,8 @@ def write_page(html: str, path: str | Path) -> None:
         file.write(html)
 
 
-def _heading(name: str, numeric: bool) -> str:
-    return f'<th scope="col"{_kind(numeric)}>{escape(name)}</th>'
-
-
-def _row(row: Sequence[str | float], numeric: Sequence[bool], passed: bool | None) -> str:
-    mark = "" if passed is None else f' class="{_class(passed)}"'
-    cells = "".join(map(_cell, row, numeric, ['th scope="row"', *["td"] * (len(row) - 1)]))
-    return f"<tr{mark}>{cells}</tr>"
-
-
-def _cell(cell: str | float, numeric: bool, tag: str) -> str:
-    shown = cell if isinstance(cell, str) else f"{cell:.4g}"
-    kind = _kind(numeric, len(shown) <= _SHORT)
-    return f"<{tag}{kind}>{escape(shown)}</{tag.split()[0]}>"
-
-
-def _kind(numeric: bool, short: bool = False) -> str:
-    return ' class="number"' if numeric else ' class="short"' if short else ""
-
-
 def _is_numeric(column: Sequence[str | float]) -> bool:
     given = [cell for cell in column if cell not in ("", "–")]
     return bool(given) and all(
         not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None for cell in given
     )
-
-
-def _class(passed: bool | None) -> str:
-    return {True: "good", False: "bad", None: "neutral"}[passed]
-
-
-def _verdict(verdict: Verdict) -> str:
-    advice = Items(verdict.advice).html() if verdict.advice else ""
-    text = f"<p><strong>{escape(verdict.text)}</strong></p>"
-    return f'<div class="verdict {_class(verdict.passed)}">{text}{advice}</div>'
-
-
-def _section(section: Section, anchor: str) -> str:
-    blocks = "\n".join(block.html() for block in section.blocks)
-    return f'<section id="{anchor}">\n<h2>{escape(section.title)}</h2>\n{blocks}\n</section>'

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bpa_ppl.diagnostics.pages.canvas import write_figure
 from bpa_ppl.diagnostics.pages.foreign import with_features
 from bpa_ppl.diagnostics.pages.sample import sample_of
 from bpa_ppl.diagnostics.posterior_page.chain_figures import trace_figure
-from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:
     from arviz import InferenceData
-
-_DPI = 120
 
 
 def plot_trace(posterior: InferenceData, path: str | Path, *, weights: int = 6) -> None:
@@ -32,5 +30,4 @@ def plot_trace(posterior: InferenceData, path: str | Path, *, weights: int = 6) 
     """
     sample = sample_of(with_features(posterior))
     figure = trace_figure(sample, sample.moved_most(weights))
-    with atomic_path(path) as beside:
-        figure.savefig(beside, dpi=_DPI)
+    write_figure(figure, path)

@@ -48,6 +48,15 @@ def test_whatever_is_in_the_data_is_only_text() -> None:
     assert hostile.values("img", "alt") == [HOSTILE]
 
 
+def test_the_language_of_templates_is_only_text() -> None:
+    source = "{{ 6 * 7 }} {% for x in y %} {# note #}"
+    assert Outline(example(source)).texts.count(source) == Outline(example("x")).texts.count("x")
+
+
+def test_white_space_of_code_is_kept() -> None:
+    assert Code(" one\n\n  two ").html() == "<pre><code> one\n\n  two </code></pre>"
+
+
 def test_nothing_is_fetched_and_nothing_runs() -> None:
     outline = Outline(example("plain"))
     assert "script" not in outline.tags
