@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.compilation import keep_compiled
+from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
 from bpa_ppl.models import Adaptation, log_linear, tabulate
 from bpa_ppl.nbest import NBest

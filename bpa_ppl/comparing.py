@@ -172,4 +172,4 @@ def _oracles(
 ) -> Oracles:
     matched = match(prior, nbest, fixed=options.get("fixed"), defaults=options.get("defaults"))
     ties = options.pop("ties", "canonical")
-    return oracles(nbest, metric, ties=ties, scores=nbest.scores(matched.values))
+    return oracles(nbest, metric, ties=ties, preference=nbest.scores(matched.values))

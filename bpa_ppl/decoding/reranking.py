@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bpa_ppl.compilation import keep_compiled
+from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.decoding import predictive, viterbi
 from bpa_ppl.decoding.ensemble import (
     Ensemble,

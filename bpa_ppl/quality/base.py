@@ -1,63 +1,88 @@
-"""Metric: what TER, BLEU and chrF have in common, with sacreBLEU as the judge."""
+"""Metric: what TER, BLEU, chrF and metrics of others have in common, and their references."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 import numpy as np
 
+from bpa_ppl.component import Component
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality.references import References, Streams, streams_of
-from bpa_ppl.quality.score import Score
+from bpa_ppl.registry import METRICS
+
+#: One tuple of references a sentence; their numbers may differ.
+References = Sequence[Sequence[str]]
+
+#: The same as sacreBLEU takes it: the first reference of each sentence, the second, …; None
+#: where a sentence has no more. (Its own annotation leaves the None out.)
+Streams = list[Any]
+
+#: The hypotheses of each sentence.
+Lists = Sequence[Sequence[str]]
 
 
-class Metric(ABC):
-    """A metric with its settings; each is a frozen dataclass in a module of its own.
+@dataclass(frozen=True)
+class Score:
+    """A corpus score: one number of one metric, with what is needed to reproduce it.
+
+    Attributes:
+        value: in the unit of the metric, percent for all of ours.
+        metric: the name by which the metric is asked for: "ter", "bleu" or "chrf".
+        name: the name under which it is published, such as "TER" or "chrF2++".
+        signature: with tokenisation, number of references and version; sacreBLEU's for ours.
+        details: what the metric says beyond its value, such as BLEU's precisions.
+    """
+
+    value: float
+    metric: str
+    name: str
+    signature: str
+    details: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.2f} ({self.signature})"
+
+
+class Metric(Component, frozen=True):
+    """A metric with its settings, in a module of its own; the fields are the settings.
+
+    A metric of one's own has at least a `key` and `sentences`: oracles, `adapt` and `headroom`
+    then work. One that is `counted` defines `counts` and `value` too, and tuners, studies and
+    comparisons take it.
 
     Attributes:
         key: the name by which the metric is asked for.
         lower_is_better: True for error rates.
+        needs: what it compares with: "references", "sources", both or nothing. A metric that
+            needs no references gets an empty tuple a sentence; one that needs sources gets them
+            as the keyword `sources`, (sentences,), in `counts`, `sentences` and `corpus`.
+        counted: whether a corpus score is a function of counts that are summed over sentences.
+        computed_by: the modules that its scores depend on, besides those of its classes: scores
+            on disk are computed anew when one of them changes.
     """
 
     key: ClassVar[str]
     lower_is_better: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    counted: ClassVar[bool] = False
+    computed_by: ClassVar[tuple[str, ...]] = ()
 
     @property
     def threads(self) -> bool:
-        """Whether threads can score side by side; if not, it takes processes."""
+        """Whether threads can score at the same time; if not, it takes processes."""
         return False
 
-    @abstractmethod
-    def judge(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
-        """Return sacreBLEU's metric with these settings.
+    @property
+    def width(self) -> int:
+        """S, how many counts a hypothesis has."""
+        sources = {"sources": [""]} if "sources" in self.needs else {}
+        return int(self.counts([[""]], [("",)], **sources).shape[1])
 
-        Args:
-            streams: references to be kept in it.
-            sentence: whether single sentences will be scored, not a corpus.
-        """
-
-    def details(self, score: Any) -> Mapping[str, float | tuple[float, ...]]:
-        """Return what one of sacreBLEU's scores says beside its value."""
-        return {}
-
-    def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return sacreBLEU's signature; the number of references is part of it."""
-        judge = self.judge(sentence=sentence)
-        counts = {len(refs) for refs in references}
-        judge.num_refs = counts.pop() if len(counts) == 1 else -1
-        return str(judge.get_signature())
-
-    def corpus(self, hypotheses: Sequence[str], references: References) -> Score:
-        """Return the corpus score of one hypothesis a sentence."""
-        score = self.judge().corpus_score(hypotheses, streams_of(references))
-        signature = self.signature(references)
-        return Score(score.score, self.key, score.name, signature, self.details(score))
-
-    def sentences(
-        self, lists: Sequence[Sequence[str]], references: References, *, only_best: bool
-    ) -> Float64:
+    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
         """Return the sentence score of each hypothesis of some lists, one list after the other.
 
         Args:
@@ -66,8 +91,182 @@ class Metric(ABC):
             only_best: hypotheses that cannot be the best of their list may get an infinitely bad
                 score instead of their own.
         """
+        raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
+
+    def counts(self, lists: Lists, references: References) -> Float64:
+        """Return (hypotheses, S) what is summed for a corpus score, one list after the other."""
+        raise UsageError(
+            f"{self.key} has no counts to sum: choose {' or '.join(counted_metrics())}"
+        )
+
+    def value(self, sums: Float64) -> Float64:
+        """Return corpus scores, (…, S) ↦ (…), of counts summed over the sentences of a text."""
+        raise NotImplementedError(f"{type(self).__name__} has no value of counts")
+
+    def details_of(self, sums: Float64) -> dict[str, float]:
+        """Return what summed counts, (S,), say beyond the value, by name: numbers for tables."""
+        return {}
+
+    def signature(self, references: References, *, sentence: bool = False) -> str:
+        """Return what another needs to know to compute the same scores.
+
+        Args:
+            references: their number is part of it.
+            sentence: whether single sentences are scored, not a corpus.
+        """
+        settings = "".join(f"|{name}:{value}" for name, value in self.settings().items())
+        return f"{self.key}|nrefs:{_number_of(references) or 'var'}{settings}"
+
+    def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
+        """Return the corpus score of one hypothesis a sentence.
+
+        Where nothing is counted it is the mean of the sentence scores.
+        """
+        lists, details = [[text] for text in hypotheses], {}
+        if self.counted:
+            sums = self.counts(lists, references, **sources).sum(axis=0)
+            value, details = float(self.value(sums)), self.details_of(sums)
+        else:
+            value = float(self.sentences(lists, references, only_best=False, **sources).mean())
+        name = type(self).__name__
+        return Score(value, self.key, name, self.signature(references), details)
+
+    def signed(self, values: Any) -> Any:
+        """Return scores so that higher is better."""
+        return -values if self.lower_is_better else values
+
+    def fraction(self, counts: Float64) -> Float64:
+        """Return the score of single sentences, (n, S) ↦ (n,), as a fraction; higher is better."""
+        fraction: Float64 = self.signed(self.value(counts)) / 100
+        return fraction
+
+    def gain(self, counts: Float64) -> Float64:
+        """Return what each hypothesis is worth, (n, S) ↦ (n,), in words; higher is better."""
+        return self.fraction(counts)
+
+    def background(self) -> Float64:
+        """Return the counts, (S,), of the pseudo-corpus with which batch MIRA begins."""
+        return np.zeros(self.width)
+
+    def within(self, counts: Float64, background: Float64) -> Float64:
+        """Return what sentences are worth within a pseudo-corpus, (n, S) ↦ (n,), in words."""
+        return self.gain(counts + background)
+
+    def gains(self, lists: Lists, references: References, **sources: Any) -> Float64:
+        """Return what each hypothesis of some lists is worth, higher is better.
+
+        In words, so that metrics are alike in size: a sentence score without counts is taken as
+        percent of the mean reference length; without references it stays in its own unit.
+        """
+        if self.counted:
+            return self.gain(self.counts(lists, references, **sources))
+        scores = self.sentences(lists, references, only_best=False, **sources)
+        gains: Float64 = self.signed(scores)
+        if "references" in self.needs:
+            lengths = [np.mean([len(text.split()) for text in refs]) for refs in references]
+            gains = gains / 100 * np.repeat(lengths, [len(texts) for texts in lists])
+        return gains
+
+
+class SacreMetric(Metric, frozen=True):
+    """A metric of sacreBLEU, which computes what is not computed here."""
+
+    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+        """Return sacreBLEU's metric with these settings.
+
+        Args:
+            streams: references to be kept in it.
+            sentence: whether single sentences will be scored, not a corpus.
+        """
+        raise NotImplementedError(f"{type(self).__name__} names no metric of sacreBLEU")
+
+    def details(self, score: Any) -> Mapping[str, float | tuple[float, ...]]:
+        """Return what one of sacreBLEU's scores says beyond its value."""
+        return {}
+
+    def signature(self, references: References, *, sentence: bool = False) -> str:
+        """Return sacreBLEU's signature; the number of references is part of it."""
+        scorer = self.scorer(sentence=sentence)
+        scorer.num_refs = _number_of(references) or -1
+        return str(scorer.get_signature())
+
+    def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
+        """Return the corpus score of one hypothesis a sentence, as sacreBLEU computes it."""
+        score = self.scorer().corpus_score(hypotheses, streams_of(references))
+        signature = self.signature(references)
+        return Score(score.score, self.key, score.name, signature, self.details(score))
+
+    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
+        """Return sacreBLEU's sentence score of each hypothesis, one list after the other."""
         scores = []
         for hypotheses, refs in zip(lists, references, strict=True):
-            judge = self.judge(streams_of([refs]), sentence=True)
-            scores += [judge.corpus_score([text], None).score for text in hypotheses]
+            scorer = self.scorer(streams_of([refs]), sentence=True)
+            scores += [scorer.corpus_score([text], None).score for text in hypotheses]
         return np.array(scores, dtype=np.float64)
+
+
+def resolve(metric: str | Metric) -> Metric:
+    """Return a metric with its settings: the defaults, where only a name is given, in any case.
+
+    Raises:
+        UsageError: if no metric has that name.
+
+    >>> resolve("BLEU")
+    BLEU(tokenize='none', lowercase=False, smoothing='exp')
+    """
+    if isinstance(metric, str) and metric not in METRICS and metric.lower() in METRICS:
+        metric = metric.lower()
+    return METRICS.resolve(metric)
+
+
+def counted_metrics() -> tuple[str, ...]:
+    """Return the names of the metrics that studies and comparisons report.
+
+    Those whose corpus score is a function of summed counts, and that need no sources.
+
+    >>> counted_metrics()
+    ('ter', 'bleu')
+    """
+    return tuple(
+        name for name, kind in METRICS.items() if kind.counted and "sources" not in kind.needs
+    )
+
+
+def streams_of(references: References) -> Streams:
+    """Return references as sacreBLEU takes them.
+
+    >>> streams_of([("a", "b"), ("c",)])
+    [['a', 'c'], ['b', None]]
+    """
+    return [list(stream) for stream in zip_longest(*references)]
+
+
+def check_parallel(
+    hypotheses: Sequence[Any], references: References, source: str | None = None
+) -> None:
+    """Raise a DataError unless there is a tuple of references for each hypothesis or list.
+
+    >>> check_parallel(["a", "b"], [("a",), ("b", "c")])
+    """
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"{len(hypotheses)} hypotheses and references for {len(references)} sentences: "
+            "there must be as many",
+            source,
+        )
+    if not len(references):
+        raise DataError("there are no sentences to score", source)
+    for sentence, refs in enumerate(references):
+        if isinstance(refs, str):
+            raise DataError(
+                f"the references of sentence {sentence} are one string: give a tuple of strings",
+                source,
+            )
+        if not len(refs):
+            raise DataError(f"sentence {sentence} has no reference: give at least one", source)
+
+
+def _number_of(references: References) -> int | None:
+    """Return how many references each sentence has; None where that varies."""
+    numbers = {len(refs) for refs in references}
+    return numbers.pop() if len(numbers) == 1 else None

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import Any, ClassVar, Literal
 
-from bpa_ppl.errors import one_of
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.references import Streams
+import numpy as np
+
+from bpa_ppl.nbest import Float64
+from bpa_ppl.quality.base import Lists, References, SacreMetric, Streams
+from bpa_ppl.text.vocabulary import Vocabulary, starts_of
 
 #: sacreBLEU's tokenisers that need no further package or download.
-TOKENISERS = ("none", "13a", "intl", "char", "zh")
-SMOOTHINGS = ("exp", "floor", "add-k", "none")
+Tokeniser = Literal["none", "13a", "intl", "char", "zh"]
+Smoothing = Literal["exp", "floor", "add-k", "none"]
 
 #: The longest n-grams that BLEU counts.
 ORDER = 4
 
+_FLOOR = 0.1  # matches in place of none, as in sacreBLEU
 
-@dataclass(frozen=True)
-class BLEU(Metric):
+
+class BLEU(SacreMetric, frozen=True):
     """Settings of BLEU; up to four-grams, in percent.
 
-    Sentences are scored with effective order, a corpus without, as sacreBLEU advises.
+    Sentences are scored with effective order, a corpus without, as sacreBLEU advises. The counts
+    of a hypothesis are its matches of order 1 to 4, its n-grams of order 1 to 4, and the length
+    of the nearest reference in words.
 
     Args:
         tokenize: sacreBLEU's tokeniser; "none", because n-best lists are tokenised already.
@@ -34,18 +39,23 @@ class BLEU(Metric):
 
     >>> BLEU(lowercase=True)
     BLEU(tokenize='none', lowercase=True, smoothing='exp')
+    >>> float(BLEU().value(np.array([3.0, 2, 1, 1, 4, 3, 2, 1, 4])).round(2))
+    70.71
     """
 
     key: ClassVar[str] = "bleu"
-    tokenize: str = "none"
+    counted: ClassVar[bool] = True
+    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.text.ngrams", "bpa_ppl.text.vocabulary")
+    tokenize: Tokeniser = "none"
     lowercase: bool = False
-    smoothing: str = "exp"
+    smoothing: Smoothing = "exp"
 
-    def __post_init__(self) -> None:
-        one_of(self.tokenize, TOKENISERS, "tokeniser")
-        one_of(self.smoothing, SMOOTHINGS, "smoothing")
+    @property
+    def width(self) -> int:
+        """S, how many counts a hypothesis has: 9."""
+        return 2 * ORDER + 1
 
-    def judge(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's BLEU with these settings."""
         from sacrebleu import metrics
 
@@ -67,3 +77,79 @@ class BLEU(Metric):
             "hypothesis_length": score.sys_len,
             "reference_length": score.ref_len,
         }
+
+    def counts(self, lists: Lists, references: References) -> Float64:
+        """Return (hypotheses, 9) matches, n-grams and reference lengths."""
+        from bpa_ppl.text.ngrams import count_matches
+
+        vocabulary, split = Vocabulary(), self._splitter()
+        hyps = vocabulary.number([split(text) for text in chain.from_iterable(lists)])
+        refs = vocabulary.number([split(text) for text in chain.from_iterable(references)])
+        owner = np.repeat(np.arange(len(lists)), [len(texts) for texts in lists])
+        counts: Float64 = count_matches(hyps, refs, owner, starts_of(references), ORDER)
+        return counts
+
+    def value(self, sums: Float64) -> Float64:
+        """Return BLEU in percent, (…, 9) ↦ (…), with the smoothing of the settings."""
+        matches, totals = sums[..., :ORDER], sums[..., ORDER : 2 * ORDER]
+        none = matches == 0
+        # sacreBLEU adds 1 to the orders from 2 on.
+        added = (np.arange(ORDER) > 0) * (self.smoothing == "add-k")
+        numerators = np.where(none & (added == 0), self._smoothed(none), matches + added)
+        safe = np.maximum(totals + added, 1)
+        with np.errstate(divide="ignore"):  # without smoothing an order may have no match
+            precision = np.log(numerators / safe).mean(axis=-1)
+        undefined = none.all(axis=-1) | (totals + added == 0).any(axis=-1)
+        return 100 * np.where(undefined, 0, np.exp(precision + _brevity(sums)))
+
+    def details_of(self, sums: Float64) -> dict[str, float]:
+        """Return the precisions, in percent and without smoothing, and the brevity penalty."""
+        precisions = 100 * sums[:ORDER] / np.maximum(sums[ORDER : 2 * ORDER], 1)
+        named = {f"precision_{n}": float(p) for n, p in enumerate(precisions, 1)}
+        return {**named, "brevity_penalty": float(np.exp(_brevity(sums)))}
+
+    def fraction(self, counts: Float64) -> Float64:
+        """Return BLEU+1: one is added to the counts of every order (Lin and Och, 2004)."""
+        smoothed = counts.copy()
+        smoothed[:, : 2 * ORDER] += 1
+        return _plain(smoothed, counts[:, ORDER])
+
+    def gain(self, counts: Float64) -> Float64:
+        """Return BLEU+1 times the reference length."""
+        return self.fraction(counts) * counts[:, 2 * ORDER]
+
+    def background(self) -> Float64:
+        """Return one of everything, as kbmira does."""
+        return np.ones(self.width)
+
+    def within(self, counts: Float64, background: Float64) -> Float64:
+        """Return BLEU of background and sentence, times their reference length (Chiang, 2008)."""
+        sums = counts + background
+        return _plain(sums, sums[:, ORDER]) * sums[:, 2 * ORDER]
+
+    def _splitter(self) -> Callable[[str], list[str]]:
+        """Return what cuts a text into words."""
+        lowered: Callable[[str], str] = str.lower if self.lowercase else str
+        if self.tokenize == "none":
+            return lambda text: lowered(text).split()
+        tokenise = self.scorer().tokenizer
+        return lambda text: tokenise(lowered(text).rstrip()).split()
+
+    def _smoothed(self, none: np.ndarray) -> Any:
+        """Return the matches that stand in for none: for `exp` 1/2, then 1/4, …"""
+        if self.smoothing == "exp":
+            return 0.5 ** np.cumsum(none, axis=-1)
+        return _FLOOR if self.smoothing == "floor" else 0.0
+
+
+def _brevity(sums: Float64) -> Float64:
+    """Return the logarithm of the brevity penalty, (…, 9) ↦ (…)."""
+    length = np.maximum(sums[..., ORDER], 1)
+    return np.minimum(0, 1 - sums[..., 2 * ORDER] / length)
+
+
+def _plain(counts: Float64, lengths: Float64) -> Float64:
+    """Return BLEU, (n,), of counts without zeros, as a fraction; `lengths` are in words."""
+    precision = np.log(counts[:, :ORDER] / counts[:, ORDER : 2 * ORDER]).mean(axis=1)
+    brevity = 1 - counts[:, 2 * ORDER] / np.maximum(lengths, 1)
+    return np.exp(precision + np.minimum(0, brevity))

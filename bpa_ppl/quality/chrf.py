@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bpa_ppl.errors import UsageError
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.references import Streams
+from bpa_ppl.component import Count, CountOrNone
+from bpa_ppl.quality.base import SacreMetric, Streams
 
 
-@dataclass(frozen=True)
-class CHRF(Metric):
+class CHRF(SacreMetric, frozen=True):
     """Settings of chrF, in percent.
 
     Args:
@@ -27,16 +24,11 @@ class CHRF(Metric):
     """
 
     key: ClassVar[str] = "chrf"
-    char_order: int = 6
-    word_order: int = 0
-    beta: int = 2
+    char_order: Count = 6
+    word_order: CountOrNone = 0
+    beta: Count = 2
 
-    def __post_init__(self) -> None:
-        for name, least in (("char_order", 1), ("word_order", 0), ("beta", 1)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{name} of chrF is {getattr(self, name)}: at least {least}")
-
-    def judge(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's chrF with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 

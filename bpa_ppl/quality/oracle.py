@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +11,8 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.candidates import score
-from bpa_ppl.quality.corpus import corpus_score
-from bpa_ppl.quality.references import References, check_references
-from bpa_ppl.quality.registry import resolve
-from bpa_ppl.quality.score import Score
+from bpa_ppl.quality.base import Metric, Score, resolve
+from bpa_ppl.quality.scoring import corpus_score, sentence_scores
 
 #: Which of several best hypotheses is the oracle: that of the highest score, or the first.
 TIES = ("canonical", "first")
@@ -30,8 +27,8 @@ class Oracles:
         score: (sentences,) float64, the sentence score of e*, in percent.
         tied: (sentences,) int64, how many hypotheses of the list share that score, e* included.
         ties: the policy by which e* was chosen among them, "canonical" or "first".
-        metric: "ter", "bleu" or "chrf".
-        signature: sacreBLEU's.
+        metric: the name of the metric: "ter", "bleu" or "chrf".
+        signature: of the metric; sacreBLEU's for ours.
     """
 
     index: Int64
@@ -75,12 +72,29 @@ class Headroom:
         )
 
 
+class Search(TypedDict, total=False):
+    """How oracles are looked for: keywords of `oracles`, with the same defaults.
+
+    Attributes:
+        ties: "canonical" takes the most preferred of equally good hypotheses, then the first;
+            "first" takes the first of the list.
+        jobs: workers; -1 takes every core.
+        cache: whether sentence scores are kept on disk and taken from there.
+        progress: called with the sentences done, those in all, and a note.
+    """
+
+    ties: str
+    jobs: int
+    cache: bool
+    progress: Reporter | None
+
+
 def oracles(
     nbest: NBest,
     metric: str | Metric = "ter",
     *,
     ties: str = "canonical",
-    scores: npt.ArrayLike | None = None,
+    preference: npt.ArrayLike | None = None,
     jobs: int = 1,
     cache: bool = True,
     progress: Reporter | None = None,
@@ -93,117 +107,109 @@ def oracles(
     Args:
         nbest: lists with references.
         metric: "ter", "bleu" (smoothed, effective order), "chrf", or settings.
-        ties: "canonical" takes the highest of `scores` among equally good hypotheses, then the
-            first; "first" takes the first of the list.
-        scores: (hypotheses,) that break ties; default: the decoder's totals, and where the lists
-            have none, their order.
+        ties: "canonical" takes the most preferred of equally good hypotheses, then the first;
+            "first" takes the first of the list.
+        preference: (hypotheses,) the higher, the more preferred, such as canonical scores;
+            default: the decoder's totals, and where the lists have none, their order.
         jobs: workers; -1 takes every core.
         cache: whether sentence scores are kept on disk and taken from there.
         progress: called with the sentences done, those in all, and a note.
 
     Raises:
-        DataError: if a sentence has no reference, or `scores` do not fit.
+        DataError: if a sentence has no reference, or `preference` does not fit.
         UsageError: if the metric or the tie policy is unknown.
 
-    >>> pool = NBest.from_lists(
+    >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat", "cat the"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
     ...     references=[("the cat",)],
     ... )
-    >>> found = oracles(pool)
+    >>> found = oracles(lists)
     >>> found.index.tolist(), found.score.tolist(), found.tied.tolist()
     ([1], [0.0], [1])
     """
-    config = resolve(metric)
-    one_of(ties, TIES, "tie policy")
-    ranking = np.zeros(len(nbest.features)) if ties == "first" else _ranking(nbest, scores)
-    references = _references(nbest)
-    values = score(
-        nbest, references, config, only_best=True, jobs=jobs, cache=cache, progress=progress
-    )
-    return _best(nbest, references, config, values, ranking, ties)
+    ranking = _ranking(nbest, None if ties == "first" else preference)
+    search = Search(ties=ties, jobs=jobs, cache=cache, progress=progress)
+    return _searched(nbest, metric, ranking, only_best=True, **search).oracles
 
 
 def headroom(
     nbest: NBest,
     scores: npt.ArrayLike | None = None,
     metric: str | Metric = "ter",
-    *,
-    ties: str = "canonical",
-    jobs: int = 1,
-    cache: bool = True,
-    progress: Reporter | None = None,
+    **search: Unpack[Search],
 ) -> Headroom:
     """Return the corpus scores of the first-best, of the oracle and of the anti-oracle.
 
     Args:
         nbest: lists with references.
-        scores: (hypotheses,) the highest of a list is its first-best; default: the decoder's
-            totals, and where the lists have none, their order.
+        scores: (hypotheses,) the highest of a list is its first-best, and preferred among ties;
+            default: the decoder's totals, and where the lists have none, their order.
         metric: "ter", "bleu", "chrf", or settings.
-        ties: as for `oracles`.
-        jobs: workers; -1 takes every core.
-        cache: whether sentence scores are kept on disk and taken from there.
-        progress: called with the sentences done, those in all, and a note.
+        search: `ties`, `jobs`, `cache` and `progress`, as for `oracles`.
 
     Raises:
         DataError: if a sentence has no reference, or `scores` do not fit.
         UsageError: if the metric or the tie policy is unknown.
 
-    >>> pool = NBest.from_lists(
+    >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat", "hat"]], [[[2.0], [1.0], [0.0]]], ["LM0"],
     ...     references=[("the cat",)],
     ... )
-    >>> room = headroom(pool)
+    >>> room = headroom(lists)
     >>> room.first_best.value, room.oracle.value, room.anti_oracle.value
     (50.0, 0.0, 100.0)
     """
-    config = resolve(metric)
-    one_of(ties, TIES, "tie policy")
-    ranking = _ranking(nbest, scores)
-    references = _references(nbest)
-    values = score(
-        nbest, references, config, only_best=False, jobs=jobs, cache=cache, progress=progress
-    )
-    order = np.zeros(len(values)) if ties == "first" else ranking
-    best = _best(nbest, references, config, values, order, ties)
-    _, is_worst = _extreme(nbest, values, lowest=not config.lower_is_better)
+    config, ranking = resolve(metric), _ranking(nbest, scores)
+    found = _searched(nbest, config, ranking, only_best=False, **search)
+    _, is_worst = _extreme(nbest, found.values, lowest=not config.lower_is_better)
 
     def corpus(choice: Int64) -> Score:
-        return corpus_score(nbest.chosen(choice), references, config)
+        sources = getattr(nbest, "sources", None)
+        return corpus_score(nbest.chosen(choice), nbest.references, config, sources=sources)
 
     return Headroom(
         first_best=corpus(nbest.best(ranking)),
-        oracle=corpus(best.index),
-        anti_oracle=corpus(nbest.best(np.where(is_worst, order, -np.inf))),
-        oracles=best,
+        oracle=corpus(found.oracles.index),
+        anti_oracle=corpus(nbest.best(np.where(is_worst, found.order, -np.inf))),
+        oracles=found.oracles,
     )
 
 
-def _best(
+class _Found(NamedTuple):
+    """Oracles, with the sentence score of every hypothesis and what breaks ties."""
+
+    oracles: Oracles
+    values: Float64
+    order: Float64
+
+
+def _searched(
     nbest: NBest,
-    references: References,
-    config: Metric,
-    values: Float64,
+    metric: str | Metric,
     ranking: Float64,
-    ties: str,
-) -> Oracles:
-    """Return the oracles, given the score of every hypothesis and what breaks ties."""
+    *,
+    only_best: bool,
+    ties: str = "canonical",
+    jobs: int = 1,
+    cache: bool = True,
+    progress: Reporter | None = None,
+) -> _Found:
+    config = resolve(metric)
+    one_of(ties, TIES, "tie policy")
+    values = sentence_scores(
+        nbest, config, only_best=only_best, jobs=jobs, cache=cache, progress=progress
+    )
+    order = np.zeros(len(values)) if ties == "first" else ranking
     best, is_best = _extreme(nbest, values, lowest=config.lower_is_better)
-    return Oracles(
-        index=nbest.best(np.where(is_best, ranking, -np.inf)),
+    found = Oracles(
+        index=nbest.best(np.where(is_best, order, -np.inf)),
         score=best,
         tied=np.add.reduceat(is_best.astype(np.int64), nbest.offsets[:-1]),
         ties=ties,
         metric=config.key,
-        signature=config.signature(references, sentence=True),
+        signature=config.signature(nbest.references or [()] * len(nbest), sentence=True),
     )
-
-
-def _references(nbest: NBest) -> References:
-    if nbest.references is None:
-        raise DataError("the lists have no references: read them with references", nbest.source)
-    check_references(nbest.references, nbest.source)
-    return nbest.references
+    return _Found(found, values, order)
 
 
 def _ranking(nbest: NBest, scores: npt.ArrayLike | None) -> Float64:
@@ -213,11 +219,11 @@ def _ranking(nbest: NBest, scores: npt.ArrayLike | None) -> Float64:
     ranking = np.asarray(scores, dtype=np.float64)
     if ranking.shape != (len(nbest.features),):
         raise DataError(
-            f"scores of shape {ranking.shape} for {len(nbest.features)} hypotheses: "
+            f"preferences of shape {ranking.shape} for {len(nbest.features)} hypotheses: "
             "give one number a hypothesis"
         )
     if not np.isfinite(ranking).all():
-        raise DataError("a score is not a finite number")
+        raise DataError("a preference is not a finite number")
     return ranking
 
 

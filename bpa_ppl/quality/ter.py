@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
 from itertools import chain
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.references import References, Streams, check_parallel, streams_of
-from bpa_ppl.quality.score import Score
-from bpa_ppl.quality.words import Vocabulary, starts_of
+from bpa_ppl.quality.base import (
+    Lists,
+    References,
+    SacreMetric,
+    Score,
+    Streams,
+    check_parallel,
+)
+from bpa_ppl.text.vocabulary import Vocabulary, starts_of
 
 
-@dataclass(frozen=True)
-class TER(Metric):
+class TER(SacreMetric, frozen=True):
     """Settings of the translation edit rate, in percent of the mean reference length.
+
+    The counts of a hypothesis are its edits to the nearest reference, and the mean length of the
+    references in words.
 
     Args:
         normalized: whether Tercom's normalisation splits punctuation off.
@@ -32,10 +34,14 @@ class TER(Metric):
 
     >>> TER(case_sensitive=True)
     TER(normalized=False, no_punct=False, asian_support=False, case_sensitive=True)
+    >>> TER().value(np.array([[3.0, 12.0], [6.0, 12.0]])).tolist()
+    [25.0, 50.0]
     """
 
     key: ClassVar[str] = "ter"
     lower_is_better: ClassVar[bool] = True
+    counted: ClassVar[bool] = True
+    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.tercom", "bpa_ppl.text.vocabulary")
     normalized: bool = False
     no_punct: bool = False
     asian_support: bool = False
@@ -43,10 +49,15 @@ class TER(Metric):
 
     @property
     def threads(self) -> bool:
-        """Whether threads can score side by side: in the compiled code they can."""
-        return _tercom() is not None
+        """Whether threads can score at the same time: in the compiled code they can."""
+        return True
 
-    def judge(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+    @property
+    def width(self) -> int:
+        """S, how many counts a hypothesis has: edits and reference length."""
+        return 2
+
+    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's TER with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 
@@ -58,10 +69,11 @@ class TER(Metric):
             references=streams,
         )
 
-    def corpus(self, hypotheses: Sequence[str], references: References) -> Score:
+    def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
         """Return the corpus score of one hypothesis a sentence."""
         edits, lengths = ter_edits(hypotheses, references, self)
-        total, length = edits.sum(), _sum_in_order(lengths)
+        # Added from left to right as sacreBLEU does; NumPy's sum rounds differently.
+        total, length = edits.sum(), float(np.cumsum(lengths)[-1])
         return Score(
             float(_percent(total, length)),
             self.key,
@@ -70,19 +82,58 @@ class TER(Metric):
             {"edits": int(total), "reference_length": length},
         )
 
-    def sentences(
-        self, lists: Sequence[Sequence[str]], references: References, *, only_best: bool
-    ) -> Float64:
+    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
         """Return the sentence score of each hypothesis of some lists, one list after the other."""
-        edits, lengths = _count(self, lists, references, only_best)
-        return _percent(edits, np.repeat(lengths, [len(texts) for texts in lists]))
+        return self.value(self._count(lists, references, only_best))
 
+    def counts(self, lists: Lists, references: References) -> Float64:
+        """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
+        return self._count(lists, references, only_best=False)
 
-_DEFAULT = TER()
+    def value(self, sums: Float64) -> Float64:
+        """Return TER in percent, (…, 2) ↦ (…), of edits and reference lengths."""
+        return _percent(sums[..., 0], sums[..., 1])
+
+    def gain(self, counts: Float64) -> Float64:
+        """Return minus the edits, (n, 2) ↦ (n,)."""
+        return 0.0 - counts[..., 0]  # no edits are worth 0, not −0
+
+    def _count(self, lists: Lists, references: References, only_best: bool) -> Float64:
+        """Return edits, infinite where left out, and reference lengths of each hypothesis."""
+        from bpa_ppl.quality import tercom
+
+        split = self._splitter()
+        hypotheses = [split(text) for text in chain.from_iterable(lists)]
+        # sacreBLEU tokenises references twice, not once in all cases: `..3` and normalised.
+        refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
+        vocabulary = Vocabulary()
+        ref_starts = starts_of(references)
+        edits = tercom.count_edits(
+            vocabulary.number(hypotheses),
+            vocabulary.number(refs),
+            starts_of(lists),
+            ref_starts,
+            len(vocabulary),
+            only_best,
+        )
+        total_lengths = np.add.reduceat([len(words) for words in refs], ref_starts[:-1])
+        lengths = np.repeat(total_lengths / np.diff(ref_starts), [len(texts) for texts in lists])
+        return np.column_stack([np.where(edits == tercom.PRUNED, np.inf, edits), lengths])
+
+    def _splitter(self) -> Callable[[str], list[str]]:
+        """Return what cuts a text into words."""
+        if not (self.normalized or self.no_punct):  # then Tercom's tokeniser does no more
+            return str.split if self.case_sensitive else lambda text: text.lower().split()
+        from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+
+        tokenise = TercomTokenizer(
+            self.normalized, self.no_punct, self.asian_support, self.case_sensitive
+        )
+        return lambda text: tokenise(text.rstrip()).split()
 
 
 def ter_edits(
-    hypotheses: Sequence[str], references: References, config: TER = _DEFAULT
+    hypotheses: Sequence[str], references: References, config: TER | None = None
 ) -> tuple[Int64, Float64]:
     """Count the edits of hypotheses, one a sentence: what TER is the quotient of.
 
@@ -103,82 +154,11 @@ def ter_edits(
     ([1], [4.0])
     """
     check_parallel(hypotheses, references)
-    edits, lengths = _count(config, [[text] for text in hypotheses], references, only_best=False)
-    return edits.astype(np.int64), lengths
-
-
-def _count(
-    config: TER, lists: Sequence[Sequence[str]], references: References, only_best: bool
-) -> tuple[Float64, Float64]:
-    """Return the edits of each hypothesis, infinite where left out, and each reference length."""
-    tercom = _tercom()
-    if tercom is None:
-        return _count_by_sacrebleu(config, lists, references)
-    split = _splitter(config)
-    hypotheses = [split(text) for text in chain.from_iterable(lists)]
-    # sacreBLEU tokenises references twice, which is not once in all cases: `..3` and normalised.
-    refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
-    vocabulary = Vocabulary()
-    ref_starts = starts_of(references)
-    edits = tercom.count_edits(
-        vocabulary.number(hypotheses),
-        vocabulary.number(refs),
-        starts_of(lists),
-        ref_starts,
-        len(vocabulary),
-        only_best,
-    )
-    total_lengths = np.add.reduceat([len(words) for words in refs], ref_starts[:-1])
-    lengths = total_lengths / np.diff(ref_starts)
-    return np.where(edits == tercom.PRUNED, np.inf, edits), lengths
-
-
-def _count_by_sacrebleu(
-    config: TER, lists: Sequence[Sequence[str]], references: References
-) -> tuple[Float64, Float64]:
-    edits, lengths = [], []
-    for texts, refs in zip(lists, references, strict=True):
-        judge = config.judge(streams_of([refs]))
-        scores = [judge.corpus_score([text], None) for text in texts]
-        edits += [score.num_edits for score in scores]
-        lengths.append(scores[0].ref_length)
-    return np.array(edits, dtype=np.float64), np.array(lengths, dtype=np.float64)
-
-
-def _splitter(config: TER) -> Callable[[str], list[str]]:
-    """Return what cuts a text into words."""
-    if not (config.normalized or config.no_punct):  # then Tercom's tokeniser does no more
-        return str.split if config.case_sensitive else lambda text: text.lower().split()
-    from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
-
-    tokenise = TercomTokenizer(
-        config.normalized, config.no_punct, config.asian_support, config.case_sensitive
-    )
-    return lambda text: tokenise(text.rstrip()).split()
+    counts = (config or TER()).counts([[text] for text in hypotheses], references)
+    return counts[:, 0].astype(np.int64), counts[:, 1]
 
 
 def _percent(edits: Any, lengths: Any) -> Float64:
     """Return 100 · edits / lengths; where there is no reference word, 100 for any edit at all."""
     none = np.equal(lengths, 0)
     return 100 * np.where(none, np.greater(edits, 0), edits / np.where(none, 1, lengths))
-
-
-def _sum_in_order(values: Float64) -> float:
-    """Return the sum, added from left to right as sacreBLEU does; NumPy's rounds differently."""
-    return float(np.cumsum(values)[-1])
-
-
-@cache
-def _tercom() -> ModuleType | None:
-    """Return the compiled edit counts; None, with a warning, where Numba cannot be imported."""
-    try:
-        from bpa_ppl.quality import tercom
-    except ImportError as error:
-        warnings.warn(
-            f"Numba cannot be imported ({error}): TER is left to sacreBLEU, which gives the same "
-            "numbers some hundred times slower",
-            BpaWarning,
-            stacklevel=2,
-        )
-        return None
-    return tercom

@@ -3,20 +3,15 @@
 TER (Snover et al., 2006) is the least number of insertions, deletions, substitutions and shifts
 of blocks of words; Tercom searches for the shifts greedily. The limits, the order of the shifts
 and the beam of the edit distance are sacreBLEU's. Words are integers here.
-
-This is the only module that imports Numba.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
 
+from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Int32, Int64
-from bpa_ppl.quality.words import Ragged
+from bpa_ppl.text.vocabulary import Ragged
 
 #: In place of the edits of a hypothesis that cannot be the best of its list.
 PRUNED = np.iinfo(np.int64).max
@@ -28,18 +23,7 @@ _BEAM_WIDTH = 25
 _OUTSIDE = 1 << 29
 
 
-def _cached(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile, and keep the machine code on disk where there is a folder to write to."""
-    try:
-        return numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # neither __pycache__ nor the user's cache folder can be written
-        return numba.njit(nogil=True)(function)
-
-
-_inner = numba.njit(nogil=True)
-
-
-@_inner
+@inner
 def _beam(row: int, n_hyp: int, n_ref: int) -> tuple[int, int]:
     """Return the columns, from and to, that the edit distance looks at in one row."""
     ratio = n_ref / n_hyp
@@ -50,7 +34,7 @@ def _beam(row: int, n_hyp: int, n_ref: int) -> tuple[int, int]:
     return max(0, diagonal - width), min(n_ref + 1, diagonal + width)
 
 
-@_inner
+@inner
 def _fill(costs: Int32, hyp: Int32, ref: Int32, first: int) -> None:
     """Compute the rows of the edit distance that follow the first `first` words of `hyp`."""
     for i in range(first + 1, len(hyp) + 1):
@@ -64,7 +48,7 @@ def _fill(costs: Int32, hyp: Int32, ref: Int32, first: int) -> None:
             row[j] = min(above[j - 1] + differs, above[j] + 1, row[j - 1] + 1)
 
 
-@_inner
+@inner
 def _align(
     costs: Int32, hyp: Int32, ref: Int32, align: Int32, hyp_wrong: Int32, ref_wrong: Int32
 ) -> None:
@@ -90,7 +74,7 @@ def _align(
             ref_wrong[j] = 1
 
 
-@_inner
+@inner
 def _move(words: Int32, start: int, length: int, target: int, moved: Int32) -> int:
     """Write into `moved` the words with one block shifted; return the first changed position.
 
@@ -108,7 +92,7 @@ def _move(words: Int32, start: int, length: int, target: int, moved: Int32) -> i
     return start
 
 
-@_inner
+@inner
 def _best_shift(
     costs: Int32, hyp: Int32, ref: Int32, checked: int
 ) -> tuple[tuple[int, int, int, int], int]:
@@ -156,7 +140,7 @@ def _best_shift(
     return best, checked
 
 
-@_inner
+@inner
 def _edits(hyp: Int32, ref: Int32, fewest: int, limit: int) -> int:
     """Return the edits of one hypothesis, or PRUNED where they are sure to exceed `limit`.
 
@@ -188,7 +172,7 @@ def _edits(hyp: Int32, ref: Int32, fewest: int, limit: int) -> int:
         shifts += 1
 
 
-@_inner
+@inner
 def _fewest(hyp: Int32, ref: Int32, counts: Int32) -> int:
     """Return the edits that no order of the words can spare: max(|hyp|, |ref|) − overlap.
 
@@ -203,7 +187,7 @@ def _fewest(hyp: Int32, ref: Int32, counts: Int32) -> int:
     return max(len(hyp), len(ref)) - overlap
 
 
-@_inner
+@inner
 def _nearest(hyp: Int32, refs: Ragged, fewest: Int64, limit: int) -> int:
     """Return the edits to the nearest of some references, or PRUNED."""
     best = PRUNED
@@ -213,14 +197,14 @@ def _nearest(hyp: Int32, refs: Ragged, fewest: Int64, limit: int) -> int:
     return best
 
 
-@_inner
+@inner
 def _words(ragged: Ragged, which: int) -> Int32:
     """Return the words of one sentence."""
     words, starts = ragged
     return words[starts[which] : starts[which + 1]]
 
 
-@_inner
+@inner
 def _bounds(hyps: Ragged, refs: Ragged, counts: Int32) -> Int64:
     """Return (hypotheses, references) edits that no order of the words can spare.
 
@@ -238,7 +222,7 @@ def _bounds(hyps: Ragged, refs: Ragged, counts: Int32) -> Int64:
     return bounds
 
 
-@_inner
+@inner
 def _count_list(hyps: Ragged, refs: Ragged, counts: Int32, only_best: bool, edits: Int64) -> None:
     """Write the edits of the hypotheses of one list, the most promising first."""
     bounds = _bounds(hyps, refs, counts)
@@ -250,7 +234,7 @@ def _count_list(hyps: Ragged, refs: Ragged, counts: Int32, only_best: bool, edit
             limit = min(limit, edits[h])
 
 
-@_cached
+@compiled
 def count_edits(
     hyps: Ragged,
     refs: Ragged,
@@ -270,7 +254,7 @@ def count_edits(
         only_best: whether hypotheses that cannot have the fewest edits of their list may get
             PRUNED in place of theirs.
 
-    >>> from bpa_ppl.quality.words import Vocabulary, starts_of
+    >>> from bpa_ppl.text.vocabulary import Vocabulary, starts_of
     >>> vocabulary = Vocabulary()
     >>> hyps = vocabulary.number([["b", "c", "a"], ["a", "b"]])
     >>> refs = vocabulary.number([["a", "b", "c"]])

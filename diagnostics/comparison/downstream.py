@@ -9,30 +9,11 @@ import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.references import References
-from bpa_ppl.quality.statistics import corpus_values, statistics
+from bpa_ppl.quality import counted_metrics, statistics
+from bpa_ppl.quality.base import References
+from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 
-METRICS = ("ter", "bleu")
 PROBABILITY = 0.95
-_RESAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class ScoreDifference:
-    """The corpus score of some translations less that of others, in percent.
-
-    Attributes:
-        metric: `ter` or `bleu`.
-        score: of the translations.
-        difference: from the score of the others.
-        low, high: the 95% interval of the difference, by paired bootstrap over sentences.
-    """
-
-    metric: str
-    score: float
-    difference: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -78,18 +59,10 @@ def downstream(
         return Downstream(changed, len(ours))
     texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
     pairs = NBest.from_lists(texts, [np.zeros((2, 1))] * len(ours), ["none"], references=references)
-    scores = tuple(_difference(pairs, metric, seed) for metric in METRICS)
-    return Downstream(changed, len(ours), scores)
-
-
-def _difference(pairs: NBest, metric: str, seed: int) -> ScoreDifference:
-    counts = statistics(pairs, metric).counts.reshape(len(pairs), 2, -1)
-    score, other = corpus_values(metric, counts.sum(axis=0))
-    # How often each sentence is drawn, (resamples, sentences): the sums are then one product.
-    times = np.random.default_rng(seed).multinomial(
-        len(pairs), np.full(len(pairs), 1 / len(pairs)), size=_RESAMPLES
-    )
-    ours, theirs = corpus_values(metric, np.einsum("rs,sck->crk", times, counts))
-    tail = (1 - PROBABILITY) / 2
-    low, high = np.quantile(ours - theirs, (tail, 1 - tail))
-    return ScoreDifference(metric, float(score), float(score - other), float(low), float(high))
+    scores = []
+    for metric in counted_metrics():
+        # Two rows a sentence: ours, theirs.
+        counts = statistics(pairs, metric).counts
+        made, other = counts[::2], counts[1::2]
+        scores.append(score_difference(made, other, metric, probability=PROBABILITY, seed=seed))
+    return Downstream(changed, len(ours), tuple(scores))

@@ -19,7 +19,7 @@ from sacrebleu import metrics
 
 from bpa_ppl import NBest, oracles, read_nbest
 from bpa_ppl.quality import ter_edits
-from bpa_ppl.quality.candidates import distinct
+from bpa_ppl.quality.scoring import distinct
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

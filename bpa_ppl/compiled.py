@@ -1,4 +1,8 @@
-"""Compilation of number-crunching functions by Numba."""
+"""Compilation of number-crunching functions by Numba.
+
+Only modules of compiled code import this one, and they are imported where they are needed:
+loading Numba takes a while.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 
-from bpa_ppl.cache import cache_folder
+from bpa_ppl.caching import cache_folder
 
 _SHORTEST = 0.1  # seconds; JAX by itself keeps only what took a second
 

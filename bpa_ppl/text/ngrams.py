@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64
-from bpa_ppl.quality.bleu import ORDER
-from bpa_ppl.quality.compiled import compiled, inner
-from bpa_ppl.quality.words import Ragged
+from bpa_ppl.text.vocabulary import Ragged
 
 
 @inner
@@ -43,8 +42,10 @@ def _nearest_length(length: int, starts: Int64) -> int:
 
 
 @compiled
-def count_matches(hyps: Ragged, refs: Ragged, owner: Int64, ref_list_starts: Int64) -> Float64:
-    """Return (hypotheses, 9): matches of order 1 to 4, n-grams of order 1 to 4, reference length.
+def count_matches(
+    hyps: Ragged, refs: Ragged, owner: Int64, ref_list_starts: Int64, longest: int
+) -> Float64:
+    """Return (hypotheses, 2N + 1): matches of each order, n-grams of each, reference length.
 
     An occurrence of an n-gram is a match as long as some reference has it as often.
 
@@ -53,25 +54,26 @@ def count_matches(hyps: Ragged, refs: Ragged, owner: Int64, ref_list_starts: Int
         refs: the same of all references.
         owner: (hypotheses,) the sentence of each hypothesis.
         ref_list_starts: (sentences + 1,) the first reference of each sentence, then their number.
+        longest: N, the longest n-grams that are counted.
 
-    >>> from bpa_ppl.quality.words import Vocabulary
+    >>> from bpa_ppl.text.vocabulary import Vocabulary
     >>> vocabulary = Vocabulary()
     >>> hyps = vocabulary.number([["a", "b", "a", "a"]])
     >>> refs = vocabulary.number([["a", "b", "a"], ["a"]])
-    >>> count_matches(hyps, refs, np.array([0]), np.array([0, 2])).tolist()
+    >>> count_matches(hyps, refs, np.array([0]), np.array([0, 2]), 4).tolist()
     [[3.0, 2.0, 1.0, 0.0, 4.0, 3.0, 2.0, 1.0, 3.0]]
     """
     words, starts = hyps
-    counts = np.zeros((len(owner), 2 * ORDER + 1))
+    counts = np.zeros((len(owner), 2 * longest + 1))
     for h in range(len(owner)):
         hyp = words[starts[h] : starts[h + 1]]
         first, last = ref_list_starts[owner[h]], ref_list_starts[owner[h] + 1]
         ref_starts = refs[1][first : last + 1]
-        for n in range(1, ORDER + 1):
+        for n in range(1, longest + 1):
             for start in range(len(hyp) - n + 1):
                 gram = hyp[start : start + n]
                 clip = _clip(gram, refs[0], ref_starts)
                 counts[h, n - 1] += clip > 0 and _count(gram, hyp[: start + n]) <= clip
-            counts[h, ORDER + n - 1] = max(0, len(hyp) - n + 1)
-        counts[h, 2 * ORDER] = _nearest_length(len(hyp), ref_starts)
+            counts[h, longest + n - 1] = max(0, len(hyp) - n + 1)
+        counts[h, 2 * longest] = _nearest_length(len(hyp), ref_starts)
     return counts

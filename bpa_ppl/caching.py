@@ -1,0 +1,154 @@
+"""What can be computed again, kept on disk between runs: found by its content, never too much.
+
+`BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` how many MiB of arrays may stand in it;
+those that were not used for longest go first, and with 0 none is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from bpa_ppl.errors import BpaWarning, UsageError
+from bpa_ppl.nbest import Float64
+
+_LIMIT = 1024  # MiB
+
+#: What a file that is cut short, overwritten or of another kind can raise when it is read.
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+def cache_folder() -> Path:
+    """Return the folder named by `BPA_PPL_CACHE`, or else the user's cache folder."""
+    named = os.environ.get("BPA_PPL_CACHE")
+    if named:
+        return Path(named).absolute()
+    import platformdirs
+
+    return platformdirs.user_cache_path("bpa_ppl")
+
+
+def key_of(content: object) -> str:
+    """Return the hash of some content, made of lists, tuples, texts and numbers.
+
+    >>> key_of([["a", "b"]]) == key_of([["a"], ["b"]])
+    False
+    """
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def key_of_code(modules: Iterable[str]) -> str | None:
+    """Return the hash of the source of some modules; None where one has no source file.
+
+    A result that is kept under it is found no more once the code that computes it is another.
+
+    >>> key_of_code(["bpa_ppl.caching"]) == key_of_code(["bpa_ppl.caching", "bpa_ppl.errors"])
+    False
+    >>> key_of_code(["builtins"]) is None
+    True
+    """
+    sources = [_source(name) for name in sorted(set(modules))]
+    return None if None in sources else key_of(sources)
+
+
+@cache
+def _source(module: str) -> str | None:
+    """Return the hash of a module's source, read once: later edits do not change what runs."""
+    loaded = sys.modules.get(module)
+    path = getattr(loaded, "__file__", None)
+    if loaded is None:
+        spec = find_spec(module)
+        path = None if spec is None else spec.origin
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
+    except OSError:
+        return None
+
+
+def read_array(key: str, size: int) -> Float64 | None:
+    """Return the `size` numbers kept under a key; None if there are none that can be read.
+
+    >>> read_array("no such key", 1) is None
+    True
+    """
+    path = _path(key)
+    try:
+        with open(path, "rb") as file, np.load(file) as arrays:
+            found = arrays["values"]
+        os.utime(path)  # used now: what was not used for longest goes first
+    except _UNREADABLE:
+        return None
+    return found if found.shape == (size,) and found.dtype == np.float64 else None
+
+
+def write_array(key: str, values: Float64) -> None:
+    """Keep numbers under a key, within the limit; a reader sees all of them or none.
+
+    Warns where the folder cannot be written.
+
+    Raises:
+        UsageError: if the limit is no number of MiB.
+    """
+    limit = _limit()
+    if not limit:
+        return
+    path = _path(key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+            part = Path(file.name)
+            np.savez_compressed(file, values=values)
+        if part.stat().st_size > limit:
+            part.unlink()
+        else:
+            os.replace(part, path)
+            _evict(path.parent, limit)
+    except OSError as error:
+        warnings.warn(
+            f"sentence scores are not kept ({error}): name a folder that can be written in "
+            "BPA_PPL_CACHE",
+            BpaWarning,
+            stacklevel=2,
+        )
+
+
+def _path(key: str) -> Path:
+    return cache_folder() / "arrays" / f"{key}.npz"
+
+
+def _limit() -> int:
+    """Return how many bytes of arrays may be kept."""
+    given = os.environ.get("BPA_PPL_CACHE_LIMIT", str(_LIMIT))
+    if not given.isdecimal():
+        raise UsageError(
+            f"BPA_PPL_CACHE_LIMIT is {given!r}: give a whole number of MiB, 0 for none"
+        )
+    return int(given) << 20
+
+
+def _evict(folder: Path, limit: int) -> None:
+    """Remove the files that were used longest ago until the rest keeps within the limit."""
+    found = []
+    for path in folder.iterdir():
+        try:
+            status = path.stat()
+        except FileNotFoundError:  # another process was faster
+            continue
+        found.append((status.st_mtime_ns, status.st_size, path))
+    kept = 0
+    for _, size, path in sorted(found, reverse=True):
+        kept += size
+        if kept > limit:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Words and what is counted of them: vocabularies, n-grams."""
