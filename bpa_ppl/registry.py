@@ -46,6 +46,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
     def __init__(self, kind: str, group: str, members: Mapping[str, str]):
         self.kind, self.group = kind, group
+        #: Those of this process alone: its worker processes do not know them by themselves.
+        self.registered: dict[str, type[C]] = {}
         self._members: dict[str, str | type[C]] = dict(members)
         self._searched = False
 
@@ -88,7 +90,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """
         if name in self and self._members[name] is not member:
             raise UsageError(f"there is a {self.kind} {name} already: choose another name")
-        self._members[name] = member
+        self._members[name] = self.registered[name] = member
 
     def resolve(self, chosen: str | C, settings: Mapping[str, Any] | None = None) -> C:
         """Return a component with its settings.
@@ -191,7 +193,7 @@ TUNERS: Registry[Tuner] = Registry(
     "bpa_ppl.tuners",
     {
         "mert": "bpa_ppl.tuning.mert:Mert",
-        "mert+": "bpa_ppl.tuning.mert_plus:MertPlus",
+        "mert+": "bpa_ppl.tuning.mert:MertPlus",
         "mira": "bpa_ppl.tuning.mira:Mira",
         "pro": "bpa_ppl.tuning.pro:Pro",
     },

@@ -2,9 +2,9 @@
 
 from bpa_ppl.experiments.aggregates import Aggregates, Difference, Point, aggregate
 from bpa_ppl.experiments.curve_page import write_figures
+from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import run_study
-from bpa_ppl.experiments.store import read_results
-from bpa_ppl.experiments.study_files import read_study
+from bpa_ppl.experiments.study import read_study
 
 __all__ = [
     "Aggregates",

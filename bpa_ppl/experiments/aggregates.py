@@ -1,4 +1,4 @@
-"""Points of learning curves, and the differences between methods, from the rows of results."""
+"""Points of learning curves, differences between methods, and seconds, from rows of results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bpa_ppl.diagnostics.comparison.multiple_testing import holm
-from bpa_ppl.experiments.resampling import Replicates, Resamples, replicates, resamples
-from bpa_ppl.experiments.results import KINDS
+from bpa_ppl.diagnostics.significance import holm
+from bpa_ppl.experiments.results import KEYS, counts_of, metrics_of
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality.statistics import COUNTED, corpus_values
+from bpa_ppl.quality import resolve
+from bpa_ppl.quality.bootstrap import Replicates, Resamples, replicates, resamples
+
+#: Stages in which a method learns from A; the others apply what it has learned.
+LEARNING = ("adapt", "tune")
 
 # So many that the smallest p-value survives the adjustment for the pairs of 14 methods.
 _SAMPLES = 10_000
@@ -36,7 +39,7 @@ class Point:
 
     Attributes:
         domain, size, method, setting: where.
-        metric: "ter" or "bleu".
+        metric: its name, such as "ter".
         draws: of A.
         mean: over the draws.
         interval: its published 95% interval size, 2 · the empirical standard deviation over
@@ -94,6 +97,23 @@ class Aggregates(NamedTuple):
     differences: list[Difference]
 
 
+class Seconds(NamedTuple):
+    """Median seconds of a method at one place, over the draws of A.
+
+    Attributes:
+        domain, size, method, setting: where.
+        learning: to adapt or to tune.
+        all: stages.
+    """
+
+    domain: str
+    size: int
+    method: str
+    setting: str
+    learning: float
+    all: float
+
+
 class _Sample(NamedTuple):
     """What is known of a method at one place, for one metric."""
 
@@ -111,15 +131,32 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> Aggregates:
     """
     points: list[Point] = []
     differences: list[Difference] = []
-    for metric in COUNTED:
-        for group in _side_by_side(results):
+    for metric in metrics_of(results):
+        for group in _groups(results):
             found = _resampled(results, group, metric, samples)
             points += [_point(place, metric, one) for place, one in found.items()]
             differences += _differences(found, metric)
     return Aggregates(points, differences)
 
 
-def _side_by_side(results: pa.Table) -> Iterator[dict[Place, list[int]]]:
+def median_seconds(seconds: pa.Table) -> list[Seconds]:
+    """Return the median seconds of each method, of learning and of all stages.
+
+    Args:
+        seconds: from `read_results`.
+    """
+    totals: dict[tuple, list[float]] = {}
+    for row in seconds.to_pylist():
+        entry = totals.setdefault(tuple(row[key] for key in KEYS), [0.0, 0.0])
+        entry[0] += row["seconds"] if row["stage"] in LEARNING else 0.0
+        entry[1] += row["seconds"]
+    places: dict[tuple, list[list[float]]] = {}
+    for (domain, size, _, method, setting), pair in totals.items():
+        places.setdefault((domain, size, method, setting), []).append(pair)
+    return [Seconds(*place, *np.median(pairs, axis=0).tolist()) for place, pairs in places.items()]
+
+
+def _groups(results: pa.Table) -> Iterator[dict[Place, list[int]]]:
     """Yield for each domain and size the rows of each method and setting."""
     groups: dict[tuple[str, int], dict[Place, list[int]]] = {}
     for row, key in enumerate(results.select(list(Place._fields)).to_pylist()):
@@ -135,7 +172,7 @@ def _resampled(
     known: dict[Place, _Sample] = {}
     new: Resamples | None = None
     for place, rows in group.items():
-        counts = _counts(results, rows, metric)
+        counts = counts_of(results, rows, metric)
         if new is None:
             new = resamples(samples, counts.shape[1], len(rows))
         verdicts = [results["verdict"][row].as_py() for row in rows]
@@ -143,14 +180,8 @@ def _resampled(
     return known
 
 
-def _counts(results: pa.Table, rows: list[int], metric: str) -> Float64:
-    column = results[f"{metric}_counts"]
-    shape = (len(rows), -1, KINDS[metric])
-    return np.array([column[row].values.to_numpy() for row in rows]).reshape(shape)
-
-
 def _point(place: Place, metric: str, sample: _Sample) -> Point:
-    values = corpus_values(metric, sample.counts.sum(axis=1))
+    values = resolve(metric).value(sample.counts.sum(axis=1))
     low, high = _interval(sample.replicates.both)
     return Point(
         **place._asdict(),
@@ -181,7 +212,7 @@ def _differences(found: dict[Place, _Sample], metric: str) -> list[Difference]:
 def _difference(
     first: Place, second: Place, ours: _Sample, theirs: _Sample, metric: str
 ) -> Difference:
-    means = [corpus_values(metric, one.counts.sum(axis=1)).mean() for one in (ours, theirs)]
+    means = [resolve(metric).value(one.counts.sum(axis=1)).mean() for one in (ours, theirs)]
     change = ours.replicates.both - theirs.replicates.both
     low, high = _interval(change)
     # One is added to both counts, so that no finite bootstrap claims certainty.

@@ -7,8 +7,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.diagnostics.pages.canvas import canvas, label
-from bpa_ppl.experiments.aggregates import Point
-from bpa_ppl.experiments.curve_tables import Seconds
+from bpa_ppl.experiments.aggregates import Point, Seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +65,7 @@ def sweep_figure(points: Sequence[Point], setting: str, metric: str) -> Figure:
     names = dict.fromkeys(_swept(point) for point in chosen)
     for number, (name, style) in enumerate(_styles(names)):
         curve = [point for point in chosen if _swept(point) == name]
-        # Side by side, or the bars would hide each other.
+        # Next to each other, or the bars would hide each other.
         shift = 0.06 * (number - (len(names) - 1) / 2)
         places = [values.index(point.setting.partition("=")[2]) + shift for point in curve]
         means, spread = [p.mean for p in curve], [p.interval for p in curve]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
+from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS, write_figure_files
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Code,
@@ -21,34 +25,31 @@ from bpa_ppl.diagnostics.pages.page import (
     write_page,
 )
 from bpa_ppl.errors import one_of
-from bpa_ppl.experiments.aggregates import Aggregates, Point, aggregate
+from bpa_ppl.experiments.aggregates import (
+    Aggregates,
+    Difference,
+    Point,
+    Seconds,
+    aggregate,
+    median_seconds,
+)
 from bpa_ppl.experiments.curve_figures import (
     quality_figure,
     seconds_figure,
     sweep_figure,
     swept_settings,
 )
-from bpa_ppl.experiments.curve_tables import (
-    Seconds,
-    median_seconds,
-    precision_table,
-    scores_table,
-    seconds_table,
-    significance_table,
-    verdict_table,
-)
-from bpa_ppl.experiments.store import read_identity, read_results
+from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
 from bpa_ppl.formats.streams import atomic_path
-from bpa_ppl.quality.statistics import COUNTED
+from bpa_ppl.quality import resolve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = ("png", "pdf", "none")
-_DPI = 150
+_SIGNIFICANT = 0.05
 _INTERVALS = (
     "Each number is the mean over draws of A; ± is the published 95% interval size, twice the "
-    "empirical standard deviation over draws. points.csv has beside it a bootstrap interval of "
+    "empirical standard deviation over draws. points.csv also has a bootstrap interval of "
     "each mean over test sentences and draws, and the standard errors by the sampling of A alone "
     "and of the test sentences alone."
 )
@@ -57,14 +58,10 @@ _TIMES = (
     "oracles, the statistics of the metric and, the first time, compilation are in it. Medians "
     "over draws of A; they depend on what else the machine did."
 )
-
-
 _VERDICTS = (
     "Every posterior is used here, whether it passed or not; outside of studies those that fail "
     "are refused."
 )
-
-
 _METRICS = (
     "TER and BLEU are those of sacreBLEU with its default settings, BLEU of tokenised text "
     "(tokenize none). Files stand below as their SHA-256 checksums."
@@ -76,11 +73,11 @@ class Drawing(NamedTuple):
 
     name: str
     figure: Figure
-    told: str
+    description: str
 
 
 def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
-    """Write the page, the figures and the numbers of a finished study beside its results.
+    """Write the page, the figures and the numbers of a finished study next to its results.
 
     Args:
         folder: of the results.
@@ -93,29 +90,30 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         DataError: if there are no results, or a file cannot be written.
         UsageError: if there is no such kind of figure.
     """
-    one_of(kind, KINDS, "kind of figures")
+    one_of(kind, FIGURE_KINDS, "kind of figures")
     target = Path(folder)
     results, seconds = read_results(target)
     found, times = aggregate(results), median_seconds(seconds)
-    drawings = _drawings(found.points, times)
-    made = _made(read_identity(target))
+    drawings = _drawings(found.points, times, metrics_of(results))
+    made = _how_made(read_identity(target))
     write_page(_page(results, found, times, drawings, made), target / "index.html")
-    written = [target / "index.html", *_numbers(found, times, target)]
-    for drawing in drawings if kind != "none" else ():
-        written.append(target / f"{drawing.name}.{kind}")
-        with atomic_path(written[-1]) as beside:
-            drawing.figure.savefig(beside, format=kind, dpi=_DPI)
-    return written
+    files = [target / "index.html", *_write_numbers(found, times, target)]
+    return [*files, *write_figure_files({d.name: d.figure for d in drawings}, target, kind)]
 
 
-def _drawings(points: list[Point], times: list[Seconds]) -> list[Drawing]:
-    told = "Mean {} and its interval size against the number of adaptation sentences"
-    found = [Drawing(m, quality_figure(points, m), told.format(m.upper())) for m in COUNTED]
+def _drawings(points: list[Point], times: list[Seconds], metrics: Sequence[str]) -> list[Drawing]:
+    curves = "Mean {} and its interval size against the number of adaptation sentences"
+    found = [Drawing(m, quality_figure(points, m), curves.format(m.upper())) for m in metrics]
     if any(time.learning and not time.setting for time in times):
-        told = "Seconds to adapt or tune against the number of adaptation sentences"
-        found.append(Drawing("seconds", seconds_figure(times), told))
+        description = "Seconds to adapt or tune against the number of adaptation sentences"
+        found.append(Drawing("seconds", seconds_figure(times), description))
+    main = metrics[0]
     return found + [
-        Drawing(f"sweep_{name}", sweep_figure(points, name, "ter"), f"Mean TER against {name}")
+        Drawing(
+            f"sweep_{name}",
+            sweep_figure(points, name, main),
+            f"Mean {main.upper()} against {name}",
+        )
         for name in swept_settings(points)
     ]
 
@@ -128,68 +126,55 @@ def _page(
     made: Section,
 ) -> str:
     domains = list(dict.fromkeys(point.domain for point in found.points))
-    pictures = {d.name: drawn(d.figure, d.told, d.told + ".") for d in drawings}
-    sections = [
-        Section(
-            f"{metric.upper()} against |A|",
-            [
-                Text(_INTERVALS),
-                pictures[metric],
-                *(scores_table(found.points, domain, metric) for domain in domains),
-            ],
-        )
-        for metric in COUNTED
-    ]
+    metrics = metrics_of(results)
+    pictures = {d.name: drawn(d.figure, d.description, d.description + ".") for d in drawings}
+    sections = []
+    for metric in metrics:
+        tables = [scores_table(found.points, domain, metric) for domain in domains]
+        blocks = [Text(_INTERVALS), pictures[metric], *tables]
+        sections.append(Section(f"{metric.upper()} against |A|", blocks))
     if "seconds" in pictures:
         tables = [seconds_table(times, domain) for domain in domains]
         sections.append(Section("Time", [Text(_TIMES), pictures["seconds"], *tables]))
-    swept: list[Block] = [pictures[d.name] for d in drawings if d.name.startswith("sweep_")]
-    sections += [Section("Settings", swept)] if swept else []
-    precisions = [precision_table(results, domain) for domain in domains]
-    sections.append(Section("Precisions", precisions))
-    verdicts = [verdict_table(found.points, domain) for domain in domains]
+    if swept := [pictures[d.name] for d in drawings if d.name.startswith("sweep_")]:
+        sections.append(Section("Settings", swept))
+    detailed = [metric for metric in metrics if detail_names(metric)]
+    details = [details_table(results, domain, metric) for metric in detailed for domain in domains]
+    sections += [Section("Details", details)] if details else []
+    verdicts: list[Block] = [verdict_table(found.points, domain) for domain in domains]
     sections.append(Section("Diagnostics", [Text(_VERDICTS), *verdicts]))
-    sections.append(Section("Significance", _significance(found, domains)))
-    return page("Learning curves", Verdict(_verdict(found.points)), [*sections, made])
+    pairs = [significance_table(found.differences, d, m) for d in domains for m in metrics]
+    sections.append(Section("Significance", pairs))
+    summary = Verdict(_summary(found.points, metrics[0]))
+    return page("Learning curves", summary, [*sections, made])
 
 
-def _made(identity: dict[str, Any]) -> Section:
+def _how_made(identity: dict[str, Any]) -> Section:
     """Return the section on how the results were made: settings, and versions of packages."""
     study = identity["study"]
     rows = [(key, str(study[key])) for key in ("sizes", "draws", "seed", "replacement")]
     rows += [(f"version of {name}", version) for name, version in identity["versions"].items()]
-    table = Table(("what", "value"), rows)
-    return Section("How it was made", [Text(_METRICS), table, Code(_as_json(study))])
+    settings = Code(json.dumps(study, indent=1, ensure_ascii=False))
+    return Section("How it was made", [Text(_METRICS), Table(("what", "value"), rows), settings])
 
 
-def _as_json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False)
-
-
-def _significance(found: Aggregates, domains: list[str]) -> list[Table]:
-    return [
-        significance_table(found.differences, domain, metric)
-        for domain in domains
-        for metric in COUNTED
-    ]
-
-
-def _verdict(points: list[Point]) -> str:
-    """Return which method has the lowest mean TER with the fewest adaptation sentences."""
-    plain = [p for p in points if p.metric == "ter" and not p.setting]
+def _summary(points: list[Point], metric: str) -> str:
+    """Return which method has the best mean score with the fewest adaptation sentences."""
+    better, word = (min, "lowest") if resolve(metric).lower_is_better else (max, "highest")
+    plain = [p for p in points if p.metric == metric and not p.setting]
     parts = []
     for domain in dict.fromkeys(point.domain for point in plain):
         here = [point for point in plain if point.domain == domain]
         smallest = min(point.size for point in here)
-        best = min((p for p in here if p.size == smallest), key=lambda point: point.mean)
+        best = better((p for p in here if p.size == smallest), key=lambda point: point.mean)
         parts.append(
-            f"{domain}, |A| = {smallest}: the lowest mean TER is {best.mean:.1f} ± "
+            f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best.mean:.1f} ± "
             f"{best.interval:.1f}, of {best.method}"
         )
     return "; ".join(parts) + "."
 
 
-def _numbers(found: Aggregates, times: list[Seconds], folder: Path) -> list[Path]:
+def _write_numbers(found: Aggregates, times: list[Seconds], folder: Path) -> list[Path]:
     """Write the numbers behind tables and figures."""
     tables = {
         "points": [vars(point) for point in found.points],
@@ -199,6 +184,89 @@ def _numbers(found: Aggregates, times: list[Seconds], folder: Path) -> list[Path
     written = []
     for name, rows in tables.items():
         written.append(folder / f"{name}.csv")
-        with atomic_path(written[-1]) as beside:
-            csv.write_csv(pa.Table.from_pylist(rows), beside)
+        with atomic_path(written[-1]) as temporary:
+            csv.write_csv(pa.Table.from_pylist(rows), temporary)
     return written
+
+
+def scores_table(points: Iterable[Point], domain: str, metric: str) -> Table:
+    """Return `mean ± interval size` of each method, one column a size of A."""
+    chosen = [p for p in points if p.domain == domain and p.metric == metric and not p.setting]
+    caption = f"{metric.upper()} of the test text of {domain}: mean ± 2σ."
+    return _by_size(chosen, lambda p: f"{p.mean:.1f} ± {p.interval:.1f}", caption)
+
+
+def verdict_table(points: Iterable[Point], domain: str) -> Table:
+    """Return the share of posteriors that passed their check, one column a size of A."""
+    chosen = [p for p in points if p.domain == domain and not p.setting and np.isfinite(p.passed)]
+    caption = f"Posteriors that passed their check, {domain}."
+    return _by_size(chosen, lambda p: f"{p.passed:.0%}", caption)
+
+
+def seconds_table(times: Iterable[Seconds], domain: str) -> Table:
+    """Return the median seconds of learning of each method, one column a size of A."""
+    chosen = [t for t in times if t.domain == domain and not t.setting and t.learning]
+    caption = f"Median seconds to adapt or tune, {domain}."
+    return _by_size(chosen, lambda t: f"{t.learning:.2f}", caption)
+
+
+def _by_size(places: Sequence[Any], shown: Callable[[Any], str], caption: str) -> Table:
+    """Return a table of one row a method and one column a size of A."""
+    sizes = sorted({place.size for place in places})
+    cells = {(place.method, place.size): shown(place) for place in places}
+    rows = [
+        [method, *(cells[method, size] for size in sizes)]
+        for method in dict.fromkeys(place.method for place in places)
+    ]
+    return Table(["method", *(f"|A| = {size}" for size in sizes)], rows, caption)
+
+
+def details_table(results: pa.Table, domain: str, metric: str) -> Table:
+    """Return a metric and what else it tells, such as precisions: means at the largest A."""
+    here = results.filter((pc.field("domain") == domain) & (pc.field("setting") == ""))
+    largest = pc.max(here["size"]).as_py()
+    columns = [metric, *detail_names(metric)]
+    grouped = (
+        here.filter(pc.field("size") == largest)
+        .group_by("method", use_threads=False)
+        .aggregate([(column, "mean") for column in columns])
+    )
+    rows = [
+        [row["method"], *(f"{row[f'{column}_mean']:.3g}" for column in columns)]
+        for row in grouped.to_pylist()
+    ]
+    header = ["method", metric.upper(), *(name.replace("_", " ") for name in columns[1:])]
+    caption = f"{metric.upper()} and what it is made of, means over draws, {domain}, |A| = "
+    return Table(header, rows, f"{caption}{largest}.")
+
+
+def significance_table(differences: Sequence[Difference], domain: str, metric: str) -> Table:
+    """Return for each method against each other at how many sizes of A it differs, and how."""
+    here = [d for d in differences if d.domain == domain and d.metric == metric]
+    methods = list(dict.fromkeys(name for d in here for name in (d.first, d.second)))
+    lower, higher = _counted(here, sign=-1), _counted(here, sign=1)
+
+    def cell(ours: str, theirs: str) -> str:
+        if ours == theirs:
+            return ""
+        counts = (("−", lower.get((ours, theirs), 0)), ("+", higher.get((ours, theirs), 0)))
+        return " ".join(f"{sign}{n}" for sign, n in counts if n) or "·"
+
+    rows = [[ours, *(cell(ours, theirs) for theirs in methods)] for ours in methods]
+    caption = (
+        f"{metric.upper()}, {domain}: at how many of the {len({d.size for d in here})} sizes of A "
+        "the method of the row is significantly lower (−) and higher (+) than that of the column, "
+        "at 5% by paired bootstrap over draws and sentences, adjusted by Holm's method."
+    )
+    return Table(["method", *methods], rows, caption)
+
+
+def _counted(differences: Iterable[Difference], sign: int) -> dict[tuple[str, str], int]:
+    """Return at how many sizes the first method is significantly lower, or higher, by pair."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in differences:
+        if one.adjusted < _SIGNIFICANT and one.difference:
+            as_it_is = one.difference * sign > 0
+            pair = (one.first, one.second) if as_it_is else (one.second, one.first)
+            counts[pair] = counts.get(pair, 0) + 1
+    return counts

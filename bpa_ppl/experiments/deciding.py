@@ -1,4 +1,4 @@
-"""The methods at work: from adaptation sentences to a choice from each list of the test text."""
+"""Running one cell: from adaptation sentences to a choice from each list of the test text."""
 
 from __future__ import annotations
 
@@ -7,27 +7,41 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
-from bpa_ppl.experiments import methods
+from bpa_ppl.experiments.grid import Task, draw_sentences, seed_of
 from bpa_ppl.experiments.material import Material, development, material
-from bpa_ppl.experiments.methods import Method
+from bpa_ppl.experiments.methods import CANONICAL, SAMPLER, TUNER, Method
+from bpa_ppl.experiments.results import Outcome, result_row
 from bpa_ppl.experiments.study import Domain, Study
-from bpa_ppl.experiments.weight_trace import visited_weights, weight_trace
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.sampling import adapt
-from bpa_ppl.tuning import reestimation
+from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights
+from bpa_ppl.tuning import reestimate
 from bpa_ppl.weights import Weights, match
 
-if TYPE_CHECKING:
-    from arviz import InferenceData
+
+def run_cell(study: Study, task: Task) -> Outcome:
+    """Draw A, adapt or tune, rerank the test text and count.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+    """
+    cell, method = task
+    domain = next(domain for domain in study.domains if domain.name == cell.domain)
+    lists = material(study, domain, method.nbest_size)
+    adaptation = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
+    record = Record()
+    job = Job(method, study, domain, lists, adaptation, seed_of(study, cell))
+    counts = lists.counts_of(decide(job, record))
+    return Outcome(result_row(cell, counts, record.verdict, record.failed), record.seconds)
 
 
 @dataclass
 class Record:
-    """What a cell leaves beside its choice.
+    """What a cell leaves besides its choice.
 
     Attributes:
         seconds: of each stage.
@@ -64,55 +78,72 @@ def decide(job: Job, record: Record) -> Int64:
     return _DECIDERS[job.method.kind](job, record)
 
 
+def _by_weights(job: Job, weights: Weights, record: Record) -> Int64:
+    with record.stage("rerank"):
+        test = job.material.test
+        return test.best(test.scores(match(weights, test).values))
+
+
 def _canonical(job: Job, record: Record) -> Int64:
     return _by_weights(job, job.material.weights, record)
 
 
-def _sampler(job: Job, record: Record) -> Int64:
-    method = job.method
-    with record.stage("adapt"):
-        posterior = adapt(
-            job.adaptation,
-            job.material.weights,
-            sampler=method.engine,
-            prior_variance=method.prior_variance,
-            seed=job.seed,
-            metric=method.metric,
-            cache=False,
-            **method.own,
-        )
-    return _by_posterior(job, posterior, record)
-
-
 def _tuner(job: Job, record: Record) -> Int64:
     method = job.method
-    extra = development(job.study) if method.needs_development_set else None
+    extra = development(job.study) if method.needs_development else None
     with record.stage("tune"):
-        found = reestimation(
+        found = reestimate(
             job.adaptation,
             job.material.weights,
-            tuner=method.engine,
+            tuner=method.tuner(),
             metric=method.metric,
             seed=job.seed,
             extra=extra,
-            **method.own,
         )
     return _by_weights(job, found.weights, record)
 
 
-def _trace(job: Job, record: Record) -> Int64:
-    method, settings = job.method, job.method.own
-    visited = _visited(job.study, job.domain, settings["restarts"])
+def _sampler(job: Job, record: Record) -> Int64:
+    method = job.method
+    made = _made_of_development(job) if method.needs_development else {}
     with record.stage("adapt"):
-        posterior = weight_trace(
+        posterior = adapt(
             job.adaptation,
             job.material.weights,
-            visited,
-            metric=method.metric,
+            sampler=method.sampler(**made),
             prior_variance=method.prior_variance,
-            delta=settings["delta"],
+            seed=job.seed,
+            metric=method.metric,
+            cache=False,
         )
-    return _by_posterior(job, posterior, record)
+    with record.stage("check"):
+        report = check(posterior)
+    record.verdict = "passed" if report else "failed"
+    record.failed = tuple(finding.name for finding in report.failures)
+    with record.stage("rerank"):
+        result = rerank(
+            job.material.test,
+            posterior,
+            rule=method.rule,
+            derivations=method.derivations,
+            unchecked=True,  # the verdict is among the results
+        )
+    return result.choice
+
+
+_DECIDERS: dict[str, Callable[[Job, Record], Int64]] = {
+    CANONICAL: _canonical,
+    SAMPLER: _sampler,
+    TUNER: _tuner,
+}
+
+
+def _made_of_development(job: Job) -> dict[str, Any]:
+    """Return the settings of a sampler that come from the development set."""
+    sampler = job.method.sampler()
+    if not isinstance(sampler, WeightTrace):
+        return {"development": development(job.study)}
+    return {"visited": _visited(job.study, job.domain, sampler.restarts)}
 
 
 @lru_cache(1)
@@ -120,33 +151,3 @@ def _visited(study: Study, domain: Domain, restarts: int) -> Float64:
     """Return the weights that MERT visits on the development set: found once, for all cells."""
     weights = material(study, domain).weights
     return visited_weights(development(study), weights, restarts=restarts, seed=study.seed)
-
-
-_DECIDERS: dict[str, Callable[[Job, Record], Int64]] = {
-    methods.CANONICAL: _canonical,
-    methods.SAMPLER: _sampler,
-    methods.TUNER: _tuner,
-    methods.TRACE: _trace,
-}
-
-
-def _by_posterior(job: Job, posterior: InferenceData, record: Record) -> Int64:
-    with record.stage("check"):
-        report = check(posterior)
-    record.verdict = "passed" if report else "failed"
-    record.failed = tuple(finding.name for finding in report.findings if not finding.passed)
-    with record.stage("rerank"):
-        result = rerank(
-            job.material.test,
-            posterior,
-            rule=job.method.rule,
-            derivations=job.method.derivations,
-            unchecked=True,  # the verdict is among the results
-        )
-    return result.choice
-
-
-def _by_weights(job: Job, weights: Weights, record: Record) -> Int64:
-    with record.stage("rerank"):
-        test = job.material.test
-        return test.best(test.scores(match(weights, test).values))

@@ -60,24 +60,24 @@ def tasks(study: Study) -> list[Task]:
     """Return all cells of a study, in the order of the results: domain, size, draw, method.
 
     >>> from pathlib import Path
-    >>> from bpa_ppl.experiments.methods import NAMED
-    >>> from bpa_ppl.experiments.study import Domain, Text
-    >>> domain = Domain("d", Path("moses.ini"), Text(Path("nbest"), (Path("ref"),)), held_out=10)
-    >>> study = Study((domain,), (NAMED["imh"], NAMED["mert"]), sizes=(10, 20), draws=1)
+    >>> from bpa_ppl.experiments.methods import named_methods
+    >>> from bpa_ppl.experiments.study import Domain, ListFiles
+    >>> files = ListFiles(Path("nbest"), (Path("ref"),))
+    >>> domain = Domain("d", Path("moses.ini"), files, held_out=10)
+    >>> known = named_methods()
+    >>> study = Study((domain,), (known["imh"], known["mert"]), sizes=(10, 20), draws=1)
     >>> [task.cell.name for task in tasks(study)]
     ['d.10.0.imh.', 'd.10.0.mert.', 'd.20.0.imh.', 'd.20.0.mert.']
     """
-    found = {task.cell: task for task in _tasks(study)}
-    return list(found.values())
-
-
-def _tasks(study: Study) -> Iterator[Task]:
-    sizes = sorted({*study.sizes, *(size for sweep in study.sweeps for size in sweep.sizes)})
-    for domain in study.domains:
-        for size in sizes:
-            for draw in range(study.draws):
-                for setting, method in _variants(study, size):
-                    yield Task(Cell(domain.name, size, draw, method.name, setting), method)
+    every = (
+        Task(Cell(domain.name, size, draw, method.name, setting), method)
+        for domain in study.domains
+        for size in study.every_size
+        for draw in range(study.draws)
+        for setting, method in _variants(study, size)
+    )
+    # A value may stand in two sweeps: its cells run once.
+    return list({task.cell: task for task in every}.values())
 
 
 def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
@@ -104,15 +104,15 @@ def random_source(study: Study, *what: str | int) -> np.random.Generator:
     return np.random.default_rng([study.seed, *words])
 
 
-def draw_sentences(study: Study, cell: Cell, pool: int) -> Int64:
-    """Return the sentences of A, (|A|,), in 0..pool − 1: the same for every method and setting.
+def draw_sentences(study: Study, cell: Cell, sentences: int) -> Int64:
+    """Return the places of A, (|A|,), among so many sentences: the same for every method.
 
     >>> study = Study((), (), (10,), replacement=False)
-    >>> sorted(draw_sentences(study, Cell("d", 4, 0, "imh", ""), pool=4).tolist())
+    >>> sorted(draw_sentences(study, Cell("d", 4, 0, "imh", ""), sentences=4).tolist())
     [0, 1, 2, 3]
     """
     source = random_source(study, "A", cell.domain, cell.size, cell.draw)
-    return source.choice(pool, size=cell.size, replace=study.replacement)
+    return source.choice(sentences, size=cell.size, replace=study.replacement)
 
 
 def seed_of(study: Study, cell: Cell) -> int:

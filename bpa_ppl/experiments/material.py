@@ -9,10 +9,11 @@ import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.grid import random_source
-from bpa_ppl.experiments.study import Domain, Study, Text
+from bpa_ppl.experiments.results import study_metrics
+from bpa_ppl.experiments.study import Domain, ListFiles, Study
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality.statistics import COUNTED, statistics
+from bpa_ppl.quality import statistics
 from bpa_ppl.weights import Weights, match
 
 _DOMAINS = 2  # kept in memory at once
@@ -23,13 +24,13 @@ class Material:
     """What the cells of a domain have in common.
 
     Attributes:
-        pool: the lists from which A is drawn.
+        adapt: the lists from which A is drawn.
         test: the lists that are translated.
         weights: λ_T, for each feature of the lists.
         counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.statistics`.
     """
 
-    pool: NBest
+    adapt: NBest
     test: NBest
     weights: Weights
     counts: dict[str, Float64]
@@ -48,19 +49,26 @@ def material(study: Study, domain: Domain, size: int = 0) -> Material:
         DataError: if the files are not as they should be, do not fit together, or have too few
             sentences.
     """
-    pool = _read(domain.adapt, size)
-    pool, test = (
-        _split(study, domain, pool) if domain.test is None else (pool, _read(domain.test, size))
-    )
-    matched = match(read_weights(domain.weights), pool)
-    if test.feature_names != pool.feature_names:
-        raise DataError(f"{test.source} has other features than {pool.source}", domain.weights)
-    _check_size(study, domain, pool)
+    adapt = _read(domain.adapt, size)
+    if domain.test is None:
+        adapt, test = _split(study, domain, adapt)
+    else:
+        test = _read(domain.test, size)
+    matched = match(read_weights(domain.weights), adapt)
+    if test.feature_names != adapt.feature_names:
+        raise DataError(f"{test.origin} has other features than {adapt.origin}", domain.weights)
+    largest = max(study.every_size)
+    if largest > len(adapt) and not study.replacement:
+        raise DataError(
+            f"{domain.name} has {len(adapt)} sentences, too few to draw {largest} without "
+            "replacement: ask for smaller sizes, or set replacement = true",
+            adapt.origin,
+        )
     return Material(
-        pool,
+        adapt,
         test,
         Weights(zip(matched.names, matched.values, strict=True), str(domain.weights)),
-        {metric: statistics(test, metric).counts for metric in COUNTED},
+        {metric: statistics(test, metric).counts for metric in study_metrics()},
     )
 
 
@@ -77,29 +85,19 @@ def development(study: Study) -> NBest:
     return _read(study.development)
 
 
-def _read(text: Text, size: int = 0) -> NBest:
+def _read(files: ListFiles, size: int = 0) -> NBest:
     """Read lists with references, cut to their first `size` hypotheses unless it is 0."""
-    lists = read_nbest(text.nbest, references=list(text.references), first_id=text.first_id)
+    lists = read_nbest(files.nbest, references=list(files.references), first_id=files.first_id)
     return lists.truncate(size) if size else lists
 
 
-def _split(study: Study, domain: Domain, pool: NBest) -> tuple[NBest, NBest]:
-    """Take the held-out sentences from a pool."""
-    if domain.held_out >= len(pool):
+def _split(study: Study, domain: Domain, lists: NBest) -> tuple[NBest, NBest]:
+    """Take the sentences to be translated from the others: the others first."""
+    if domain.held_out >= len(lists):
         raise DataError(
-            f"{domain.held_out} of {len(pool)} sentences cannot be held out: hold out fewer",
-            pool.source,
+            f"{domain.held_out} of {len(lists)} sentences cannot be held out: hold out fewer",
+            lists.origin,
         )
-    order = random_source(study, "held out", domain.name).permutation(len(pool))
+    order = random_source(study, "held out", domain.name).permutation(len(lists))
     test, rest = np.split(order, [domain.held_out])
-    return pool.select(np.sort(rest)), pool.select(np.sort(test))
-
-
-def _check_size(study: Study, domain: Domain, pool: NBest) -> None:
-    largest = max([*study.sizes, *(size for sweep in study.sweeps for size in sweep.sizes)])
-    if largest > len(pool) and not study.replacement:
-        raise DataError(
-            f"the pool of {domain.name} has {len(pool)} sentences, too few to draw {largest} "
-            "without replacement: ask for smaller sizes, or set replacement = true",
-            pool.source,
-        )
+    return lists.select(np.sort(rest)), lists.select(np.sort(test))

@@ -1,4 +1,4 @@
-"""Running a study: its missing cells side by side, each kept as soon as it is done."""
+"""Running a study: its missing cells, in several processes, each kept as soon as it is done."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import joblib
-from joblib.externals.loky import get_reusable_executor
 
 from bpa_ppl.errors import UsageError, one_of
-from bpa_ppl.experiments.cells import run_cell
+from bpa_ppl.experiments.deciding import run_cell
 from bpa_ppl.experiments.grid import Cell, Task, tasks
 from bpa_ppl.experiments.material import development, material
-from bpa_ppl.experiments.results import Outcome
-from bpa_ppl.experiments.store import Store
+from bpa_ppl.experiments.results import Outcome, Store
 from bpa_ppl.experiments.study import Study
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS, Registry
+from bpa_ppl.workers import start_afresh
 
 BACKENDS = ("local", "dask")
+#: What a method is made of.
+_REGISTRIES: tuple[Registry[Any], ...] = (METRICS, RULES, SAMPLERS, TUNERS)
 
 
 def run_study(
@@ -42,7 +44,7 @@ def run_study(
     Args:
         study: from `read_study`.
         folder: of the results; made if it is not there.
-        jobs: processes side by side; -1 takes every core.
+        jobs: processes at the same time; -1 takes every core.
         backend: `local`, or `dask` for the workers of an existing cluster, which must see the
             files of the study under the same paths.
         scheduler: the address of the cluster's scheduler, such as `tcp://host:8786`.
@@ -57,7 +59,10 @@ def run_study(
         UsageError: if the backend is unknown, or cannot be used.
     """
     _check_backend(backend, scheduler)
-    _read_everything(study)
+    for domain in study.domains:  # whatever is wrong with the files is found before the work
+        material(study, domain)
+    if study.development is not None:
+        development(study)
     every = tasks(study)
     store = Store(Path(folder), study)
     missing = store.missing(task.cell for task in every)
@@ -73,14 +78,6 @@ def run_study(
     return store.finish([task.cell for task in every])
 
 
-def _read_everything(study: Study) -> None:
-    """Find any mistake in the files before the work starts."""
-    for domain in study.domains:
-        material(study, domain)
-    if study.development is not None:
-        development(study)
-
-
 class _Finished(NamedTuple):
     """A cell and what it leaves."""
 
@@ -88,7 +85,11 @@ class _Finished(NamedTuple):
     outcome: Outcome
 
 
-def _run(study: Study, task: Task) -> _Finished:
+def _run(study: Study, task: Task, registered: list[dict[str, type]]) -> _Finished:
+    """Run a cell, with what has been registered in the process that asks for it."""
+    for registry, members in zip(_REGISTRIES, registered, strict=True):
+        for name in members.keys() - registry.registered.keys():
+            registry.register(name, members[name])
     return _Finished(task.cell, run_cell(study, task))
 
 
@@ -98,7 +99,10 @@ def _finished(study: Study, waiting: Iterable[Task], jobs: int) -> Iterator[_Fin
     ordered = sorted(waiting, key=lambda task: (task.cell.domain, task.method.nbest_size))
     # One cell a batch: what is lost by a kill is the cells in work.
     parallel = joblib.Parallel(jobs, batch_size=1, return_as="generator_unordered")
-    found: Iterator[_Finished] = parallel(joblib.delayed(_run)(study, task) for task in ordered)
+    registered = [registry.registered for registry in _REGISTRIES]
+    found: Iterator[_Finished] = parallel(
+        joblib.delayed(_run)(study, task, registered) for task in ordered
+    )
     return found
 
 
@@ -113,9 +117,7 @@ def _check_backend(backend: str, scheduler: str | None) -> None:
 def _workers(backend: str, scheduler: str | None) -> AbstractContextManager[Any]:
     """Return the context in which joblib finds its workers."""
     if backend == "local":
-        # Workers left by earlier work leave by themselves after five idle minutes, and one that
-        # leaves while it is given a task can keep the others waiting for ever: start afresh.
-        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        start_afresh()
         return joblib.parallel_config(backend="loky")
     try:
         return joblib.parallel_config(backend="dask", scheduler_host=scheduler)

@@ -52,7 +52,7 @@ def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
         figure.savefig(beside, dpi=dpi)
 
 
-def write_figures(figures: Mapping[str, Figure], folder: Path, kind: str) -> list[Path]:
+def write_figure_files(figures: Mapping[str, Figure], folder: Path, kind: str) -> list[Path]:
     """Write figures as files of their own, `NAME.KIND` in a folder, and return their paths.
 
     Raises:

@@ -8,8 +8,8 @@ import pytest
 
 from bpa_ppl.experiments import Aggregates, aggregate
 from bpa_ppl.experiments.grid import Cell
-from bpa_ppl.experiments.resampling import replicates, resamples
-from bpa_ppl.experiments.results import RESULTS, result_row
+from bpa_ppl.experiments.results import result_row, results_schema
+from bpa_ppl.quality.bootstrap import replicates, resamples
 
 DRAWS, SENTENCES, WORDS = 6, 400, 10
 
@@ -28,7 +28,7 @@ def results_of(counts: dict[str, np.ndarray]) -> pa.Table:
         for draw in range(DRAWS)
         for method, each in ((method, table[draw]) for method, table in counts.items())
     ]
-    return pa.Table.from_pylist(rows, RESULTS)
+    return pa.Table.from_pylist(rows, results_schema(["ter", "bleu"]))
 
 
 @pytest.fixture(scope="module")

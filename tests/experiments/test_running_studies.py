@@ -25,7 +25,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
 
 
-def judged(lists: NBest, choice: np.ndarray) -> tuple[float, float]:
+def scored(lists: NBest, choice: np.ndarray) -> tuple[float, float]:
     """Return TER and BLEU as sacreBLEU computes them."""
     assert lists.references is not None
     texts, references = lists.chosen(choice), [[refs[0] for refs in lists.references]]
@@ -40,11 +40,11 @@ def test_scores_are_those_of_the_library_and_of_sacrebleu(study_file: Path, fini
     rows = {(r["method"], r["setting"], r["size"], r["draw"]): r for r in results.to_pylist()}
     assert len(rows) == len(tasks(study))
     cell = Cell("leaflet", 4, 1, "map", "prior_variance=1")
-    adaptation = lists.pool.select(draw_sentences(study, cell, len(lists.pool)))
+    adaptation = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
     seed = seed_of(study, cell)
     posterior = bpa_ppl.adapt(adaptation, lists.weights, sampler="map", prior_variance=1, seed=seed)
     adapted = bpa_ppl.rerank(lists.test, posterior).choice
-    tuned = bpa_ppl.reestimate(adaptation, lists.weights, tuner="mira", seed=seed)
+    tuned = bpa_ppl.reestimate(adaptation, lists.weights, tuner="mira", seed=seed).weights
     chosen = {
         ("canonical", ""): lists.test.best(lists.test.scores(lists.weights.values_array)),
         ("map", "prior_variance=1"): adapted,
@@ -52,7 +52,7 @@ def test_scores_are_those_of_the_library_and_of_sacrebleu(study_file: Path, fini
     }
     for (method, setting), choice in chosen.items():
         row = rows[method, setting, 4, 1]
-        assert (row["ter"], row["bleu"]) == pytest.approx(judged(lists.test, choice)), method
+        assert (row["ter"], row["bleu"]) == pytest.approx(scored(lists.test, choice)), method
 
 
 def test_methods_that_need_the_development_set(study_file: Path) -> None:
@@ -68,15 +68,15 @@ def test_methods_that_need_the_development_set(study_file: Path) -> None:
     lists = material(study, study.domains[0])
     cell = Cell("leaflet", 4, 0, "mert+", "")
     tuned = bpa_ppl.reestimate(
-        lists.pool.select(draw_sentences(study, cell, len(lists.pool))),
+        lists.adapt.select(draw_sentences(study, cell, len(lists.adapt))),
         lists.weights,
         tuner="mert+",
         extra=bpa_ppl.read_nbest(study_file.parent / "nbest", references=study_file.parent / "ref"),
         seed=seed_of(study, cell),
-    )
+    ).weights
     choice = lists.test.best(lists.test.scores(tuned.values_array))
     row = rows["mert+", 4]
-    assert (row["ter"], row["bleu"]) == pytest.approx(judged(lists.test, choice))
+    assert (row["ter"], row["bleu"]) == pytest.approx(scored(lists.test, choice))
     assert {rows["weight-trace", size]["verdict"] for size in (4, 8)} <= {"passed", "failed"}
     assert rows["weight-trace", 4]["ter"] != rows["canonical", 4]["ter"]
 
@@ -84,15 +84,15 @@ def test_methods_that_need_the_development_set(study_file: Path) -> None:
 def test_held_out_sentences_are_never_adapted_to(study_file: Path) -> None:
     study = read_study(study_file)
     lists = material(study, study.domains[0])
-    pool, test = set(lists.pool.sentence_ids.tolist()), set(lists.test.sentence_ids.tolist())
-    assert (len(pool), len(test)) == (14, 10)
-    assert pool | test == set(range(24))
+    rest, test = set(lists.adapt.sentence_ids.tolist()), set(lists.test.sentence_ids.tolist())
+    assert (len(rest), len(test)) == (14, 10)
+    assert rest | test == set(range(24))
 
 
 def test_shorter_lists(study_file: Path) -> None:
     study = read_study(study_file)
     lists = material(study, study.domains[0], 3)
-    assert {*lists.pool.sizes.tolist(), *lists.test.sizes.tolist()} == {3}
+    assert {*lists.adapt.sizes.tolist(), *lists.test.sizes.tolist()} == {3}
 
 
 def test_verdicts_and_seconds(finished: Path) -> None:
