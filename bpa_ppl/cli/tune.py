@@ -53,11 +53,11 @@ def run(
 ) -> None:
     """Estimate the weights anew by MERT, MIRA or PRO, to compare with."""
     import bpa_ppl
-    from bpa_ppl.tuning import Command, redecode, reestimation
-    from bpa_ppl.tuning.registry import configure
+    from bpa_ppl.registry import TUNERS
+    from bpa_ppl.tuning import Command, redecode, reestimate
 
-    settings: dict[str, Any] = dict(options.assignments(setting, "--set"))
-    configure(tuner, settings)
+    # A mistake in the settings is found before any file is read.
+    chosen = TUNERS.resolve(tuner, options.assignments(setting, "--set"))
     if not references:
         raise UsageError("tune needs --references: the reference translations of the lists")
     if (extra is None) != (not extra_references):
@@ -66,25 +66,24 @@ def run(
     read_again = partial(read, references=references)
     command = None if decoder is None else Command(decoder, read_again, template)
     wanted: dict[str, Any] = {
-        "tuner": tuner,
+        "tuner": chosen,
         "metric": metric,
         "seed": seed,
         "fixed": [] if fixed == ["none"] else fixed,
         "defaults": options.numbers(default, "--default"),
         "extra": None if extra is None else read(extra, references=extra_references),
         "progress": not quiet,
-        **settings,
     }
     lists, canonical = read_again(nbest), bpa_ppl.read_weights(weights)
     if command is None:
-        found = reestimation(lists, canonical, **wanted)
+        found = reestimate(lists, canonical, **wanted)
     else:
-        tell = partial(_tell, quiet)
-        found = redecode(lists, canonical, command, iterations=iterations, report=tell, **wanted)
+        say = partial(_say_iteration, quiet)
+        found = redecode(lists, canonical, command, iterations=iterations, report=say, **wanted)
     bpa_ppl.write_weights(found.weights, output, template=template)
     options.say(found, quiet)
 
 
-def _tell(quiet: bool, iteration: int, found: Reestimation, added: int) -> None:
+def _say_iteration(quiet: bool, iteration: int, found: Reestimation, added: int) -> None:
     """Report one turn of decoding."""
     options.say(f"iteration {iteration}: {found}, {added} new hypotheses", quiet)

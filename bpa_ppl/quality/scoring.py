@@ -199,8 +199,8 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric)
-    found = distinct(nbest)
     references, more = _given_of(config, nbest).part(slice(None))
+    found = distinct(nbest)
     counts = config.counts(found.lists, references, **more)
     return Statistics(config, counts[found.inverse])
 

@@ -1,4 +1,8 @@
-"""Och's line search: the exact optimum of a corpus metric along a line of weights."""
+"""Och's line search: the exact optimum of a corpus metric along a line of weights (Och, 2003).
+
+Along a line the score of each hypothesis is a line too, and the best of a list are its upper
+envelope, which compiled code finds. This module loads Numba: import it where it is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.nbest import Float64
-from bpa_ppl.tuning.envelope import envelopes
-from bpa_ppl.tuning.objectives import Objective
-from bpa_ppl.tuning.problem import Pool
+from bpa_ppl.compiled import compiled, inner
+from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.tuning.base import TuningProblem
 
 # Narrower intervals are passed over: weights in them are at the mercy of rounding (as in Moses).
 _NARROWEST = 1e-4
@@ -18,11 +21,12 @@ _BEYOND = 0.1
 
 
 class Surface(NamedTuple):
-    """The objective along a line: constant between breakpoints.
+    """The gain along a line: constant between breakpoints.
 
     Attributes:
         breaks: (B,) where the choice of some list changes, ascending.
-        gains: (B + 1,) the objective before the first, between two, and after the last.
+        gains: (B + 1,) the corpus score, higher is better: before the first, between two, after
+            the last.
     """
 
     breaks: Float64
@@ -30,30 +34,29 @@ class Surface(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where the objective is highest along a line, as a multiple of the direction."""
+    """Where the gain is highest along a line, as a multiple of the direction."""
 
     gain: float
     size: float
 
 
-def error_surface(pool: Pool, objective: Objective, heights: Float64, slopes: Float64) -> Surface:
-    """Return the objective of the reranked lists for every x of heights + x · slopes.
+def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> Surface:
+    """Return the gain of the reranked lists for every x of heights + x · slopes.
 
     Source: Och (2003), section 5.
 
     Args:
-        pool: the lists.
-        objective: of the choice of the highest line of each list.
+        problem: its lists, of which the highest lines are chosen, and its metric.
         heights: (hypotheses,) scores at x = 0.
         slopes: (hypotheses,) growth of the scores.
     """
-    first, breaks, before, after = envelopes(heights, slopes, pool.offsets)
+    first, breaks, before, after = envelopes(heights, slopes, problem.lists.offsets)
     order = np.argsort(breaks)
-    counts = pool.counts
+    counts = problem.lists.counts
     sums = np.empty((len(breaks) + 1, counts.shape[1]))
     sums[0] = counts[first].sum(axis=0)
     sums[1:] = (counts[after] - counts[before])[order]
-    return Surface(breaks[order], objective.corpus(np.cumsum(sums, axis=0)))
+    return Surface(breaks[order], problem.gains_of_sums(np.cumsum(sums, axis=0)))
 
 
 def best_step(surface: Surface) -> Step:
@@ -69,3 +72,80 @@ def best_step(surface: Surface) -> Step:
     wide = np.diff(edges) >= _NARROWEST
     best = int(np.argmax(np.where(wide, gains, -np.inf)))
     return Step(float(gains[best]), float(edges[best] + edges[best + 1]) / 2)
+
+
+@compiled
+def best_rows(scores: Float64, offsets: Int64) -> Int64:
+    """Return (sentences,) the row of the highest score of each list; ties go to the first.
+
+    >>> best_rows(np.array([1.0, 3.0, 3.0, 5.0]), np.array([0, 3, 4])).tolist()
+    [1, 3]
+    """
+    rows = np.empty(len(offsets) - 1, np.int64)
+    for s in range(len(rows)):
+        best = offsets[s]
+        for row in range(offsets[s] + 1, offsets[s + 1]):
+            if scores[row] > scores[best]:
+                best = row
+        rows[s] = best
+    return rows
+
+
+@inner
+def _lowest_slope(heights: Float64, slopes: Float64) -> int:
+    """Return the line that is highest at minus infinity."""
+    best = 0
+    for i in range(1, len(slopes)):
+        if (slopes[i], -heights[i]) < (slopes[best], -heights[best]):
+            best = i
+    return best
+
+
+@inner
+def _next_line(heights: Float64, slopes: Float64, now: int) -> tuple[float, int]:
+    """Return where the highest line is first overtaken, and by which; itself if never."""
+    at, best = np.inf, now
+    for i in range(len(slopes)):
+        rise = slopes[i] - slopes[now]
+        if rise > 0:
+            x = (heights[now] - heights[i]) / rise
+            if x < at or (x == at and slopes[i] > slopes[best]):
+                at, best = x, i
+    return at, best
+
+
+@compiled
+def envelopes(
+    heights: Float64, slopes: Float64, offsets: Int64
+) -> tuple[Int64, Float64, Int64, Int64]:
+    """Find the highest of the lines heights + x · slopes of each list, for every x.
+
+    Args:
+        heights: (hypotheses,) scores at x = 0.
+        slopes: (hypotheses,) growth of the scores.
+        offsets: (sentences + 1,) the first line of each list, then the number of lines.
+
+    Returns:
+        (sentences,) the highest line at x = −∞; then for each x at which another line becomes
+        the highest of its list: x, the line before and the line after.
+
+    >>> heights, slopes = np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 1.0])
+    >>> [part.tolist() for part in envelopes(heights, slopes, np.array([0, 3]))]
+    [[0], [-1.0, 1.0], [0, 1], [1, 2]]
+    """
+    first = np.empty(len(offsets) - 1, np.int64)
+    breaks = np.empty(len(slopes))
+    before, after = np.empty(len(slopes), np.int64), np.empty(len(slopes), np.int64)
+    found = 0
+    for s in range(len(first)):
+        start, stop = offsets[s], offsets[s + 1]
+        now = _lowest_slope(heights[start:stop], slopes[start:stop])
+        first[s] = start + now
+        while True:
+            at, best = _next_line(heights[start:stop], slopes[start:stop], now)
+            if best == now:
+                break
+            breaks[found], before[found], after[found] = at, start + now, start + best
+            found += 1
+            now = best
+    return first, breaks[:found], before[:found], after[:found]

@@ -1,38 +1,91 @@
-"""MERT, minimum error rate training (Och, 2003), as the tool of Moses does it."""
+"""MERT, minimum error rate training (Och, 2003), as the tool of Moses does it; and MERT+."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.component import Count, CountOrNone, NotNegative
+from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.tuning.line_search import best_step, error_surface
-from bpa_ppl.tuning.problem import Problem, Tuned
-from bpa_ppl.tuning.ranges import check_ranges
+from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Defaults of the tool of Moses.
+class Mert(Tuner, frozen=True):
+    """Several greedy searches, with the defaults of the tool of Moses.
+
+    Each search steps along the best of all directions, to the exact optimum of the corpus metric,
+    until that gains next to nothing.
 
     Args:
         restarts: starting points, the first of them λ_T, the others random.
-        random_directions: searched at each step beside the axes (Cer et al., 2008).
+        random_directions: searched at each step, besides the axes (Cer et al., 2008).
         tolerance: in percent; a search ends with the first step that gains no more.
 
     Raises:
         UsageError: if a number makes no sense.
     """
 
-    restarts: int = 20
-    random_directions: int = 0
-    tolerance: float = 0.01
+    restarts: Count = 20
+    random_directions: CountOrNone = 0
+    tolerance: NotNegative = 0.01
 
-    def __post_init__(self) -> None:
-        check_ranges(self, zero=("random_directions", "tolerance"))
+    def tune(self, problem: TuningProblem) -> Tuned:
+        """Return the best weights of all searches."""
+        rng = np.random.default_rng(problem.seed)
+        visited: list[Float64] = []
+        best, best_gain = problem.start, -np.inf
+        for turn, start in enumerate(_starts(problem.start, self.restarts, rng), 1):
+            path = list(self._search(problem, start, rng))
+            gain = problem.gain(path[-1])
+            visited += path
+            if gain > best_gain:
+                best, best_gain = path[-1], gain
+            problem.progress(turn, self.restarts, problem.note(best_gain))
+        return Tuned(best, np.array(visited))
+
+    def _search(
+        self, problem: TuningProblem, start: Float64, rng: np.random.Generator
+    ) -> Iterator[Float64]:
+        """Yield the weights from a starting point to where no direction gains any more."""
+        axes = np.ascontiguousarray(problem.lists.features.T)
+        weights, gain = start, problem.gain(start)
+        yield weights
+        while True:
+            random = rng.uniform(-1, 1, size=(self.random_directions, len(start)))
+            slopes = np.concatenate([axes, random @ axes])
+            move = _best_move(problem, problem.lists.scores(weights), slopes)
+            directions = np.concatenate([np.eye(len(start)), random])
+            candidate = weights + move.size * directions[move.line]
+            reached = problem.gain(candidate)
+            if reached > gain:
+                weights = candidate
+                yield weights
+            if reached <= gain + self.tolerance:
+                return
+            gain = reached
+
+
+class MertPlus(Mert, frozen=True):
+    """MERT on the adaptation sentences and the out-of-domain development set together."""
+
+    takes_extra: ClassVar[bool] = True
+
+    def tune(self, problem: TuningProblem) -> Tuned:
+        """Return the weights that MERT finds on all sentences.
+
+        Raises:
+            UsageError: if there is no out-of-domain development set.
+        """
+        if problem.extra is None:
+            raise UsageError(
+                "mert+ needs the lists of an out-of-domain development set too (extra)"
+            )
+        both = replace(problem, lists=problem.lists.joined(problem.extra), extra=None)
+        return super().tune(both)
 
 
 class _Move(NamedTuple):
@@ -40,26 +93,6 @@ class _Move(NamedTuple):
 
     line: int
     size: float
-
-
-def tune(problem: Problem, settings: Settings) -> Tuned:
-    """Return the best weights of several greedy searches.
-
-    Each search steps along the best of all directions, to the exact optimum of the corpus metric,
-    until that gains next to nothing.
-    """
-    rng = np.random.default_rng(problem.seed)
-    visited: list[Float64] = []
-    best, best_gain = problem.start, -np.inf
-    for turn, start in enumerate(_starts(problem.start, settings.restarts, rng), 1):
-        path = list(_search(problem, settings, start, rng))
-        gain = problem.gain(path[-1])
-        visited += path
-        if gain > best_gain:
-            best, best_gain = path[-1], gain
-        note = f"{problem.objective.metric} {abs(best_gain):.2f}"
-        problem.progress(turn, settings.restarts, note)
-    return Tuned(best, np.array(visited))
 
 
 def _starts(canonical: Float64, count: int, rng: np.random.Generator) -> Iterator[Float64]:
@@ -71,30 +104,10 @@ def _starts(canonical: Float64, count: int, rng: np.random.Generator) -> Iterato
         yield point * length / point.sum()
 
 
-def _search(
-    problem: Problem, settings: Settings, start: Float64, rng: np.random.Generator
-) -> Iterator[Float64]:
-    """Yield the weights from a starting point to where no direction gains any more."""
-    axes = np.ascontiguousarray(problem.pool.features.T)
-    weights, gain = start, problem.gain(start)
-    yield weights
-    while True:
-        random = rng.uniform(-1, 1, size=(settings.random_directions, len(start)))
-        slopes = np.concatenate([axes, random @ axes])
-        move = _best_move(problem, problem.pool.scores(weights), slopes)
-        candidate = weights + move.size * np.concatenate([np.eye(len(start)), random])[move.line]
-        reached = problem.gain(candidate)
-        if reached > gain:
-            weights = candidate
-            yield weights
-        if reached <= gain + settings.tolerance:
-            return
-        gain = reached
-
-
-def _best_move(problem: Problem, heights: Float64, slopes: Float64) -> _Move:
+def _best_move(problem: TuningProblem, heights: Float64, slopes: Float64) -> _Move:
     """Return the best step of all lines that begin at the same scores."""
-    surfaces = (error_surface(problem.pool, problem.objective, heights, s) for s in slopes)
-    steps = [best_step(surface) for surface in surfaces]
+    from bpa_ppl.tuning.line_search import best_step, error_surface
+
+    steps = [best_step(error_surface(problem, heights, line)) for line in slopes]
     line = int(np.argmax([step.gain for step in steps]))
     return _Move(line, steps[line].size)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from bpa_ppl.component import Count, Positive, Share
 from bpa_ppl.nbest import Float64
-from bpa_ppl.tuning.problem import Problem, Tuned
-from bpa_ppl.tuning.ranges import check_ranges
+from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Defaults of Cherry and Foster (2012).
+class Mira(Tuner, frozen=True):
+    """Passes over the sentences, with the defaults of Cherry and Foster (2012).
 
     Args:
         epochs: passes over the sentences, each in a new order.
@@ -24,21 +21,34 @@ class Settings:
         UsageError: if a number makes no sense.
     """
 
-    epochs: int = 60
-    step: float = 0.01
-    decay: float = 0.999
+    epochs: Count = 60
+    step: Positive = 0.01
+    decay: Share = 0.999
 
-    def __post_init__(self) -> None:
-        check_ranges(self, shares=("decay",))
+    def tune(self, problem: TuningProblem) -> Tuned:
+        """Return the averaged weights of the epoch after which they rerank the lists best."""
+        rng = np.random.default_rng(problem.seed)
+        learner = _Learner(problem, self)
+        visited = []
+        best, best_gain = problem.start, -np.inf
+        for epoch in range(1, self.epochs + 1):
+            for sentence in rng.permutation(len(problem.lists)):
+                learner.learn(sentence)
+            visited.append(learner.average)
+            gain = problem.gain(visited[-1])
+            if gain > best_gain:
+                best, best_gain = visited[-1], gain
+            problem.progress(epoch, self.epochs, problem.note(best_gain))
+        return Tuned(best, np.array(visited))
 
 
 class _Learner:
     """Weights that learn from one list at a time, their average, and the pseudo-corpus."""
 
-    def __init__(self, problem: Problem, settings: Settings):
+    def __init__(self, problem: TuningProblem, settings: Mira):
         self.problem, self.settings = problem, settings
         self.weights = problem.start.copy()
-        self.background = problem.objective.background()
+        self.background = problem.metric.background()
         self._total = np.zeros_like(self.weights)
         self._updates = 0
 
@@ -49,11 +59,11 @@ class _Learner:
 
     def learn(self, sentence: int) -> None:
         """Move the weights until hope is better than fear by its gain, or by a step at most."""
-        pool = self.problem.pool
-        rows = slice(pool.offsets[sentence], pool.offsets[sentence + 1])
-        features, counts = pool.features[rows], pool.counts[rows]
-        scores = features @ self.weights + pool.held[rows]
-        gains = self.problem.objective.within(counts, self.background)
+        lists = self.problem.lists
+        rows = slice(lists.offsets[sentence], lists.offsets[sentence + 1])
+        features, counts = lists.features[rows], lists.counts[rows]
+        scores = features @ self.weights + lists.fixed[rows]
+        gains = self.problem.metric.within(counts, self.background)
         hope, fear = int(np.argmax(scores + gains)), int(np.argmax(scores - gains))
         if hope == fear:
             return
@@ -65,20 +75,3 @@ class _Learner:
             self._total += self.weights
             self._updates += 1
         self.background = self.settings.decay * self.background + counts[hope]
-
-
-def tune(problem: Problem, settings: Settings) -> Tuned:
-    """Return the averaged weights of the epoch after which they rerank the lists best."""
-    rng = np.random.default_rng(problem.seed)
-    learner = _Learner(problem, settings)
-    visited = []
-    best, best_gain = problem.start, -np.inf
-    for epoch in range(1, settings.epochs + 1):
-        for sentence in rng.permutation(len(problem.pool)):
-            learner.learn(sentence)
-        visited.append(learner.average)
-        gain = problem.gain(visited[-1])
-        if gain > best_gain:
-            best, best_gain = visited[-1], gain
-        problem.progress(epoch, settings.epochs, f"{problem.objective.metric} {abs(best_gain):.2f}")
-    return Tuned(best, np.array(visited))

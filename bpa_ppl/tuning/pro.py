@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.component import Count, NotNegative, Positive, Share
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.tuning.problem import Pool, Problem, Tuned
-from bpa_ppl.tuning.ranges import check_ranges
+from bpa_ppl.tuning.base import Tuned, Tuner, TuningLists, TuningProblem
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Defaults of Hopkins and May (2011).
+class Pro(Tuner, frozen=True):
+    """A classifier of pairs of hypotheses, with the defaults of Hopkins and May (2011).
 
     Args:
         iterations: how often pairs are drawn, a classifier is trained, and the weights move.
@@ -28,15 +26,25 @@ class Settings:
         UsageError: if a number makes no sense.
     """
 
-    iterations: int = 30
-    pairs: int = 5000
-    kept: int = 50
-    minimum_difference: float = 0.05
-    interpolation: float = 0.1
-    penalty: float = 1.0
+    iterations: Count = 30
+    pairs: Count = 5000
+    kept: Count = 50
+    minimum_difference: NotNegative = 0.05
+    interpolation: Share = 0.1
+    penalty: Positive = 1.0
 
-    def __post_init__(self) -> None:
-        check_ranges(self, zero=("minimum_difference",), shares=("interpolation",))
+    def tune(self, problem: TuningProblem) -> Tuned:
+        """Return weights that rank pairs of hypotheses as the sentence metric does."""
+        rng = np.random.default_rng(problem.seed)
+        gains = problem.metric.fraction(problem.lists.counts)
+        weights, visited = problem.start, []
+        for turn in range(1, self.iterations + 1):
+            pairs = _draw(problem.lists, gains, self, rng)
+            share = self.interpolation if len(pairs.fixed) else 0.0
+            weights = share * _classifier(pairs, weights, self.penalty) + (1 - share) * weights
+            visited.append(weights)
+            problem.progress(turn, self.iterations, f"{len(pairs.fixed)} pairs")
+        return Tuned(weights, np.array(visited))
 
 
 class Pairs(NamedTuple):
@@ -44,38 +52,26 @@ class Pairs(NamedTuple):
 
     Attributes:
         features: (pairs, Q) differences of features.
-        held: (pairs,) differences of what the held features add to the scores.
+        fixed: (pairs,) differences of what features with fixed weights add to the scores.
     """
 
     features: Float64
-    held: Float64
+    fixed: Float64
 
 
-def tune(problem: Problem, settings: Settings) -> Tuned:
-    """Return weights that rank pairs of hypotheses as the sentence metric does."""
-    rng = np.random.default_rng(problem.seed)
-    gains = problem.objective.sentence(problem.pool.counts)
-    weights, visited = problem.start, []
-    for turn in range(1, settings.iterations + 1):
-        pairs = _draw(problem.pool, gains, settings, rng)
-        share = settings.interpolation if len(pairs.held) else 0.0
-        weights = share * _classifier(pairs, weights, settings.penalty) + (1 - share) * weights
-        visited.append(weights)
-        problem.progress(turn, settings.iterations, f"{len(pairs.held)} pairs")
-    return Tuned(weights, np.array(visited))
-
-
-def _draw(pool: Pool, gains: Float64, settings: Settings, rng: np.random.Generator) -> Pairs:
+def _draw(lists: TuningLists, gains: Float64, settings: Pro, rng: np.random.Generator) -> Pairs:
     """Return the pairs that are kept of all lists."""
     kept = [
         _draw_list(gains[start:stop], settings, rng) + start
-        for start, stop in zip(pool.offsets[:-1], pool.offsets[1:], strict=True)
+        for start, stop in zip(lists.offsets[:-1], lists.offsets[1:], strict=True)
     ]
     better, worse = np.concatenate(kept).T
-    return Pairs(pool.features[better] - pool.features[worse], pool.held[better] - pool.held[worse])
+    return Pairs(
+        lists.features[better] - lists.features[worse], lists.fixed[better] - lists.fixed[worse]
+    )
 
 
-def _draw_list(gains: Float64, settings: Settings, rng: np.random.Generator) -> Int64:
+def _draw_list(gains: Float64, settings: Pro, rng: np.random.Generator) -> Int64:
     """Return (pairs, 2) the better and the worse hypothesis of pairs of one list."""
     pairs = rng.integers(len(gains), size=(settings.pairs, 2))
     difference = gains[pairs[:, 0]] - gains[pairs[:, 1]]
@@ -92,16 +88,16 @@ def _classifier(pairs: Pairs, start: Float64, penalty: float) -> Float64:
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    x, held = pairs
+    x, fixed = pairs
 
     # Sums by einsum, not by BLAS: tables this narrow gain nothing from threads.
     def loss(weights: Float64) -> tuple[float, Float64]:
-        margins = np.einsum("pq,q->p", x, weights) + held
+        margins = np.einsum("pq,q->p", x, weights) + fixed
         value = weights @ weights / 2 + 2 * penalty * np.logaddexp(0, -margins).sum()
         return value, weights - 2 * penalty * np.einsum("p,pq->q", expit(-margins), x)
 
     def curvature(weights: Float64) -> Float64:
-        chance = expit(np.einsum("pq,q->p", x, weights) + held)
+        chance = expit(np.einsum("pq,q->p", x, weights) + fixed)
         weighted = x * (chance * (1 - chance))[:, None]
         return np.eye(len(weights)) + 2 * penalty * np.einsum("pq,pr->qr", x, weighted)
 

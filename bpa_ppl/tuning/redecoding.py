@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from bpa_ppl.errors import BpaWarning, UsageError
-from bpa_ppl.nbest import NBest
-from bpa_ppl.tuning.merging import merge
-from bpa_ppl.tuning.reestimation import Reestimation, reestimation
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats import write_weights
+from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.weights import Weights
 
 #: Turns weights into the n-best lists of the tuning sentences.
@@ -50,11 +55,11 @@ def redecode(
     """
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}")
-    pool = nbest
+    lists = nbest
     for iteration in range(1, iterations + 1):
-        found = reestimation(pool, weights, **options)
+        found = reestimate(lists, weights, **options)
         weights = found.weights
-        pool, added = merge(pool, decode(found.weights))
+        lists, added = merge(lists, decode(found.weights))
         if report is not None:
             report(iteration, found, added)
         if not added:
@@ -65,3 +70,145 @@ def redecode(
         stacklevel=2,
     )
     return found
+
+
+@dataclass(frozen=True)
+class Command:
+    """A shell command that reads weights from a file and writes n-best lists to another.
+
+    Args:
+        line: the command; `{weights}` and `{nbest}` stand for the two files.
+        read: reads the lists.
+        template: a moses.ini: the weights are then written as a copy of it with new weights,
+            and else one label a line, `Name0= value …`.
+
+    Raises:
+        UsageError: if the command does not say where the two files go.
+    """
+
+    line: str
+    read: Callable[[Path], NBest]
+    template: Path | None = None
+
+    def __post_init__(self) -> None:
+        for place in ("{weights}", "{nbest}"):
+            if place not in self.line:
+                raise UsageError(
+                    f"the decoder command has no {place}: write it where the command takes the "
+                    "name of that file"
+                )
+
+    def __call__(self, weights: Weights) -> NBest:
+        """Run the command in a shell, with files in a folder that is removed afterwards.
+
+        Raises:
+            DataError: if it fails, or writes no lists that can be read.
+        """
+        with tempfile.TemporaryDirectory(prefix="bpa-") as folder:
+            given, made = Path(folder) / "weights", Path(folder) / "nbest"
+            write_weights(weights, given, template=self.template, format=self._format)
+            places = {"{weights}": given, "{nbest}": made}
+            line = self.line
+            for place, path in places.items():
+                line = line.replace(place, shlex.quote(str(path)))
+            _run(line)
+            if not made.is_file():
+                raise DataError(f"the decoder command wrote no n-best lists: {self.line}")
+            return self.read(made)
+
+    @property
+    def _format(self) -> str:
+        return "dense" if self.template is None else "moses.ini"
+
+
+def _run(line: str) -> None:
+    done = subprocess.run(
+        line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise DataError(
+            f"the decoder command failed with exit code {done.returncode}: "
+            f"{said[-1] if said else 'it said nothing'}; try it by hand: {line}"
+        )
+
+
+#: What makes hypotheses different: the text, and the features bit for bit.
+_Key = tuple[str, bytes]
+
+
+class Merged(NamedTuple):
+    """Lists of several decodings.
+
+    Attributes:
+        nbest: each list: the old hypotheses, then the new ones; exact duplicates once.
+        added: how many were new.
+    """
+
+    nbest: NBest
+    added: int
+
+
+def merge(old: NBest, new: NBest) -> Merged:
+    """Add to lists what another decoding of the same sentences has found.
+
+    A hypothesis is new unless one with the same text and the same features is there. The
+    decoders' totals are left out, since they were made with different weights.
+
+    Args:
+        old: the lists so far; their references stay.
+        new: lists of the same sentences, known by their ids; some may be missing.
+
+    Raises:
+        DataError: if the features differ, or a sentence is unknown.
+
+    >>> old = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[["a"]])
+    >>> new = NBest.from_lists([["b", "a"]], [[[2.0], [3.0]]], ["LM0"])
+    >>> both, added = merge(old, new)
+    >>> both.texts(0), added
+    (['a', 'b', 'a'], 1)
+    """
+    _check(old, new)
+    places = {identifier: s for s, identifier in enumerate(new.sentence_ids.tolist())}
+    unions, added = [], 0
+    for sentence, identifier in enumerate(old.sentence_ids.tolist()):
+        union = known = _hypotheses(old, sentence)
+        if identifier in places:
+            union = known | _hypotheses(new, places[identifier])
+        unions.append(union)
+        added += len(union) - len(known)
+    return Merged(_rebuilt(old, unions), added)
+
+
+def _hypotheses(nbest: NBest, sentence: int) -> dict[_Key, Float32]:
+    """Return the features of each hypothesis of a list, in order."""
+    table = nbest.features[nbest.rows(sentence)]
+    texts = nbest.texts(sentence)
+    return {(text, row.tobytes()): row for text, row in zip(texts, table, strict=True)}
+
+
+def _rebuilt(old: NBest, lists: list[dict[_Key, Float32]]) -> NBest:
+    """Return lists with other hypotheses of the same sentences."""
+    rebuilt = NBest.from_lists(
+        [[text for text, _ in hypotheses] for hypotheses in lists],
+        [list(hypotheses.values()) for hypotheses in lists],
+        old.feature_names,
+        references=old.references,
+    )
+    return replace(rebuilt, sentence_ids=old.sentence_ids, source=old.source)
+
+
+def _check(old: NBest, new: NBest) -> None:
+    if new.feature_names != old.feature_names:
+        raise DataError(
+            f"the new lists have the features {', '.join(new.feature_names)}, those of "
+            f"{old.source} have {', '.join(old.feature_names)}: decode with the same model",
+            new.source,
+        )
+    unknown = set(new.sentence_ids.tolist()) - set(old.sentence_ids.tolist())
+    if unknown:
+        raise DataError(
+            f"the new lists have sentence id {min(unknown)}, which {old.source} does not have: "
+            "decode the same text",
+            new.source,
+        )

@@ -11,9 +11,9 @@ import numpy as np
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.tuning.objectives import objective
-from bpa_ppl.tuning.problem import Problem, lay_out
-from bpa_ppl.tuning.registry import configure, load
+from bpa_ppl.quality import Metric, counted_metrics, resolve
+from bpa_ppl.registry import TUNERS
+from bpa_ppl.tuning.base import Tuner, TuningProblem, lay_out
 from bpa_ppl.weights import Match, Weights, match
 
 
@@ -22,8 +22,8 @@ class Reestimation:
     """Re-estimated weights, and how they came about.
 
     Attributes:
-        weights: one a feature of the lists, held ones included.
-        metric: "bleu" or "ter".
+        weights: one a feature of the lists, fixed ones included.
+        metric: its name, "bleu" or "ter".
         before: the corpus score, in percent, of the lists reranked with the canonical weights.
         after: the same with the new weights.
         visited: (steps, features) the weights that the tuner went through, in order, for the
@@ -44,27 +44,29 @@ def reestimate(
     nbest: NBest,
     weights: Mapping[str, float],
     *,
-    tuner: str = "mert",
-    metric: str = "bleu",
+    tuner: str | Tuner = "mert",
+    metric: str | Metric = "bleu",
     seed: int = 0,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
     extra: NBest | None = None,
     progress: bool | Reporter = False,
     **settings: Any,
-) -> Weights:
+) -> Reestimation:
     """Estimate the weights anew on lists with references.
+
+    The weights that MERT visits are the sample of the weight-trace method.
 
     Args:
         nbest: n-best lists of the adaptation sentences, with references.
         weights: the canonical weights λ_T, by feature name, from which every tuner starts.
         tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012), "pro" (Hopkins and May, 2011),
-            or "mert+", which is MERT on `nbest` and `extra` together.
-        metric: "bleu" or "ter", as sacreBLEU defines them, of tokenised text.
+            or "mert+", which is MERT on `nbest` and `extra` together; or settings, `Mert(…)`.
+        metric: "bleu" or "ter", as sacreBLEU defines them, of tokenised text, or settings.
         seed: the same seed gives the same weights.
-        fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
+        fixed: features whose weights stay as they are; None fixes `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
-        extra: lists of the out-of-domain development set, for "mert+" alone.
+        extra: lists of the out-of-domain development set, for tuners that take them: "mert+".
         progress: True draws a bar on standard error.
         settings: of the tuner: `restarts`, `epochs`, `pairs`, …
 
@@ -75,66 +77,35 @@ def reestimate(
     >>> lists = NBest.from_lists(
     ...     [["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]]
     ... )
-    >>> reestimate(lists, {"LM0": 1.0}, metric="ter")["LM0"] < 0
-    True
+    >>> found = reestimate(lists, {"LM0": 1.0}, metric="ter")
+    >>> found.weights["LM0"] < 0, str(found)
+    (True, 'TER of the lists: 50.00 → 0.00')
     """
-    return reestimation(
-        nbest,
-        weights,
-        tuner=tuner,
-        metric=metric,
-        seed=seed,
-        fixed=fixed,
-        defaults=defaults,
-        extra=extra,
-        progress=progress,
-        **settings,
-    ).weights
-
-
-def reestimation(
-    nbest: NBest,
-    weights: Mapping[str, float],
-    *,
-    tuner: str = "mert",
-    metric: str = "bleu",
-    seed: int = 0,
-    fixed: Iterable[str] | None = None,
-    defaults: Mapping[str, float] | None = None,
-    extra: NBest | None = None,
-    progress: bool | Reporter = False,
-    **settings: Any,
-) -> Reestimation:
-    """Do as `reestimate`, and tell what the tuner visited and gained.
-
-    The visited weights of MERT are the sample of the weight-trace method.
-
-    >>> lists = NBest.from_lists(
-    ...     [["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]]
-    ... )
-    >>> print(reestimation(lists, {"LM0": 1.0}, metric="ter"))
-    TER of the lists: 50.00 → 0.00
-    """
-    if extra is not None and tuner != "mert+":
+    chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric)
+    name = TUNERS.name_of(chosen)
+    if extra is not None and not chosen.takes_extra:
         raise UsageError("out-of-domain lists (extra) are for the tuner mert+: leave them out")
-    module, configuration = load(tuner), configure(tuner, settings)
-    goal = objective(metric)
+    if not goal.counted:
+        raise UsageError(
+            f"no tuner can optimise {goal.key}, whose corpus score is no function of counts: "
+            f"choose one of {', '.join(counted_metrics())}"
+        )
     matched = match(weights, nbest, fixed=fixed, defaults=defaults)
-    with reporter(progress, f"tune {tuner}") as report:
-        problem = Problem(
-            pool=lay_out(nbest, matched, metric),
-            objective=goal,
+    with reporter(progress, f"tune {name}") as report:
+        problem = TuningProblem(
+            lists=lay_out(nbest, matched, goal),
+            metric=goal,
             start=matched.values[matched.free],
             seed=seed,
             progress=report,
-            extra=None if extra is None else lay_out(extra, matched, metric),
+            extra=None if extra is None else lay_out(extra, matched, goal),
         )
-        tuned = module.tune(problem, configuration)
+        tuned = chosen.tune(problem)
     return Reestimation(
         Weights(zip(matched.names, _all_weights(matched, tuned.weights), strict=True)),
-        metric,
-        abs(problem.gain(problem.start)),
-        abs(problem.gain(tuned.weights)),
+        goal.key,
+        goal.signed(problem.gain(problem.start)),
+        goal.signed(problem.gain(tuned.weights)),
         _all_weights(matched, tuned.visited),
     )
 

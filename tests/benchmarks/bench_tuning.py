@@ -73,7 +73,7 @@ def study(domain: str, sentences: int, repeats: int, methods: tuple) -> None:
                 metric=metric,
                 seed=seed,
                 extra=dev if tuner == "mert+" else None,
-            )
+            ).weights
             seconds = perf_counter() - start
             found.append([*scores(test, weights), seconds])
         known = ORIGINAL.get((tuner, metric, sentences), "") if domain == "captions" else ""

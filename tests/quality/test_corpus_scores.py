@@ -14,20 +14,25 @@ from hypothesis import strategies as st
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.quality import BLEU, CHRF, TER, corpus_score
-from bpa_ppl.quality.base import Metric
-from bpa_ppl.quality.references import streams_of
+from bpa_ppl.quality.base import Metric, streams_of
 
-JUDGES: list[tuple[Metric, Any]] = [
+SCORERS: list[tuple[Metric, Any]] = [
     (TER(), lambda: sacre.TER()),
     (TER(no_punct=True, case_sensitive=True), lambda: sacre.TER(False, True, False, True)),
     (TER(normalized=True, asian_support=True), lambda: sacre.TER(True, False, True)),
     (BLEU(), lambda: sacre.BLEU(tokenize="none", force=True)),
     (
-        BLEU("13a", lowercase=True, smoothing="floor"),
+        BLEU(tokenize="13a", lowercase=True, smoothing="floor"),
         lambda: sacre.BLEU(tokenize="13a", lowercase=True, smooth_method="floor"),
     ),
-    (BLEU("char", smoothing="add-k"), lambda: sacre.BLEU(tokenize="char", smooth_method="add-k")),
-    (BLEU("intl", smoothing="none"), lambda: sacre.BLEU(tokenize="intl", smooth_method="none")),
+    (
+        BLEU(tokenize="char", smoothing="add-k"),
+        lambda: sacre.BLEU(tokenize="char", smooth_method="add-k"),
+    ),
+    (
+        BLEU(tokenize="intl", smoothing="none"),
+        lambda: sacre.BLEU(tokenize="intl", smooth_method="none"),
+    ),
     (CHRF(), lambda: sacre.CHRF()),
     (CHRF(char_order=4, word_order=2, beta=3), lambda: sacre.CHRF(4, 2, 3)),
 ]
@@ -37,12 +42,12 @@ LINE = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_size=1, max_size=6)
 
 
-@pytest.mark.parametrize(("config", "judge"), JUDGES)
+@pytest.mark.parametrize(("config", "scorer"), SCORERS)
 @settings(max_examples=30, deadline=None)
 @given(corpus=CORPUS)
-def test_same_number_and_signature_as_sacrebleu(config: Metric, judge: Any, corpus: list) -> None:
+def test_same_number_and_signature_as_sacrebleu(config: Metric, scorer: Any, corpus: list) -> None:
     hypotheses, references = [h for h, _ in corpus], [r for _, r in corpus]
-    theirs = judge()
+    theirs = scorer()
     wanted = theirs.corpus_score(hypotheses, streams_of(references))
     ours = corpus_score(hypotheses, references, config)
     assert (ours.value, ours.name) == (wanted.score, wanted.name)
@@ -85,11 +90,17 @@ def test_what_cannot_be_scored(arguments: tuple, error: type[Exception], message
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        (lambda: BLEU(tokenize="14a"), "unknown tokeniser '14a'"),
-        (lambda: BLEU(smoothing="some"), "unknown smoothing 'some'"),
-        (lambda: CHRF(char_order=0), "char_order of chrF is 0: at least 1"),
-        (lambda: CHRF(word_order=-1), "word_order of chrF is -1: at least 0"),
-        (lambda: CHRF(beta=0), "beta of chrF is 0: at least 1"),
+        (
+            lambda: BLEU(tokenize="14a"),
+            "tokenize must be one of none, 13a, intl, char, zh, not '14a'",
+        ),
+        (
+            lambda: BLEU(smoothing="some"),
+            "smoothing must be one of exp, floor, add-k, none, not 'some'",
+        ),
+        (lambda: CHRF(char_order=0), "char_order must be a whole number from 1 on, not 0"),
+        (lambda: CHRF(word_order=-1), "word_order must be a whole number from 0 on, not -1"),
+        (lambda: CHRF(beta=0), "beta must be a whole number from 1 on, not 0"),
     ],
 )
 def test_settings_that_make_no_sense(settings_: Any, message: str) -> None:

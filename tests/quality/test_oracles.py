@@ -15,24 +15,24 @@ from hypothesis import strategies as st
 from bpa_ppl import NBest, read_nbest
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.quality import TER, Oracles, corpus_score, headroom, oracles
-from bpa_ppl.quality.candidates import distinct
+from bpa_ppl.quality.scoring import distinct
 
-JUDGES: dict[str, Callable[[], Any]] = {
+SCORERS: dict[str, Callable[[], Any]] = {
     "ter": sacre.TER,
     "bleu": lambda: sacre.BLEU(tokenize="none", effective_order=True),
     "chrf": sacre.CHRF,
 }
-POOLS = ("medical/adapt", "captions/adapt", "conversation/adapt", "out-of-domain/dev")
+TEXTS = ("medical/adapt", "captions/adapt", "conversation/adapt", "out-of-domain/dev")
 
 
 def brute_force(nbest: NBest, metric: str, scores: np.ndarray) -> tuple[list, list, list]:
     """Return index, score and number of ties of each list, by scoring every distinct text."""
     assert nbest.references is not None
-    judge, sign = JUDGES[metric](), -1 if metric == "ter" else 1
+    scorer, sign = SCORERS[metric](), -1 if metric == "ter" else 1
     index, best, tied = [], [], []
     for s in range(len(nbest)):
         texts, refs = nbest.texts(s), nbest.references[s]
-        scored = {text: judge.sentence_score(text, refs).score for text in set(texts)}
+        scored = {text: scorer.sentence_score(text, refs).score for text in set(texts)}
         values = [scored[text] for text in texts]
         best.append(sign * max(sign * value for value in values))
         among = [h for h, value in enumerate(values) if value == best[-1]]
@@ -60,18 +60,18 @@ LINE = st.lists(st.sampled_from("abcde"), max_size=7).map(" ".join)
 SENTENCE = st.tuples(st.lists(LINE, min_size=1, max_size=8), st.lists(LINE, min_size=1, max_size=3))
 
 
-@pytest.mark.parametrize("metric", JUDGES)
+@pytest.mark.parametrize("metric", SCORERS)
 @settings(max_examples=60, deadline=None)
 @given(text=st.lists(SENTENCE, min_size=1, max_size=5), seed=st.integers(0, 9))
 def test_same_as_brute_force(metric: str, text: list, seed: int) -> None:
     nbest = pool_of([t for t, _ in text], [r for _, r in text])
     scores = np.random.default_rng(seed).integers(0, 3, len(nbest.features)).astype(float)
-    assert_same(oracles(nbest, metric, scores=scores), brute_force(nbest, metric, scores))
+    assert_same(oracles(nbest, metric, preference=scores), brute_force(nbest, metric, scores))
     order = np.zeros(len(nbest.features))
     assert_same(oracles(nbest, metric, ties="first"), brute_force(nbest, metric, order))
 
 
-@pytest.mark.parametrize("metric", JUDGES)
+@pytest.mark.parametrize("metric", SCORERS)
 def test_same_as_brute_force_on_the_example(metric: str) -> None:
     example = Path(__file__).resolve().parents[2] / "examples" / "data" / "leaflet"
     lists = read_nbest(f"{example}.nbest100.gz", references=f"{example}.ref")
@@ -80,7 +80,7 @@ def test_same_as_brute_force_on_the_example(metric: str) -> None:
     assert_same(oracles(sample, metric), brute_force(sample, metric, sample.totals))
 
 
-@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("pool", TEXTS)
 def test_same_as_brute_force_on_real_lists(shared_data: Path, pool: str) -> None:
     lists = real(shared_data, pool)
     chosen = np.random.default_rng(1).choice(len(lists), 8, replace=False)
@@ -103,9 +103,9 @@ def test_every_hypothesis_of_a_real_file(shared_data: Path) -> None:
     found = distinct(lists)
     assert lists.references is not None
     ours = TER().sentences(found.lists, lists.references, only_best=False)
-    judge = sacre.TER()
+    scorer = sacre.TER()
     theirs = [
-        judge.sentence_score(text, refs).score
+        scorer.sentence_score(text, refs).score
         for texts, refs in zip(found.lists, lists.references, strict=True)
         for text in texts
     ]
@@ -113,18 +113,18 @@ def test_every_hypothesis_of_a_real_file(shared_data: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("pool", TEXTS)
 def test_whole_real_pools(shared_data: Path, pool: str) -> None:
     lists = real(shared_data, pool)
     assert lists.totals is not None
     assert_same(oracles(lists), brute_force(lists, "ter", lists.totals))
 
 
-def test_ties_go_to_the_totals_unless_scores_are_given() -> None:
+def test_ties_go_to_the_totals_unless_preferences_are_given() -> None:
     texts = [["a x", "a y", "a z", "b c d"]]
     lists = pool_of(texts, [["a b"]], totals=[[-3.0, -1.0, -1.0, 0.0]])
     assert oracles(lists).index.tolist() == [1]
-    assert oracles(lists, scores=[0.0, 0.0, 5.0, 9.0]).index.tolist() == [2]
+    assert oracles(lists, preference=[0.0, 0.0, 5.0, 9.0]).index.tolist() == [2]
     assert oracles(lists, ties="first").index.tolist() == [0]
     assert oracles(lists).tied.tolist() == [3]
     assert oracles(pool_of(texts, [["a b"]])).index.tolist() == [0]
@@ -132,7 +132,7 @@ def test_ties_go_to_the_totals_unless_scores_are_given() -> None:
 
 def test_empty_references_make_every_edit_cost_the_same() -> None:
     lists = pool_of([["a b", "c"], ["a", ""]], [[""], ["", ""]])
-    found = oracles(lists, scores=[0.0, 1.0, 1.0, 0.0])
+    found = oracles(lists, preference=[0.0, 1.0, 1.0, 0.0])
     assert (found.index.tolist(), found.score.tolist()) == ([1, 1], [100.0, 0.0])
     assert found.tied.tolist() == [2, 1]
 
@@ -143,7 +143,7 @@ def test_says_what_it_did(toy: NBest) -> None:
     assert found.signature.startswith("nrefs:1|case:mixed|eff:yes|tok:none|smooth:exp|")
 
 
-@pytest.mark.parametrize("metric", JUDGES)
+@pytest.mark.parametrize("metric", SCORERS)
 def test_workers_change_nothing(metric: str) -> None:
     rng = np.random.default_rng(5)
     texts = [[" ".join(rng.choice(list("abcd"), 6)) for _ in range(4)] for _ in range(40)]
@@ -161,20 +161,20 @@ def test_progress_ends_at_all_sentences() -> None:
     assert seen == [(16, 40), (32, 40), (40, 40)]
 
 
-@pytest.mark.parametrize("metric", JUDGES)
+@pytest.mark.parametrize("metric", SCORERS)
 def test_headroom_is_the_corpus_score_of_brute_force(metric: str) -> None:
     rng = np.random.default_rng(11)
     texts = [[" ".join(rng.choice(list("abcde"), 7)) for _ in range(9)] for _ in range(12)]
     references = [[" ".join(rng.choice(list("abcde"), 7))] for _ in range(12)]
     lists, scores = pool_of(texts, references), rng.normal(size=108)
     room = headroom(lists, scores, metric)
-    judge, sign = JUDGES[metric](), -1 if metric == "ter" else 1
+    scorer, sign = SCORERS[metric](), -1 if metric == "ter" else 1
     worst = []
     for s, refs in enumerate(references):
-        values = [sign * judge.sentence_score(text, refs).score for text in texts[s]]
+        values = [sign * scorer.sentence_score(text, refs).score for text in texts[s]]
         among = [h for h in range(9) if values[h] == min(values)]
         worst.append(max(among, key=lambda h, s=s: scores[9 * s + h]))  # type: ignore[misc]
-    chosen = (lists.best(scores), oracles(lists, metric, scores=scores).index, worst)
+    chosen = (lists.best(scores), oracles(lists, metric, preference=scores).index, worst)
     wanted = tuple(corpus_score(lists.chosen(c), references, metric) for c in chosen)
     assert (room.first_best, room.oracle, room.anti_oracle) == wanted
 
@@ -193,8 +193,8 @@ def test_headroom_prints_scores_and_ties() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"scores": [1.0]}, DataError, r"shape \(1,\) for 9 hypotheses"),
-        ({"scores": [np.nan] * 9}, DataError, "not a finite number"),
+        ({"preference": [1.0]}, DataError, r"shape \(1,\) for 9 hypotheses"),
+        ({"preference": [np.nan] * 9}, DataError, "not a finite number"),
         ({"ties": "last"}, UsageError, "unknown tie policy 'last'"),
         ({"metric": "wer"}, UsageError, "unknown metric 'wer'"),
         ({"jobs": 0}, UsageError, "0 jobs"),

@@ -10,8 +10,7 @@ import pytest
 from sacrebleu import metrics
 
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, read_nbest, read_references
-from bpa_ppl.quality import BLEU, TER
-from bpa_ppl.quality.statistics import corpus_values, statistics
+from bpa_ppl.quality import BLEU, TER, Metric, gains, resolve, statistics
 
 
 def sentence(rng: np.random.Generator, longest: int = 12) -> str:
@@ -36,14 +35,24 @@ def test_bleu_counts_are_those_of_sacrebleu(pool: NBest) -> None:
     for s, refs in enumerate(pool.references):
         rows = range(*pool.rows(s).indices(len(counts)))
         for row in rows:
-            judge = metrics.BLEU(tokenize="none", force=True)
-            theirs = judge.corpus_score([pool.text(row)], [[ref] for ref in refs])
+            scorer = metrics.BLEU(tokenize="none", force=True)
+            theirs = scorer.corpus_score([pool.text(row)], [[ref] for ref in refs])
             expected = [*theirs.counts, *theirs.totals, theirs.ref_len]
             assert counts[row].tolist() == expected
 
 
-@pytest.mark.parametrize("metric", ["bleu", "ter", TER(case_sensitive=True)])
-def test_sums_give_the_corpus_score(pool: NBest, metric: str | TER) -> None:
+COUNTED = [
+    "bleu",
+    "ter",
+    TER(case_sensitive=True),
+    *(BLEU(smoothing=smoothing) for smoothing in ("floor", "add-k", "none")),
+    BLEU(tokenize="13a", lowercase=True),
+    BLEU(tokenize="char"),
+]
+
+
+@pytest.mark.parametrize("metric", COUNTED, ids=str)
+def test_sums_give_the_corpus_score(pool: NBest, metric: str | Metric) -> None:
     counted = statistics(pool, metric)
     rng = np.random.default_rng(5)
     for _ in range(20):
@@ -63,8 +72,8 @@ def test_sums_give_the_corpus_score(pool: NBest, metric: str | TER) -> None:
         (["", "a"], ["", "b"]),
     ],
 )
-@pytest.mark.parametrize("metric", ["bleu", "ter"])
-def test_scores_at_the_edge(texts: list[str], references: list[str], metric: str) -> None:
+@pytest.mark.parametrize("metric", COUNTED, ids=str)
+def test_scores_at_the_edge(texts: list[str], references: list[str], metric: str | Metric) -> None:
     refs = [(reference,) for reference in references]
     pool = NBest.from_lists([[t] for t in texts], [[[0.0]]] * len(texts), ["F"], references=refs)
     expected = corpus_score(texts, refs, metric).value
@@ -74,8 +83,9 @@ def test_scores_at_the_edge(texts: list[str], references: list[str], metric: str
 def test_many_sums_at_once(pool: NBest) -> None:
     counts = statistics(pool, "bleu").counts
     sums = counts.cumsum(axis=0).reshape(1, *counts.shape)
-    each = [float(corpus_values("bleu", row)) for row in sums[0]]
-    np.testing.assert_array_equal(corpus_values("bleu", sums)[0], each)
+    value = resolve("bleu").value
+    each = [float(value(row)) for row in sums[0]]
+    np.testing.assert_array_equal(value(sums)[0], each)
 
 
 def test_lists_without_references_are_refused() -> None:
@@ -83,10 +93,58 @@ def test_lists_without_references_are_refused() -> None:
         statistics(NBest.from_lists([["a"]], [[[0.0]]], ["LM0"]))
 
 
-@pytest.mark.parametrize("metric", ["chrf", BLEU(lowercase=True)])
-def test_other_metrics_have_no_such_counts(toy: NBest, metric: str | BLEU) -> None:
-    with pytest.raises(UsageError, match="no statistics to sum: choose ter or bleu"):
-        statistics(toy, metric)
+def test_other_metrics_have_no_such_counts(toy: NBest) -> None:
+    with pytest.raises(UsageError, match="chrf has no counts to sum: choose ter or bleu"):
+        statistics(toy, "chrf")
+
+
+def test_what_a_study_reports_beyond_bleu_is_what_sacrebleu_says(pool: NBest) -> None:
+    counted = statistics(pool, "bleu")
+    rows = pool.offsets[:-1]
+    details = counted.metric.details_of(counted.counts[rows].sum(axis=0))
+    plain = BLEU(smoothing="none")  # the precisions in tables are not smoothed
+    score = corpus_score(pool.chosen(rows - rows), pool.references or (), plain)
+    precisions = score.details["precisions"]
+    assert isinstance(precisions, tuple)
+    assert [details[f"precision_{n}"] for n in range(1, 5)] == pytest.approx(precisions)
+    assert details["brevity_penalty"] == pytest.approx(score.details["brevity_penalty"])
+    assert resolve("ter").details_of(np.ones(2)) == {}
+
+
+@pytest.mark.parametrize("metric", COUNTED, ids=str)
+def test_a_hypothesis_has_as_many_counts_as_is_said(toy: NBest, metric: str | Metric) -> None:
+    assert statistics(toy, metric).counts.shape[1] == resolve(metric).width
+
+
+def test_gains_of_ter_are_edits_and_higher_is_better(pool: NBest) -> None:
+    np.testing.assert_array_equal(gains(pool, "TER"), -statistics(pool, "ter").counts[:, 0])
+
+
+def test_gains_of_bleu_are_smoothed_and_in_words(pool: NBest) -> None:
+    scorer = metrics.BLEU(tokenize="none", force=True)
+    found = gains(pool, "bleu")
+    for s, refs in enumerate(pool.references or ()):
+        for row in range(*pool.rows(s).indices(len(found))):
+            one = scorer.corpus_score([pool.text(row)], [[ref] for ref in refs])
+            precisions = (np.array(one.counts) + 1) / (np.array(one.totals) + 1)
+            brevity = np.exp(min(0, 1 - one.ref_len / max(one.sys_len, 1)))
+            assert found[row] == pytest.approx(brevity * precisions.prod() ** 0.25 * one.ref_len)
+
+
+def test_gains_of_chrf_are_sentence_scores_in_words(toy: NBest) -> None:
+    found = gains(toy, "chrf")
+    scorer = metrics.CHRF()
+    for s, refs in enumerate(toy.references or ()):
+        wanted = [scorer.sentence_score(text, list(refs)).score for text in toy.texts(s)]
+        length = np.mean([len(ref.split()) for ref in refs])
+        np.testing.assert_allclose(found[toy.rows(s)], np.array(wanted) / 100 * length)
+
+
+@pytest.mark.parametrize("metric", ["bleu", "ter", "chrf"])
+def test_the_best_gain_is_a_good_hypothesis(metric: str) -> None:
+    texts, references = [["a b c d e", "a b c d x", "x y"]], [["a b c d e"]]
+    lists = NBest.from_lists(texts, [np.zeros((3, 1))], ["LM0"], references=references)
+    assert np.argsort(-gains(lists, metric)).tolist() == [0, 1, 2]
 
 
 def test_bleu_of_the_original_extractor(shared_data: Path) -> None:

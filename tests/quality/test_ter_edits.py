@@ -10,7 +10,7 @@ from sacrebleu import metrics
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.quality import TER, ter_edits
-from bpa_ppl.quality.references import streams_of
+from bpa_ppl.quality.base import streams_of
 
 Sentence = list[str]
 PLAIN = TER()
@@ -18,10 +18,10 @@ PLAIN = TER()
 
 def expected(hypothesis: str, references: list[str], config: TER) -> tuple[int, float]:
     """Return sacreBLEU's edits and reference length of one sentence."""
-    judge = metrics.TER(
+    scorer = metrics.TER(
         config.normalized, config.no_punct, config.asian_support, config.case_sensitive
     )
-    score = judge.sentence_score(hypothesis, references)
+    score = scorer.sentence_score(hypothesis, references)
     return score.num_edits, score.ref_length
 
 

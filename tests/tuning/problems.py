@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.tuning.objectives import objective
-from bpa_ppl.tuning.problem import Pool, Problem
+from bpa_ppl.quality import resolve
+from bpa_ppl.tuning import TuningLists, TuningProblem
 
 
-def random_pool(seed: int, *, sentences: int = 12, features: int = 3, whole: bool = False) -> Pool:
+def random_lists(
+    seed: int, *, sentences: int = 12, features: int = 3, whole: bool = False
+) -> TuningLists:
     """Lists of random features and TER counts; whole features make many equal slopes."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 20, size=sentences)
@@ -16,10 +18,10 @@ def random_pool(seed: int, *, sentences: int = 12, features: int = 3, whole: boo
     values = rng.integers(-3, 4, (rows, features)) if whole else rng.normal(size=(rows, features))
     counts = np.column_stack([rng.integers(0, 12, size=rows), np.full(rows, 10)])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return Pool(offsets, values.astype(float), rng.normal(size=rows), counts.astype(float))
+    return TuningLists(offsets, values.astype(float), rng.normal(size=rows), counts.astype(float))
 
 
-def planted_pool(seed: int, true: np.ndarray, metric: str) -> Pool:
+def planted_lists(seed: int, true: np.ndarray, metric: str) -> TuningLists:
     """Lists whose hypotheses are the better, in either metric, the higher λ·h is for a true λ."""
     rng = np.random.default_rng(seed)
     sentences, size = 30, 20
@@ -28,9 +30,11 @@ def planted_pool(seed: int, true: np.ndarray, metric: str) -> Pool:
     matches = np.clip(20 - edits - np.arange(4), 0, None)
     bleu = np.hstack([matches, np.tile([20.0, 19, 18, 17, 20], (len(edits), 1))])
     counts = np.hstack([edits, np.full_like(edits, 20)]) if metric == "ter" else bleu
-    return Pool(np.arange(sentences + 1) * size, features, np.zeros(len(edits)), counts)
+    return TuningLists(np.arange(sentences + 1) * size, features, np.zeros(len(edits)), counts)
 
 
-def problem_of(pool: Pool, start: np.ndarray, metric: str = "ter", seed: int = 0) -> Problem:
-    """A problem that tells nobody how far it is."""
-    return Problem(pool, objective(metric), start, seed, lambda done, total, note: None)
+def problem_of(
+    lists: TuningLists, start: np.ndarray, metric: str = "ter", seed: int = 0
+) -> TuningProblem:
+    """A problem whose progress nobody follows."""
+    return TuningProblem(lists, resolve(metric), start, seed, lambda done, total, note: None)

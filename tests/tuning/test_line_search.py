@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import problem_of, random_pool
+from problems import problem_of, random_lists
 
-from bpa_ppl.tuning.envelope import envelopes
-from bpa_ppl.tuning.line_search import Surface, best_step, error_surface
-from bpa_ppl.tuning.objectives import objective
+from bpa_ppl.tuning.line_search import Surface, best_step, envelopes, error_surface
 
 
 def midpoints(breaks: np.ndarray) -> np.ndarray:
@@ -20,11 +18,11 @@ def midpoints(breaks: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_surface_is_what_reranking_gives(seed: int, whole: bool) -> None:
-    pool = random_pool(seed, whole=whole)
+    lists = random_lists(seed, whole=whole)
     rng = np.random.default_rng(seed)
     start, direction = rng.normal(size=(2, 3))
-    problem = problem_of(pool, start)
-    surface = error_surface(pool, objective("ter"), pool.scores(start), pool.features @ direction)
+    problem = problem_of(lists, start)
+    surface = error_surface(problem, lists.scores(start), lists.features @ direction)
     # Points far out too: a line search that misses a breakpoint errs from there on.
     inside = np.concatenate([midpoints(surface.breaks), rng.normal(scale=3, size=200)])
     clear = np.abs(inside[:, None] - surface.breaks).min(axis=1) > 1e-9
@@ -49,11 +47,11 @@ def test_three_lines_through_one_point_meet_once() -> None:
 
 
 def test_lists_of_one_have_no_breakpoint() -> None:
-    pool = random_pool(0, sentences=2)
+    lists = random_lists(0, sentences=2)
     single = np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2])
     assert len(envelopes(*single)[1]) == 0
     assert best_step(Surface(np.zeros(0), np.array([3.0]))) == (3.0, 0.0)
-    assert len(pool) == 2
+    assert len(lists) == 2
 
 
 def test_intervals_too_narrow_to_stand_in_are_passed_over() -> None:

@@ -1,4 +1,4 @@
-"""Ours reach what the original C++ programs reached, judged with the statistics they wrote."""
+"""Ours reach what the original C++ programs reached, scored with the statistics they wrote."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
-from bpa_ppl.tuning.problem import Pool, lay_out
-from bpa_ppl.tuning.registry import configure, load
+from bpa_ppl.registry import TUNERS
+from bpa_ppl.tuning import TuningLists
+from bpa_ppl.tuning.base import lay_out
 from bpa_ppl.weights import match
 
 SEEDS = range(5)
@@ -31,12 +32,12 @@ def start(shared_data: Path) -> np.ndarray:
     return np.array((shared_data / "tools" / "init.txt").read_text().split(), dtype=float)
 
 
-def ours(name: str, pool: Pool, start: np.ndarray, metric: str) -> float:
+def ours(name: str, lists: TuningLists, start: np.ndarray, metric: str) -> float:
     """Return the mean over seeds of what a tuner reaches, in percent."""
     reached = []
     for seed in SEEDS:
-        problem = problem_of(pool, start, metric, seed)
-        reached.append(abs(problem.gain(load(name).tune(problem, configure(name, {})).weights)))
+        problem = problem_of(lists, start, metric, seed)
+        reached.append(abs(problem.gain(TUNERS[name]().tune(problem).weights)))
     return float(np.mean(reached))
 
 
@@ -47,7 +48,7 @@ def theirs(runs: list[dict[str, float]], metric: str) -> float:
 
 @pytest.mark.parametrize("metric", ["bleu", "ter"])
 def test_the_statistics_are_read_as_they_were_meant(
-    original: Callable[[str], Pool], results: Any, start: np.ndarray, metric: str
+    original: Callable[[str], TuningLists], results: Any, start: np.ndarray, metric: str
 ) -> None:
     reached = abs(problem_of(original(metric), start, metric).gain(start))
     assert reached == pytest.approx(results["canonical"][f"dev_{metric}"], rel=1e-6)
@@ -55,7 +56,7 @@ def test_the_statistics_are_read_as_they_were_meant(
 
 @pytest.mark.parametrize(("metric", "sign"), [("bleu", 1), ("ter", -1)])
 def test_mert(
-    original: Callable[[str], Pool], results: Any, start: np.ndarray, metric: str, sign: int
+    original: Callable[[str], TuningLists], results: Any, start: np.ndarray, metric: str, sign: int
 ) -> None:
     known = theirs(results[f"mert-{metric.upper()}"], metric)
     assert sign * (ours("mert", original(metric), start, metric) - known) > -0.1
@@ -63,28 +64,28 @@ def test_mert(
 
 @pytest.mark.parametrize(("name", "known"), [("mira", "kbmira"), ("pro", "pro")])
 def test_mira_and_pro(
-    original: Callable[[str], Pool], results: Any, start: np.ndarray, name: str, known: str
+    original: Callable[[str], TuningLists], results: Any, start: np.ndarray, name: str, known: str
 ) -> None:
     reached = ours(name, original("bleu"), start, "bleu")
     assert reached == pytest.approx(theirs(results[known], "bleu"), abs=0.4)
 
 
 @pytest.mark.parametrize("name", ["mira", "pro"])
-def test_mira_and_pro_gain_ter_where_they_are_told_to(
-    original: Callable[[str], Pool], results: Any, start: np.ndarray, name: str
+def test_mira_and_pro_gain_ter_where_they_are_asked_to(
+    original: Callable[[str], TuningLists], results: Any, start: np.ndarray, name: str
 ) -> None:
     known = theirs(results["kbmira" if name == "mira" else "pro"], "ter")
     assert ours(name, original("ter"), start, "ter") < known
 
 
 def test_our_lists_are_those_of_the_extractor(
-    shared_data: Path, original: Callable[[str], Pool], start: np.ndarray
+    shared_data: Path, original: Callable[[str], TuningLists], start: np.ndarray
 ) -> None:
     tools = shared_data / "tools"
     lists = read_nbest(tools / "nbest.gz", references=read_references([tools / "ref"]))
     weights = Weights(zip(lists.feature_names, start, strict=True))
-    pool, known = lay_out(lists, match(weights, lists), "bleu"), original("bleu")
+    laid_out, known = lay_out(lists, match(weights, lists), "bleu"), original("bleu")
     for point in np.random.default_rng(0).normal(size=(20, len(start))):
         np.testing.assert_array_equal(
-            pool.counts[pool.best(point)], known.counts[known.best(point)]
+            laid_out.counts[laid_out.best(point)], known.counts[known.best(point)]
         )

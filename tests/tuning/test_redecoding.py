@@ -22,7 +22,7 @@ from bpa_ppl import (
     write_nbest,
 )
 from bpa_ppl.tuning import Command, Reestimation, redecode
-from bpa_ppl.tuning.merging import merge
+from bpa_ppl.tuning.redecoding import merge
 
 STAND_IN = Path(__file__).with_name("stand_in_decoder.py")
 CANONICAL = Weights({"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": -0.2})
@@ -101,7 +101,8 @@ def test_the_loop_ends_where_it_began_if_everything_is_known(everything: NBest) 
 
     found = redecode(everything, CANONICAL, decode, tuner="mira", epochs=3)
     assert len(calls) == 1
-    assert found.weights == reestimate(everything, CANONICAL, tuner="mira", epochs=3) == calls[0]
+    again = reestimate(everything, CANONICAL, tuner="mira", epochs=3)
+    assert found.weights == again.weights == calls[0]
 
 
 def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:

@@ -1,0 +1,153 @@
+"""Tuner: what MERT, MIRA, PRO and tuners of others take and return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bpa_ppl.component import Component
+from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.progress import Reporter
+from bpa_ppl.quality import Metric, statistics
+from bpa_ppl.weights import Match
+
+
+@dataclass(frozen=True, eq=False)
+class TuningLists:
+    """N-best lists as tuners see them: features of free weights, and counts of the metric.
+
+    Attributes:
+        offsets: (sentences + 1,) the first row of each list, then the number of rows.
+        features: (hypotheses, Q) float64, of the weights to be tuned.
+        fixed: (hypotheses,) what the features with fixed weights add to each score.
+        counts: (hypotheses, S) the counts of the metric, as `Metric.counts`.
+    """
+
+    offsets: Int64
+    features: Float64
+    fixed: Float64
+    counts: Float64
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+        return len(self.offsets) - 1
+
+    def scores(self, weights: Float64) -> Float64:
+        """Return λ·h, (hypotheses,), features with fixed weights included."""
+        # Not by BLAS: equal rows get equal scores, on any number of threads.
+        return np.einsum("hq,q->h", self.features, weights) + self.fixed
+
+    def best(self, weights: Float64) -> Int64:
+        """Return (sentences,) the row of the highest score of each list; ties go to the first."""
+        from bpa_ppl.tuning.line_search import best_rows
+
+        rows: Int64 = best_rows(self.scores(weights), self.offsets)
+        return rows
+
+    def joined(self, other: TuningLists) -> TuningLists:
+        """Return the lists of both."""
+        return TuningLists(
+            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
+            np.concatenate([self.features, other.features]),
+            np.concatenate([self.fixed, other.fixed]),
+            np.concatenate([self.counts, other.counts]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TuningProblem:
+    """A metric to be optimised on n-best lists.
+
+    Attributes:
+        lists: the lists.
+        metric: whose corpus score is to be as good as it can.
+        start: (Q,) the canonical weights λ_T.
+        seed: the only source of randomness.
+        progress: called with the steps done, those in all, and a note.
+        extra: the out-of-domain development set, for tuners that take one.
+    """
+
+    lists: TuningLists
+    metric: Metric
+    start: Float64
+    seed: int
+    progress: Reporter
+    extra: TuningLists | None = None
+
+    def gain(self, weights: Float64) -> float:
+        """Return the corpus score of the lists reranked, in percent; higher is better."""
+        return self.gain_of(self.lists.best(weights))
+
+    def gain_of(self, rows: Int64) -> float:
+        """Return the same of a choice of one row a list."""
+        return float(self.gains_of_sums(self.lists.counts[rows].sum(axis=0)))
+
+    def gains_of_sums(self, sums: Float64) -> Float64:
+        """Return the same of summed counts, (…, S) ↦ (…)."""
+        gains: Float64 = self.metric.signed(self.metric.value(sums))
+        return gains
+
+    def note(self, gain: float) -> str:
+        """Return a gain as the metric prints it, for progress."""
+        return f"{self.metric.key} {self.metric.signed(gain):.2f}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What a tuner found.
+
+    Attributes:
+        weights: (Q,) the tuned weights.
+        visited: (steps, Q) the weights it went through, in order.
+    """
+
+    weights: Float64
+    visited: Float64
+
+
+class Tuner(Component, frozen=True):
+    """A way to estimate weights anew; the fields are its settings.
+
+    Attributes:
+        takes_extra: whether it uses the lists of an out-of-domain development set too.
+    """
+
+    takes_extra: ClassVar[bool] = False
+
+    def tune(self, problem: TuningProblem) -> Tuned:
+        """Return better weights for the lists of a problem, and those it went through."""
+        raise NotImplementedError(f"{type(self).__name__} does not tune")
+
+
+def lay_out(nbest: NBest, matched: Match, metric: str | Metric) -> TuningLists:
+    """Return lists as tuners see them, with their features in the order of `matched`.
+
+    Raises:
+        DataError: if they have other features than `matched`, or no references.
+        UsageError: if the corpus score of the metric is no function of summed counts.
+
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists(
+    ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
+    ... )
+    >>> lists = lay_out(nbest, match({"LM0": 2, "W0": 3}, nbest, fixed=["W0"]), "ter")
+    >>> lists.features.tolist(), lists.fixed.tolist(), lists.counts.tolist()
+    ([[1.0], [0.5]], [6.0, 3.0], [[0.0, 2.0], [1.0, 2.0]])
+    """
+    if set(nbest.feature_names) != set(matched.names):
+        raise DataError(
+            f"the lists have the features {', '.join(nbest.feature_names)}, the others have "
+            f"{', '.join(matched.names)}: give lists of the same decoder",
+            nbest.source,
+        )
+    columns = [nbest.feature_names.index(name) for name in matched.names]
+    features = nbest.features[:, columns].astype(np.float64)
+    return TuningLists(
+        nbest.offsets,
+        np.ascontiguousarray(features[:, matched.free]),
+        features[:, ~matched.free] @ matched.values[~matched.free],
+        statistics(nbest, metric).counts,
+    )

@@ -1,0 +1,51 @@
+"""The paired bootstrap against the same resampling written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bpa_ppl.quality import resolve
+from bpa_ppl.quality.bootstrap import replicates, resamples, score_difference
+
+
+@pytest.fixture
+def counts() -> np.ndarray:
+    """Counts of TER, (draws, sentences, 2)."""
+    rng = np.random.default_rng(4)
+    edits = rng.integers(0, 9, size=(3, 40))
+    return np.stack([edits, np.full_like(edits, 8)], axis=-1).astype(float)
+
+
+def test_replicates_are_scores_of_sentences_drawn_again(counts: np.ndarray) -> None:
+    new = resamples(50, sentences=40, draws=3, seed=2)
+    found = replicates(counts, "ter", new)
+    value = resolve("ter").value
+    for b in range(50):
+        rows = np.repeat(np.arange(40), new.sentences[b].astype(int))
+        each = [value(draw[rows].sum(axis=0)) for draw in counts]
+        assert found.sentences[b] == pytest.approx(np.mean(each))
+        assert found.both[b] == pytest.approx(np.mean([each[d] for d in new.draws[b]]))
+        whole = [value(counts[d].sum(axis=0)) for d in new.draws[b]]
+        assert found.draws[b] == pytest.approx(np.mean(whole))
+
+
+def test_the_random_numbers_are_those_of_published_intervals() -> None:
+    rng = np.random.default_rng(7)
+    sentences = rng.multinomial(5, np.full(5, 1 / 5), size=4)
+    draws = rng.integers(2, size=(4, 2))
+    new = resamples(4, sentences=5, draws=2, seed=7)
+    np.testing.assert_array_equal(new.sentences, sentences)
+    np.testing.assert_array_equal(new.draws, draws)
+    np.testing.assert_array_equal(resamples(4, sentences=5, seed=7).sentences, sentences)
+
+
+def test_differences_are_paired(counts: np.ndarray) -> None:
+    better = counts[0].copy()
+    better[:, 0] = np.maximum(better[:, 0] - 1, 0)
+    found = score_difference(better, counts[0], "ter", seed=3)
+    assert found.low < found.difference < found.high < 0
+    unpaired = replicates(counts[:1], "ter", resamples(1000, 40, 1)).sentences.std()
+    assert found.high - found.low < unpaired
+    same = score_difference(counts[0], counts[0], "ter")
+    assert (same.difference, same.low, same.high) == (0, 0, 0)

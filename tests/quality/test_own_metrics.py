@@ -1,0 +1,181 @@
+"""Metrics from outside the package: what each hook is good for, and metrics as values."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from bpa_ppl import DataError, NBest, UsageError, corpus_score, oracles, reestimate
+from bpa_ppl.component import Count
+from bpa_ppl.quality import (
+    BLEU,
+    CHRF,
+    TER,
+    Metric,
+    counted_metrics,
+    gains,
+    headroom,
+    resolve,
+    statistics,
+)
+from bpa_ppl.registry import METRICS
+
+
+class Overlap(Metric, frozen=True):
+    """The share of the words of the first reference that a hypothesis has, in percent."""
+
+    key: ClassVar[str] = "overlap"
+
+    def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
+        """Return one score a hypothesis."""
+        return np.array(
+            [
+                100 * len(set(text.split()) & set(refs[0].split())) / len(set(refs[0].split()))
+                for texts, refs in zip(lists, references, strict=True)
+                for text in texts
+            ]
+        )
+
+
+class Lengths(Metric, frozen=True):
+    """How far the number of words is from the first reference's: a rate of summed counts."""
+
+    key: ClassVar[str] = "lengths"
+    lower_is_better: ClassVar[bool] = True
+    counted: ClassVar[bool] = True
+    weight: Count = 1
+
+    def counts(self, lists: Any, references: Any) -> np.ndarray:
+        """Return (hypotheses, 2) words too many or too few, and reference words."""
+        return np.array(
+            [
+                (abs(len(text.split()) - len(refs[0].split())), len(refs[0].split()))
+                for texts, refs in zip(lists, references, strict=True)
+                for text in texts
+            ],
+            dtype=float,
+        )
+
+    def value(self, sums: np.ndarray) -> np.ndarray:
+        """Return the rate in percent."""
+        return 100 * self.weight * sums[..., 0] / sums[..., 1]
+
+    def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
+        """Return one score a hypothesis."""
+        return self.value(self.counts(lists, references))
+
+
+class Brevity(Metric, frozen=True):
+    """Minus the number of words: needs neither references nor sources."""
+
+    key: ClassVar[str] = "brevity"
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
+        """Return one score a hypothesis."""
+        assert list(references) == [()] * len(lists)
+        return -np.array([float(len(text.split())) for texts in lists for text in texts])
+
+
+class Copied(Metric, frozen=True):
+    """1 where a hypothesis is its source."""
+
+    key: ClassVar[str] = "copied"
+    needs: ClassVar[frozenset[str]] = frozenset({"sources"})
+
+    def sentences(
+        self, lists: Any, references: Any, *, only_best: bool, sources: Any
+    ) -> np.ndarray:
+        """Return one score a hypothesis."""
+        return np.array(
+            [float(t == s) for texts, s in zip(lists, sources, strict=True) for t in texts]
+        )
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The metrics under their names, for one test."""
+    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
+    for kind in (Overlap, Lengths, Brevity, Copied):
+        METRICS.register(kind.key, kind)
+    return iter(())
+
+
+def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
+    tables = [np.arange(len(row), dtype=float)[:, None] for row in texts]
+    return NBest.from_lists(texts, tables, ["LM0"], references=[[r] for r in references])
+
+
+LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])
+
+
+def test_sentence_scores_alone_give_oracles_headroom_and_gains(registered: None) -> None:
+    found = oracles(LISTS, "overlap", cache=False)
+    assert (found.index.tolist(), found.metric) == ([1, 0], "overlap")
+    assert found.signature == "overlap|nrefs:1"
+    room = headroom(LISTS, metric="overlap", cache=False)
+    assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
+    assert corpus_score(["a b", "a"], [["a b c"], ["a"]], "overlap").value == pytest.approx(250 / 3)
+    np.testing.assert_allclose(gains(LISTS, "overlap"), [2, 3, 0, 1, 0])
+    with pytest.raises(UsageError, match="overlap has no counts to sum: choose ter or bleu"):
+        statistics(LISTS, "overlap")
+    with pytest.raises(UsageError, match="no tuner can optimise overlap"):
+        reestimate(LISTS, {"LM0": 1.0}, metric="overlap")
+
+
+@pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
+def test_counts_and_value_are_all_that_a_tuner_needs(registered: None, tuner: str) -> None:
+    worse = lists_of([["a b c", "a b", "x"], ["a", "b c"]], ["a b c", "a"])
+    found = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **FEW[tuner])
+    assert found.before == 75.0
+    assert found.after == 0.0
+    assert counted_metrics() == ("ter", "bleu", "lengths")
+
+
+FEW: dict[str, dict[str, Any]] = {
+    "mert": {"restarts": 2},
+    "mira": {"step": 1.0},
+    "pro": {"interpolation": 1.0, "iterations": 2},
+}
+
+
+def test_counts_give_statistics_and_corpus_scores(registered: None) -> None:
+    counted = statistics(LISTS, "lengths")
+    assert counted.counts.tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
+    score = corpus_score(LISTS.chosen([0, 1]), LISTS.references, "lengths")
+    assert counted.corpus([0, 4]) == score.value == 50.0
+    assert resolve(Lengths(weight=2)).value(np.array([1.0, 4.0])) == 50.0
+    assert Lengths(weight=2).signature([("a",)]) == "lengths|nrefs:1|weight:2"
+
+
+def test_a_metric_may_need_nothing(registered: None) -> None:
+    bare = NBest.from_lists([["a b", "a"], ["c"]], [np.zeros((2, 1)), np.zeros((1, 1))], ["LM0"])
+    assert oracles(bare, "brevity").index.tolist() == [1, 0]
+    assert gains(bare, "brevity").tolist() == [-2.0, -1.0, -1.0]
+    assert headroom(bare, metric="brevity").oracle.value == -1.0
+    assert corpus_score(["a b"], None, "brevity").value == -2.0
+    with pytest.raises(DataError, match="no references"):
+        gains(bare, "ter")
+
+
+def test_a_metric_may_need_sources(registered: None) -> None:
+    assert corpus_score(["a", "b"], None, "copied", sources=["a", "c"]).value == 0.5
+    with pytest.raises(DataError, match="copied needs the source of each sentence"):
+        corpus_score(["a", "b"], None, "copied")
+    with pytest.raises(DataError, match="copied needs the source of each sentence"):
+        oracles(LISTS, "copied")
+    translated = LISTS.with_sources(["x", "b c"])
+    assert oracles(translated, "copied").index.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("metric", [TER(no_punct=True), BLEU(lowercase=True), CHRF(beta=3)])
+def test_a_metric_is_a_value(metric: Metric) -> None:
+    again = pickle.loads(pickle.dumps(metric))
+    assert again == metric
+    assert hash(again) == hash(metric)
+    assert metric != type(metric)()
+    assert METRICS.name_of(metric) == metric.key == resolve(metric.key.upper()).key
