@@ -130,8 +130,8 @@ def _page(
     pictures = {d.name: drawn(d.figure, d.description, d.description + ".") for d in drawings}
     sections = []
     for metric in metrics:
-        tables = [scores_table(found.points, domain, metric) for domain in domains]
-        blocks = [Text(_INTERVALS), pictures[metric], *tables]
+        scores = [scores_table(found.points, domain, metric) for domain in domains]
+        blocks: list[Block] = [Text(_INTERVALS), pictures[metric], *scores]
         sections.append(Section(f"{metric.upper()} against |A|", blocks))
     if "seconds" in pictures:
         tables = [seconds_table(times, domain) for domain in domains]

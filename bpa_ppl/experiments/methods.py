@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -17,7 +17,9 @@ from bpa_ppl.tuning.base import Tuner
 
 Value = bool | int | float | str
 
-CANONICAL, SAMPLER, TUNER = "canonical", "sampler", "tuner"
+CANONICAL: Final = "canonical"
+SAMPLER: Final = "sampler"
+TUNER: Final = "tuner"
 #: What may be set of any method; the rest are settings of its sampler or tuner.
 COMMON = ("derivations", "metric", "nbest_size", "prior_variance", "rule")
 

@@ -88,8 +88,9 @@ class _Finished(NamedTuple):
 def _run(study: Study, task: Task, registered: list[dict[str, type]]) -> _Finished:
     """Run a cell, with what has been registered in the process that asks for it."""
     for registry, members in zip(_REGISTRIES, registered, strict=True):
-        for name in members.keys() - registry.registered.keys():
-            registry.register(name, members[name])
+        for name, member in members.items():
+            if name not in registry.registered:
+                registry.register(name, member)
     return _Finished(task.cell, run_cell(study, task))
 
 
