@@ -2,20 +2,25 @@
 
 from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
 from bpa_ppl.diagnostics.checks.checking import check
-from bpa_ppl.diagnostics.checks.report import Finding, Report
-from bpa_ppl.diagnostics.checks.thresholds import Thresholds
+from bpa_ppl.diagnostics.checks.report import Finding, Report, Thresholds
 from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
 from bpa_ppl.diagnostics.pages.page import write_page
+from bpa_ppl.diagnostics.posterior_page.figures import plot_trace
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
-from bpa_ppl.diagnostics.posterior_page.trace import plot_trace
 from bpa_ppl.diagnostics.predictive.checks import (
     PredictiveCheck,
     Reliability,
     predictive_check,
     reliability,
 )
-from bpa_ppl.diagnostics.predictive.loo import Loo, Ranked, compare_loo, loo
-from bpa_ppl.diagnostics.predictive.sensitivity import Sensitivity, power_sensitivity
+from bpa_ppl.diagnostics.predictive.likelihood import (
+    Loo,
+    Ranked,
+    Sensitivity,
+    compare_loo,
+    loo,
+    power_sensitivity,
+)
 
 __all__ = [
     "Calibration",

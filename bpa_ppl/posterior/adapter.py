@@ -97,15 +97,19 @@ def _dims(draws: Draws, used: set[str]) -> dict[str, list[str]]:
     return dims | {WEIGHTS: ["feature"]}
 
 
-def as_draws(posterior: Posterior) -> Draws:
+def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
     """Return what any posterior holds as `Draws`, our own or anybody's with draws of `weights`.
 
     A single weight becomes one feature, and a table of weights as many as it has cells, named by
     their coordinates. Where the posterior does not say what was sampled, everything was that is
     not one and the same number in all draws.
 
+    Args:
+        posterior: InferenceData, or Draws, which are returned as they are.
+        finite: whether a weight that is not a finite number is an error.
+
     Raises:
-        DataError: if there are no draws of `weights`, or a draw is not a finite number.
+        DataError: if there are no draws of `weights`, or one is not a finite number.
         UsageError: if it is no posterior at all.
 
     >>> data = import_arviz().from_dict(posterior={"weights": np.zeros((2, 10))})
@@ -129,7 +133,8 @@ def as_draws(posterior: Posterior) -> Draws:
     constants.pop(_FIXED, None)
     likelihood = groups.get("log_likelihood")
     features = tuple(str(name) for name in weights["feature"].values)
-    _check_finite(weights.values, features)
+    if finite:
+        _check_finite(weights.values, features)
     timing = dict(groups["posterior"].attrs)
     return Draws(
         values,

@@ -36,7 +36,7 @@ def _of_each(function: Any, values: npt.ArrayLike, **options: str) -> Float64:
     array = np.asarray(values, np.float64)
     cells = array.reshape(*array.shape[:2], -1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = [float(function(cells[..., k], **options)) for k in range(cells.shape[-1])]
+        found = [np.asarray(function(c, **options)).item() for c in np.moveaxis(cells, -1, 0)]
     return np.array(found).reshape(array.shape[2:])
 
 

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.diagnostics.calibration.bands import uniformity
-from bpa_ppl.diagnostics.comparison.multiple_testing import holm
-from bpa_ppl.diagnostics.comparison.runs import Runs
+from bpa_ppl.diagnostics.estimates import independent, smallest_ess
+from bpa_ppl.diagnostics.significance import holm, uniformity
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import normalised_weights
+from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.tables import text_table
 
 #: The probability of finding fault with an exact sampler.
 LEVEL = 0.01
@@ -75,20 +76,27 @@ class Calibration:
             "ranks": {name: self.ranks[:, k].tolist() for k, name in enumerate(self.names)},
         }
 
-    def __str__(self) -> str:
-        width = max(map(len, self.names))
+    def _lines(self) -> tuple[str, list[tuple[str, str]], list[str]]:
+        """Return a title, a row a quantity, and what else is to be said."""
         verdict = "calibrated" if self.passed else "NOT calibrated"
-        title = f"{self.sampler}, {len(self.ranks)} replications: {verdict}"
         rows = [
-            f"{name:<{width}}  p = {p:.3g}" + ("" if p >= LEVEL else "  FAILED: " + _fault(ranks))
+            (name, f"p = {p:.3g}" + ("" if p >= LEVEL else "  FAILED: " + _fault(ranks)))
             for name, p, ranks in zip(self.names, self.p_values, self.ranks.T, strict=True)
         ]
-        few = (
-            [f"- a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"]
-            if self.ess < RANKED
-            else []
-        )
-        return "\n".join([title, *rows, *few])
+        few = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
+        title = f"{self.sampler}, {len(self.ranks)} replications: {verdict}"
+        return title, rows, [few] if self.ess < RANKED else []
+
+    def __str__(self) -> str:
+        title, rows, notes = self._lines()
+        return "\n".join([title, text_table(rows), *(f"- {note}" for note in notes)])
+
+    def _repr_html_(self) -> str:
+        from bpa_ppl.diagnostics.pages.page import Table, Text
+
+        title, rows, notes = self._lines()
+        table = Table(("quantity", "uniform ranks"), rows, passed=(self.p_values >= LEVEL).tolist())
+        return "".join(block.html() for block in (Text(title), table, *map(Text, notes)))
 
 
 def calibrate(
@@ -112,11 +120,11 @@ def calibrate(
         replications: how many; 200 find a bias of a quarter of a posterior standard deviation.
         sampler: what to call it.
         seed: of the draws that are picked, and of ties.
-        jobs: threads side by side; each replication depends on its number alone.
+        jobs: threads at once; each replication depends on its number alone.
         progress: True draws a bar on standard error.
 
     Raises:
-        UsageError: if there are too few replications to tell anything.
+        UsageError: if there are too few replications.
 
     >>> def exact(i):
     ...     rng = np.random.default_rng(i)
@@ -127,18 +135,18 @@ def calibrate(
     True
     """
     if replications < 20:
-        raise UsageError(f"{replications} replications cannot tell anything: ask for 20 or more")
+        raise UsageError(f"{replications} replications are too few: ask for 20 or more")
     columns = tuple(names)
     ranks, sizes = np.empty((replications, len(columns))), np.empty(replications)
     with reporter(progress, f"calibrate {sampler}") as report:
-        for i, one in enumerate(_side_by_side(replicate, replications, jobs)):
+        for i, one in enumerate(_in_threads(replicate, replications, jobs)):
             ranks[i], sizes[i] = _ranks(one, columns, np.random.default_rng([seed, i]))
             report(i + 1, replications, "replications")
     p_values = holm([uniformity(ranks[:, k]) for k in range(len(columns))])
     return Calibration(sampler, columns, ranks, p_values, float(sizes.min()))
 
 
-def _side_by_side(replicate: Callable[[int], Replication], count: int, jobs: int) -> Any:
+def _in_threads(replicate: Callable[[int], Replication], count: int, jobs: int) -> Any:
     """Yield the replications in order, made by threads: compiled programs are then shared."""
     from joblib import Parallel, delayed
 
@@ -154,12 +162,13 @@ def _ranks(
     A rank from 0 to L is spread evenly over its share of the interval, so that ranks are uniform
     to the letter. Ties, as of a chain that stands still, are broken at random.
     """
-    weight = None if one.log_weight is None else normalised_weights(one.log_weight)
-    sample = Runs(names, np.asarray(one.draws, np.float64), weight)
-    picked, truth = sample.independent(RANKED, rng), np.asarray(one.truth, np.float64)
+    log_weight = None if one.log_weight is None else np.asarray(one.log_weight, np.float64)
+    kind = "chains" if log_weight is None else "weighted"
+    draws = Draws({WEIGHTS: np.asarray(one.draws)}, names, kind, log_weight)
+    picked, truth = independent(draws, RANKED, rng), np.asarray(one.truth, np.float64)
     tied = (picked == truth).sum(axis=0)
     rank = (picked < truth).sum(axis=0) + rng.integers(0, tied + 1)
-    return (rank + rng.uniform(size=len(rank))) / (RANKED + 1), sample.smallest_ess()
+    return (rank + rng.uniform(size=len(rank))) / (RANKED + 1), smallest_ess(draws)
 
 
 def _fault(ranks: Float64) -> str:

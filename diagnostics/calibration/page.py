@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.calibration.bands import bands
 from bpa_ppl.diagnostics.calibration.calibration import LEVEL, RANKED, Calibration
 from bpa_ppl.diagnostics.pages.canvas import canvas, label
 from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
+from bpa_ppl.diagnostics.significance import bands
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ def calibration_page(
     """
     sections = [Section("Verdicts", (Text(_METHOD), _verdicts(calibrations)))]
     for one in calibrations:
-        picture = drawn(ecdf_figure(one), _told(one), _READING, "svg")
+        picture = drawn(ecdf_figure(one), _alternative(one), _READING, "svg")
         sections.append(Section(one.sampler, (picture, _ranks(one))))
     blocks: list[Block] = [Table(("what", "value"), list((made or {}).items()))]
     blocks += [Code(command)] if command else []
@@ -105,7 +105,7 @@ def _verdict(calibrations: Sequence[Calibration]) -> Verdict:
     return Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
 
 
-def _told(one: Calibration) -> str:
+def _alternative(one: Calibration) -> str:
     verdict = "calibrated" if one else "not calibrated"
     return (
         f"Distribution of the ranks of {len(one.names)} quantities under {one.sampler}, {verdict}"

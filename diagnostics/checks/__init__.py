@@ -1,1 +1,1 @@
-"""Is a posterior fit to be used? One module for each kind of draws."""
+"""Is a posterior fit to be used?"""

@@ -1,19 +1,51 @@
-"""The outcome of a check: one finding a diagnostic, and a verdict."""
+"""What a check compares a posterior with, and what it finds: thresholds, findings, a verdict."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bpa_ppl.tables import text_table
+
+_HEADER = ("diagnostic", "value", "limit", "", "worst at")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What a posterior must reach.
+
+    Attributes:
+        r_hat: largest rank-normalised split R-hat (Vehtari et al. 2021).
+        ess_per_chain: smallest bulk and tail effective sample size: 100 a chain, 400 for four
+            chains (Vehtari et al. 2021); importance samples are held to 100.
+        mcse: largest Monte-Carlo standard error of a mean, in posterior standard deviations.
+        acceptance_low, acceptance_high: bounds on the acceptance rate; a random walk in many
+            dimensions is best near 0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.
+        bfmi: smallest Bayesian fraction of missing information (Betancourt 2016).
+        pareto_k: largest Pareto k̂ of importance weights (Vehtari et al. 2024).
+        drift: level of the test that the first and second half of the kept draws have the same
+            mean (after Geweke 1992), corrected for the number of components (Bonferroni).
+    """
+
+    r_hat: float = 1.01
+    ess_per_chain: float = 100.0
+    mcse: float = 0.1
+    acceptance_low: float = 0.1
+    acceptance_high: float = 0.9
+    bfmi: float = 0.3
+    pareto_k: float = 0.7
+    drift: float = 0.01
+
 
 @dataclass(frozen=True)
 class Finding:
-    """One diagnostic held against its threshold.
+    """One diagnostic against its threshold.
 
     Attributes:
         name: the diagnostic.
         value: its worst value.
-        where: the weight that has it, or an empty text.
+        where: what has it: a feature, a cell of another site such as `raw[2]`, a chain, or an
+            empty text.
         limit: the threshold in words, such as `≤ 1.01`.
         passed: whether the value keeps it.
         advice: what to do if not, one sentence.
@@ -25,6 +57,12 @@ class Finding:
     limit: str
     passed: bool
     advice: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """A row of the table of findings: name, value, limit, verdict, where."""
+        verdict = "ok" if self.passed else "FAILED"
+        return self.name, f"{self.value:.4g}", self.limit, verdict, self.where
 
 
 @dataclass(frozen=True)
@@ -64,19 +102,21 @@ class Report:
             "findings": [asdict(finding) for finding in self.findings],
         }
 
-    def __str__(self) -> str:
-        rows = [
-            (f.name, f"{f.value:.4g}", f.limit, "ok" if f.passed else "FAILED", f.where)
-            for f in self.findings
-        ]
-        header = ("diagnostic", "value", "limit", "", "worst at")
-        widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-        table = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [header, *rows]
-        ]
+    @property
+    def _title(self) -> str:
         chains, draws = self.shape
         verdict = "converged" if self.passed else "NOT converged"
-        title = f"{self.sampler}, {chains} chains × {draws} draws: {verdict}"
+        return f"{self.sampler}, {chains} chains × {draws} draws: {verdict}"
+
+    def __str__(self) -> str:
+        table = text_table([finding.cells for finding in self.findings], _HEADER)
         advice = [f"- {finding.advice}" for finding in self.failures]
-        return "\n".join([title, *table, *advice])
+        return "\n".join([self._title, table, *advice])
+
+    def _repr_html_(self) -> str:
+        from bpa_ppl.diagnostics.pages.page import Items, Table, Text
+
+        rows = [finding.cells for finding in self.findings]
+        table = Table(_HEADER, rows, passed=[finding.passed for finding in self.findings])
+        advice = Items([finding.advice for finding in self.failures])
+        return Text(self._title).html() + table.html() + (advice.html() if self.failures else "")

@@ -1,1 +1,1 @@
-"""Samplers held against each other and against a long reference run."""
+"""Samplers compared with each other and with a long reference run."""

@@ -1,4 +1,4 @@
-"""compare: samplers of one posterior side by side, each held against a long reference run."""
+"""compare: samplers of one posterior side by side, each against a long reference run."""
 
 from __future__ import annotations
 
@@ -6,31 +6,38 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bpa_ppl.diagnostics.comparison.accuracy import Discrepancy, discrepancies
-from bpa_ppl.diagnostics.comparison.distance import Distance, sliced_wasserstein
+from bpa_ppl.diagnostics.comparison.accuracy import (
+    Discrepancy,
+    Distance,
+    discrepancies,
+    sliced_wasserstein,
+)
 from bpa_ppl.diagnostics.comparison.downstream import Downstream, downstream
 from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, efficiency
-from bpa_ppl.diagnostics.comparison.runs import Runs, runs_of
+from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.errors import DataError, NotConverged
-from bpa_ppl.quality.references import References
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.quality import References
 
 #: The probability of finding fault with a sampler that is right; half of it for the marginal
 #: distributions of the weights together, half for their joint distribution.
 LEVEL = 0.01
-#: Fewer effective draws do not tell their own Monte-Carlo error.
+#: With fewer effective draws their own Monte-Carlo error is not known.
 FEWEST = 50
-#: Chains that disagree more than this do not tell it either (Gelman et al. 2013, §11.5).
+#: Nor is it where chains disagree more than this (Gelman et al. 2013, §11.5).
 _R_HAT = 1.1
 _REFERENCE_R_HAT, _REFERENCE_ESS = 1.01, 1000
 
 AGREES, DIFFERS, UNDECIDED = "agrees", "DIFFERS", "undecided"
+_HEADER = ("sampler", "verdict", "R-hat", "bulk ESS", "ESS/s", "ESS/evaluation")
 
 
 @dataclass(frozen=True)
-class Contestant:
+class Compared:
     """What the comparison found about one sampler.
 
     Attributes:
@@ -51,71 +58,82 @@ class Contestant:
     distance: Distance | None = None
     downstream: Downstream | None = None
 
+    @property
+    def agrees(self) -> bool | None:
+        """Whether it agrees with the reference; None where that is not known."""
+        return {AGREES: True, DIFFERS: False}.get(self.verdict)
+
 
 @dataclass(frozen=True)
 class Comparison:
     """All samplers side by side; `bool` is true if each agrees with the reference.
 
     Attributes:
-        contestants: in the order given.
+        samplers: in the order given.
         reference: what the reference run was, in words; empty if there was none.
     """
 
-    contestants: tuple[Contestant, ...]
+    samplers: tuple[Compared, ...]
     reference: str = ""
 
     @property
     def passed(self) -> bool:
         """Whether no sampler differs or is left undecided."""
-        return all(one.verdict in (AGREES, "") for one in self.contestants)
+        return all(one.verdict in (AGREES, "") for one in self.samplers)
 
     def __bool__(self) -> bool:
         return self.passed
 
-    def __getitem__(self, sampler: str) -> Contestant:
-        return {one.sampler: one for one in self.contestants}[sampler]
+    def __getitem__(self, sampler: str) -> Compared:
+        return {one.sampler: one for one in self.samplers}[sampler]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, for JSON."""
         return {"reference": self.reference, "passed": self.passed, "level": LEVEL} | {
-            "samplers": {one.sampler: asdict(one) for one in self.contestants}
+            "samplers": {one.sampler: asdict(one) for one in self.samplers}
         }
 
+    def _lines(self) -> tuple[list[tuple[str, ...]], list[str]]:
+        """Return a row of the table for each sampler, and the reasons of the verdicts."""
+        rows = []
+        for one in self.samplers:
+            cost = one.efficiency
+            numbers = (cost.r_hat, cost.bulk_ess, cost.ess_per_second, cost.ess_per_evaluation)
+            cells = ("–" if number is None else f"{number:.4g}" for number in numbers)
+            rows.append((one.sampler, one.verdict, *cells))
+        return rows, [f"{one.sampler}: {one.reason}" for one in self.samplers if one.reason]
+
     def __str__(self) -> str:
-        header = ("sampler", "verdict", "R-hat", "bulk ESS", "ESS/s", "ESS/evaluation")
-        rows: list[tuple[str, ...]] = [header]
-        for one in self.contestants:
-            told = one.efficiency
-            cells = (told.r_hat, told.bulk_ess, told.ess_per_second, told.ess_per_evaluation)
-            rows.append((one.sampler, one.verdict, *map(_shown, cells)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = (
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        )
-        reasons = [f"- {one.sampler}: {one.reason}" for one in self.contestants if one.reason]
-        return "\n".join([*lines, *reasons])
+        rows, reasons = self._lines()
+        return "\n".join([text_table(rows, _HEADER), *(f"- {reason}" for reason in reasons)])
+
+    def _repr_html_(self) -> str:
+        from bpa_ppl.diagnostics.pages.page import Items, Table
+
+        rows, reasons = self._lines()
+        table = Table(_HEADER, rows, passed=[one.agrees for one in self.samplers])
+        return table.html() + (Items(reasons).html() if reasons else "")
 
 
 def compare(
-    posteriors: Mapping[str, Sequence[InferenceData]],
-    reference: Sequence[InferenceData] | None = None,
+    posteriors: Mapping[str, Sequence[Posterior]],
+    reference: Sequence[Posterior] | None = None,
     *,
-    decode: Callable[[InferenceData], Sequence[str]] | None = None,
+    decode: Callable[[Posterior], Sequence[str]] | None = None,
     references: References | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Compare samplers of one posterior by their draws.
+    """Compare samplers of one posterior by their draws of the weights.
 
-    Each sampler is held against a long reference run: mean, standard deviation and quantiles of
+    Each sampler is compared with a long reference run: mean, standard deviation and quantiles of
     each weight in Monte-Carlo standard errors, Holm's correction for their number, and the sliced
     Wasserstein distance of the joint distributions with its null distribution. A sampler that is
     right is said to differ with a probability of at most 1%.
 
     Args:
         posteriors: for each sampler its runs from different seeds: from `adapt` or anybody's with
-            a variable `weights`. An attribute `sampling_time` of the group `posterior`, in
-            seconds, gives the statistics per second.
+            a variable `weights`. An attribute `sampling_time` of the draws, or of the group
+            `posterior`, in seconds, gives the statistics per second.
         reference: runs to be trusted, ten times as long or longer; None leaves verdicts out.
         decode: chooses translations with a posterior; the first run of each sampler is decoded.
         references: of those translations.
@@ -126,30 +144,29 @@ def compare(
         NotConverged: if the reference has too few effective draws, or its chains disagree.
 
     >>> import numpy as np
-    >>> from arviz import from_dict
     >>> rng = np.random.default_rng(0)
     >>> def draws(shift, count):
-    ...     return from_dict(posterior={"weights": rng.normal(shift, 1.0, (4, count, 2))})
+    ...     return Draws({"weights": rng.normal(shift, 1.0, (4, count, 2))}, ("LM0", "WP0"))
     >>> found = compare({"a": [draws(0.0, 500)], "b": [draws(0.3, 500)]}, [draws(0.0, 4000)])
     >>> found["a"].verdict, found["b"].verdict
     ('agrees', 'DIFFERS')
     """
-    truth = None if reference is None else _trusted(runs_of(reference))
-    pools = {name: runs_of(_some(name, runs)) for name, runs in posteriors.items()}
-    names = (truth or next(iter(pools.values()))).names
-    pools = {name: pool.ordered(names) for name, pool in pools.items()}
+    truth = None if reference is None else _trusted(runs_together(reference))
+    together = {name: runs_together(_some(name, runs)) for name, runs in posteriors.items()}
+    features = (truth or next(iter(together.values()))).features
+    together = {name: draws.reordered(features) for name, draws in together.items()}
     standard = decode(reference[0]) if decode and reference else None
-    contestants = []
-    for name, pool in pools.items():
-        verdict = _Verdict() if truth is None else _verdict(pool, truth, seed)
-        effort = efficiency(posteriors[name], pool, truth or pool)
+    samplers = []
+    for name, runs in posteriors.items():
+        draws = together[name]
+        verdict = _Verdict() if truth is None else _verdict(draws, truth, seed)
+        cost = efficiency([as_draws(run) for run in runs], draws, truth or draws)
         matters = None
         if decode and standard:
-            choice = decode(posteriors[name][0])
-            matters = downstream(choice, standard, references, seed=seed)
-        one = Contestant(name, efficiency=effort, downstream=matters, **verdict._asdict())
-        contestants.append(one)
-    return Comparison(tuple(contestants), _described(reference, truth))
+            matters = downstream(decode(runs[0]), standard, references, seed=seed)
+        one = Compared(name, efficiency=cost, downstream=matters, **verdict._asdict())
+        samplers.append(one)
+    return Comparison(tuple(samplers), _described(reference, truth))
 
 
 class _Verdict(NamedTuple):
@@ -159,9 +176,9 @@ class _Verdict(NamedTuple):
     distance: Distance | None = None
 
 
-def _verdict(pool: Runs, truth: Runs, seed: int) -> _Verdict:
-    found, distance = discrepancies(pool, truth), sliced_wasserstein(pool, truth, seed)
-    unsure = _too_little_to_tell(pool)
+def _verdict(draws: Draws, truth: Draws, seed: int) -> _Verdict:
+    found, distance = discrepancies(draws, truth), sliced_wasserstein(draws, truth, seed)
+    unsure = _why_undecided(draws)
     if unsure:
         return _Verdict(UNDECIDED, f"{unsure} {_as_it_stands(found)}", found, distance)
     reasons = [_worst_of(found), _far_away(distance)]
@@ -169,12 +186,12 @@ def _verdict(pool: Runs, truth: Runs, seed: int) -> _Verdict:
     return _Verdict(DIFFERS if wrong else AGREES, wrong, found, distance)
 
 
-def _too_little_to_tell(pool: Runs) -> str:
-    ess, r_hat = pool.smallest_ess(), pool.largest_r_hat()
+def _why_undecided(draws: Draws) -> str:
+    ess, r_hat = smallest_ess(draws), largest_r_hat(draws)
     if r_hat > _R_HAT:
         return f"its chains disagree (R-hat {r_hat:.2f}): raise warmup, then draws"
     if ess < FEWEST:
-        return f"{ess:.0f} effective draws cannot tell, and {FEWEST} can: raise draws"
+        return f"{ess:.0f} effective draws are too few, and {FEWEST} are needed: raise draws"
     return ""
 
 
@@ -204,8 +221,8 @@ def _far_away(distance: Distance) -> str:
     )
 
 
-def _trusted(truth: Runs) -> Runs:
-    ess, r_hat = truth.smallest_ess(), truth.largest_r_hat()
+def _trusted(truth: Draws) -> Draws:
+    ess, r_hat = smallest_ess(truth), largest_r_hat(truth)
     if not (r_hat <= _REFERENCE_R_HAT and ess >= _REFERENCE_ESS):
         raise NotConverged(
             f"the reference has {ess:.0f} effective draws and R-hat {r_hat:.3f}, and needs "
@@ -214,18 +231,14 @@ def _trusted(truth: Runs) -> Runs:
     return truth
 
 
-def _some(name: str, runs: Sequence[InferenceData]) -> Sequence[InferenceData]:
+def _some(name: str, runs: Sequence[Posterior]) -> Sequence[Posterior]:
     if not runs:
         raise DataError(f"there is no run of {name} to compare")
     return runs
 
 
-def _described(reference: Sequence[InferenceData] | None, truth: Runs | None) -> str:
+def _described(reference: Sequence[Posterior] | None, truth: Draws | None) -> str:
     if not reference or truth is None:
         return ""
     sampler = reference[0].attrs.get("sampler", "unknown sampler")
-    return f"{sampler}, {len(truth.draws)} draws, {truth.smallest_ess():.0f} effective"
-
-
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
+    return f"{sampler}, {len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from bpa_ppl.diagnostics.comparison.runs import Runs, ess_of_each, runs_of
+from bpa_ppl.diagnostics.estimates import ess_of_each, largest_r_hat, mean_of
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import statistic
-
-if TYPE_CHECKING:
-    from arviz import InferenceData
+from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import WEIGHTS
 
 #: Effective draws that rank-normalised diagnostics ask for (Vehtari et al. 2021).
 ENOUGH = 400
@@ -24,7 +20,7 @@ _ARRIVED = 0.95
 
 @dataclass(frozen=True)
 class Efficiency:
-    """The cost and worth of the draws of one sampler; None where a run does not tell.
+    """The cost and worth of the draws of one sampler; None where a run does not record it.
 
     Attributes:
         runs, chains, draws: how many runs, chains a run, and kept draws a chain.
@@ -63,41 +59,43 @@ class Efficiency:
     missing: tuple[str, ...]
 
 
-def efficiency(runs: Sequence[InferenceData], pooled: Runs, target: Runs) -> Efficiency:
+def efficiency(runs: Sequence[Draws], together: Draws, target: Draws) -> Efficiency:
     """Return what a sampler's runs give for their cost.
 
     Args:
-        runs: posteriors of the same sampler from different seeds.
-        pooled: their draws together.
-        target: the draws that tell where the posterior is: a reference run's, or the same.
+        runs: of the same sampler from different seeds.
+        together: all of them, as chains side by side.
+        target: draws that show where the posterior is: a reference run's, or the same.
     """
-    singles = [runs_of([run]) for run in runs]
-    bulk, tail, mean = (_worst_ess(singles, method) for method in ("bulk", "tail", "mean"))
-    chains, draws = singles[0].values.shape[:2]
-    markov = pooled.weight is None
+    bulk, tail, mean = (_worst_ess(runs, method) for method in ("bulk", "tail", "mean"))
+    chains, draws = runs[0].shape
+    markov = not together.weighted
     seconds, evaluations = _median(map(_seconds, runs)), _median(map(_evaluations, runs))
     acceptance = _median(map(_acceptance, runs))
-    told = {"acceptance": acceptance, "seconds": seconds, "evaluations": evaluations}
-    if not markov:
-        told.pop("acceptance")
+    wanted = {"seconds": seconds, "evaluations": evaluations}
+    if markov:
+        wanted = {"acceptance": acceptance, **wanted}
+    superchains = markov and len({run.shape for run in runs}) == 1
+    where = target.reordered(runs[0].features)
+    weights = together.weights
     return Efficiency(
         runs=len(runs),
         chains=chains,
         draws=draws,
         acceptance=acceptance,
-        r_hat=pooled.largest_r_hat() if markov else None,
-        nested_r_hat=nested_r_hat(np.stack([s.values for s in singles])) if markov else None,
+        r_hat=largest_r_hat(together) if markov else None,
+        nested_r_hat=nested_r_hat(np.stack([r.weights for r in runs])) if superchains else None,
         bulk_ess=bulk,
         tail_ess=tail,
         autocorrelation_time=_ratio(chains * draws, mean) or np.inf,
-        burn_in=max(_arrival(run, target) for run in runs) if markov else None,
+        burn_in=max(_arrival(run, where) for run in runs) if markov else None,
         seconds=seconds,
         ess_per_second=_ratio(bulk, seconds),
         seconds_to_enough=_seconds_to_enough(runs[0], seconds, bulk),
         evaluations=evaluations,
         ess_per_evaluation=_ratio(bulk, evaluations),
-        mcse={n: pooled.mean(pooled.values[..., k]).error for k, n in enumerate(pooled.names)},
-        missing=tuple(name for name, value in told.items() if value is None),
+        mcse={n: mean_of(together, weights[..., k]).error for k, n in enumerate(together.features)},
+        missing=tuple(name for name, value in wanted.items() if value is None),
     )
 
 
@@ -134,81 +132,77 @@ def _variance(values: Float64, axis: int) -> Float64:
     return np.asarray(values.var(axis=axis, ddof=ddof))
 
 
-def _worst_ess(singles: Sequence[Runs], method: str) -> float:
-    return float(np.mean([ess_of_each(s.values, s.weight, method).min() for s in singles]))
+def _worst_ess(runs: Sequence[Draws], method: str) -> float:
+    return float(np.mean([ess_of_each(run, method).min() for run in runs]))
 
 
-def _acceptance(run: InferenceData) -> float | None:
-    rate = statistic(run, "acceptance_rate")
-    return None if rate is None else float(rate.mean())
+def _acceptance(run: Draws) -> float | None:
+    rate = run.statistics.get("acceptance_rate")
+    return None if rate is None else float(np.mean(rate))
 
 
-def _seconds(run: InferenceData) -> float | None:
+def _seconds(run: Draws) -> float | None:
     """Return how long the sampling took: ArviZ's schema has an attribute for it."""
-    seconds = run["posterior"].attrs.get("sampling_time")
+    seconds = run.attrs.get("sampling_time")
     return None if seconds is None else float(seconds)
 
 
-def _settings(run: InferenceData) -> dict[str, Any]:
-    return json.loads(run.attrs.get("settings", "{}"))
+def _thinning(run: Draws) -> int:
+    """Return the steps of a chain from one draw to the next."""
+    settings = run.attrs.get("settings")
+    return int(settings.get("thinning", 1)) if isinstance(settings, dict) else 1
 
 
-def _warmup(run: InferenceData) -> int:
-    return run["warmup_posterior"].sizes["draw"] if "warmup_posterior" in run else 0
+def _warmup(run: Draws) -> Float64:
+    """Return the draws of the weights before those kept, (C, W, Q)."""
+    return np.asarray(run.warmup.get(WEIGHTS, run.weights[:, :0]), np.float64)
 
 
-def _evaluations(run: InferenceData) -> float | None:
+def _evaluations(run: Draws) -> float | None:
     """Return how often the likelihood was computed: once a step, or as the sampler recorded.
 
     The steps of a warm-up are not recorded and are counted like those of the kept draws.
     """
-    chains, draws = run["posterior"]["weights"].shape[:2]
-    if statistic(run, "log_weight") is not None:
+    chains, draws = run.shape
+    if run.weighted:
         return float(chains * draws)
-    recorded = statistic(run, "n_steps")
+    recorded = run.statistics.get("n_steps")
     if recorded is None and "settings" not in run.attrs:
         return None
-    a_draw = _settings(run).get("thinning", 1) if recorded is None else float(recorded.mean())
-    return float(chains * (draws + _warmup(run)) * a_draw)
+    a_draw = _thinning(run) if recorded is None else float(np.mean(recorded))
+    return float(chains * (draws + _warmup(run).shape[1]) * a_draw)
 
 
-def _seconds_to_enough(run: InferenceData, seconds: float | None, ess: float) -> float | None:
+def _seconds_to_enough(run: Draws, seconds: float | None, ess: float) -> float | None:
     if seconds is None or not ess:
         return None
-    draws, warmup = run["posterior"].sizes["draw"], _warmup(run)
+    draws, warmup = run.shape[1], _warmup(run).shape[1]
     return seconds * (warmup + draws * ENOUGH / ess) / (warmup + draws)
 
 
-def _arrival(run: InferenceData, target: Runs) -> int:
+def _arrival(run: Draws, target: Draws) -> int:
     """Return the steps until each chain has first been among the inner 95% of the target.
 
     Nearness is the Mahalanobis distance from the target's mean; warm-up draws come first.
     """
-    centre, spread = _moments(target)
-    shape = np.linalg.pinv(spread)
+    importance = target.importance if target.weighted else None
+    centre = np.average(target.flat, axis=0, weights=importance)
+    precision = np.linalg.pinv(np.atleast_2d(np.cov(target.flat.T, aweights=importance)))
 
     def distance(values: Float64) -> Float64:
         gap = values - centre
-        return np.einsum("...i,ij,...j->...", gap, shape, gap)
+        return np.einsum("...i,ij,...j->...", gap, precision, gap)
 
-    near = np.quantile(distance(target.draws), _ARRIVED)
-    parts = [run[g]["weights"].values for g in ("warmup_posterior", "posterior") if g in run]
-    inside = distance(np.concatenate(parts, axis=1)) <= near
+    near = np.quantile(distance(target.flat), _ARRIVED)
+    inside = distance(np.concatenate([_warmup(run), run.weights], axis=1)) <= near
     first = np.where(inside.any(axis=1), inside.argmax(axis=1), inside.shape[1])
-    return int(first.max() * _settings(run).get("thinning", 1))
-
-
-def _moments(sample: Runs) -> tuple[Float64, Float64]:
-    """Return mean and covariance of all draws."""
-    weight = None if sample.weight is None else sample.weight.reshape(-1)
-    mean = np.average(sample.draws, axis=0, weights=weight)
-    return mean, np.atleast_2d(np.cov(sample.draws.T, aweights=weight))
+    return int(first.max() * _thinning(run))
 
 
 def _ratio(worth: float, cost: float | None) -> float | None:
     return worth / cost if cost else None
 
 
-def _median(values: Any) -> float | None:
-    told = [value for value in values if value is not None]
-    return float(np.median(told)) if told else None
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from bpa_ppl.diagnostics.comparison.comparison import Comparison
-from bpa_ppl.diagnostics.comparison.figures import figures
-from bpa_ppl.diagnostics.comparison.page import comparison_page
-from bpa_ppl.diagnostics.comparison.tables import write_tables
-from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS, write_figures
+from bpa_ppl.diagnostics.comparison.page import comparison_page, figures
+from bpa_ppl.diagnostics.comparison.tables import tables
+from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS, write_figure_files
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.errors import one_of
-from bpa_ppl.formats.streams import make_folder
+from bpa_ppl.formats.streams import atomic_writer, make_folder
 
 
 def write_comparison(
@@ -47,4 +48,21 @@ def write_comparison(
     written = [target / "index.html", *write_tables(comparison, target)]
     drawings = figures(comparison) if kind != "none" else {}
     drawn = {name: figure for name, (figure, *_) in drawings.items()}
-    return [*written, *write_figures(drawn, target, kind)]
+    return [*written, *write_figure_files(drawn, target, kind)]
+
+
+def write_tables(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write `comparison.json` and each table as CSV into a folder; return what was written.
+
+    Raises:
+        DataError: if a file cannot be written.
+    """
+    whole = folder / "comparison.json"
+    with atomic_writer(whole) as file:
+        json.dump(comparison.as_dict(), file, indent=1, default=str)
+    written = [whole]
+    for name, (header, rows) in tables(comparison).items():
+        written.append(folder / f"{name}.csv")
+        with atomic_writer(written[-1]) as file:
+            csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    return written

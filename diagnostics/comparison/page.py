@@ -1,13 +1,27 @@
-"""The page about a comparison: verdict, cost, accuracy, consequences."""
+"""The page about a comparison: verdict, cost, accuracy, consequences, and its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from bpa_ppl.diagnostics.comparison.comparison import AGREES, DIFFERS, LEVEL, Comparison, Contestant
-from bpa_ppl.diagnostics.comparison.figures import figures
+import numpy as np
+from scipy.stats import norm
+
+from bpa_ppl.diagnostics.comparison.comparison import (
+    AGREES,
+    DIFFERS,
+    LEVEL,
+    UNDECIDED,
+    Compared,
+    Comparison,
+)
 from bpa_ppl.diagnostics.comparison.tables import Cell, Rows, tables
+from bpa_ppl.diagnostics.pages.canvas import canvas, label
 from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _HEADINGS = {
     "r_hat": "R-hat",
@@ -29,6 +43,25 @@ _EFFORT = (
     "draws, warm-up included. Nested R-hat takes each run as a superchain. – is not known."
 )
 _WORST = 3  # properties of a sampler in the table of the page; all are in the CSV
+_GOOD, _BAD, _GREY = "#1f6f8b", "#b3261e", "#9aa0a6"
+_COLOURS = {AGREES: _GOOD, DIFFERS: _BAD, UNDECIDED: _GREY}
+_LINEAR = 3.0  # standard errors
+_EFFICIENCY = (
+    "Bars of the effective draws per second and per evaluation of the likelihood of each sampler",
+    "Effective draws of the worst weight, for a second and for an evaluation of the likelihood; "
+    "logarithmic axes.",
+)
+_ACCURACY = (
+    "A dot is the mean, the standard deviation or a quantile of one weight. Between the dashes a "
+    "sampler that is right, with many draws, has all its dots 995 times in 1000. The axis is "
+    f"logarithmic beyond ±{_LINEAR:g} standard errors."
+)
+_DISTANCE = (
+    "Distance of each sampler's joint distribution from the reference, beside the distances of "
+    "the reference from parts of itself",
+    "Bars: how far parts of the reference are from each other, the inner 99%. A dot to the right "
+    "of its bar is a joint distribution that is not the reference's.",
+)
 
 
 def comparison_page(
@@ -60,17 +93,17 @@ def comparison_page(
 
 
 def _verdict(comparison: Comparison) -> Verdict:
-    every = comparison.contestants
+    every = comparison.samplers
     if not comparison.reference:
-        return Verdict("No reference run: costs are compared, and nobody is judged.")
+        return Verdict("No reference run: costs are compared, and there are no verdicts.")
     advice = [f"{one.sampler} {one.verdict}: {one.reason}" for one in every if one.reason]
-    told = {
+    samplers = {
         verdict: ", ".join(one.sampler for one in every if one.verdict == verdict)
         for verdict in dict.fromkeys(one.verdict for one in every)
     }
     text = "; ".join(
         f"{'agree with the reference' if verdict == AGREES else verdict}: {names}"
-        for verdict, names in told.items()
+        for verdict, names in samplers.items()
     )
     return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 
@@ -85,7 +118,7 @@ def _worth(comparison: Comparison, rows: Rows, picture: Block) -> Section:
 
 
 def _errors(comparison: Comparison) -> Table:
-    errors = {one.sampler: one.efficiency.mcse for one in comparison.contestants}
+    errors = {one.sampler: one.efficiency.mcse for one in comparison.samplers}
     weights = next(iter(errors.values()))
     rows: list[list[str | float]] = [
         [weight, *(each[weight] for each in errors.values())] for weight in weights
@@ -101,13 +134,13 @@ def _marginal(comparison: Comparison, picture: Block) -> Section:
         "Holm's correction. Bias is in posterior standard deviations, z in Monte-Carlo standard "
         "errors of both runs."
     )
-    rows = [row for one in comparison.contestants for row in _furthest(one)]
+    rows = [row for one in comparison.samplers for row in _furthest(one)]
     header = ("sampler", "weight", "quantity", "value", "reference", "bias", "z", "p_value")
     table = _table((header, rows), f"The {_WORST} properties of each that are furthest off.")
     return Section("Marginal distributions", (Text(text), _verdicts(comparison), picture, table))
 
 
-def _furthest(one: Contestant) -> list[list[Cell]]:
+def _furthest(one: Compared) -> list[list[Cell]]:
     worst = sorted(one.discrepancies, key=lambda gap: -abs(gap.z))[:_WORST]
     return [
         [
@@ -125,12 +158,10 @@ def _furthest(one: Contestant) -> list[list[Cell]]:
 
 
 def _verdicts(comparison: Comparison) -> Table:
-    rows = [(one.sampler, one.verdict, one.reason) for one in comparison.contestants]
-    return Table(("sampler", "verdict", "why"), rows, passed=[*map(_mark, comparison.contestants)])
-
-
-def _mark(one: Contestant) -> bool | None:
-    return {AGREES: True, DIFFERS: False}.get(one.verdict)
+    rows = [(one.sampler, one.verdict, one.reason) for one in comparison.samplers]
+    return Table(
+        ("sampler", "verdict", "why"), rows, passed=[one.agrees for one in comparison.samplers]
+    )
 
 
 def _downstream(rows: Rows) -> Section:
@@ -145,7 +176,7 @@ def _downstream(rows: Rows) -> Section:
 def _made(comparison: Comparison, made: dict[str, str], command: str) -> Section:
     unknown = [
         f"{one.sampler} does not record {', '.join(one.efficiency.missing)}."
-        for one in comparison.contestants
+        for one in comparison.samplers
         if one.efficiency.missing
     ]
     blocks: list[Block] = [Text(line) for line in unknown]
@@ -159,3 +190,67 @@ def _table(rows: Rows, caption: str = "") -> Table:
         ["–" if cell is None else cell for cell in row] for row in rows[1]
     ]
     return Table(header, cells, caption)
+
+
+def figures(comparison: Comparison) -> dict[str, tuple[Figure, str, str]]:
+    """Return for each figure, by name, the figure, what it shows in words, and how to read it."""
+    found = {"efficiency": (_efficiency(comparison.samplers), *_EFFICIENCY)}
+    compared = [one for one in comparison.samplers if one.distance is not None]
+    if compared:
+        found["accuracy"] = (_accuracy(compared), _furthest_off(compared), _ACCURACY)
+        found["distance"] = (_distance(compared), *_DISTANCE)
+    return found
+
+
+def _furthest_off(compared: Sequence[Compared]) -> str:
+    worst = ", ".join(
+        f"{one.sampler} {max(abs(gap.z) for gap in one.discrepancies):.1f}" for one in compared
+    )
+    return f"Differences from the reference in standard errors; the largest: {worst}"
+
+
+def _efficiency(samplers: Sequence[Compared]) -> Figure:
+    figure, ((left, right),) = canvas(1, 2, 0.35 * len(samplers) + 0.8)
+    names = [label(one.sampler) for one in samplers]
+    costs = [one.efficiency for one in samplers]
+    columns = (
+        (left, "ESS per second", [e.ess_per_second for e in costs]),
+        (right, "ESS per evaluation", [e.ess_per_evaluation for e in costs]),
+    )
+    for axis, title, values in columns:
+        axis.barh(names, [value or np.nan for value in values], color=_GOOD)
+        axis.set_xlabel(title)
+        axis.invert_yaxis()
+        if any(values):
+            axis.set_xscale("log")
+    return figure
+
+
+def _accuracy(compared: Sequence[Compared]) -> Figure:
+    figure, ((axis,),) = canvas(1, 1, 0.5 * len(compared) + 1.0)
+    for row, one in enumerate(compared):
+        z = np.array([gap.z for gap in one.discrepancies])
+        jitter = np.linspace(-0.3, 0.3, len(z))
+        axis.plot(z, row + jitter, ".", color=_COLOURS[one.verdict], alpha=0.7)
+    limit = float(norm.isf(LEVEL / 4 / len(compared[0].discrepancies)))
+    for edge in (-limit, limit):
+        axis.axvline(edge, color=_GREY, linestyle="--", linewidth=1)
+    axis.set_xscale("symlog", linthresh=_LINEAR)
+    axis.set_yticks(range(len(compared)), [label(one.sampler) for one in compared])
+    axis.set_xlabel("difference from the reference, in Monte-Carlo standard errors")
+    axis.invert_yaxis()
+    return figure
+
+
+def _distance(compared: Sequence[Compared]) -> Figure:
+    figure, ((axis,),) = canvas(1, 1, 0.4 * len(compared) + 1.0)
+    for row, one in enumerate(compared):
+        assert one.distance is not None  # the caller looked
+        low, high = np.quantile(one.distance.null, (LEVEL / 2, 1 - LEVEL / 2))
+        axis.barh(row, high - low, left=low, height=0.5, color=_GREY, alpha=0.5)
+        axis.plot(one.distance.value, row, "o", color=_COLOURS[one.verdict])
+    axis.set_yticks(range(len(compared)), [label(one.sampler) for one in compared])
+    axis.set_xlabel("sliced Wasserstein distance, in posterior standard deviations")
+    axis.set_xscale("log")
+    axis.invert_yaxis()
+    return figure

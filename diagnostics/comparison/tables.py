@@ -1,14 +1,10 @@
-"""The tables of a comparison: for a page, and as CSV and JSON."""
+"""The numbers of a comparison as tables, for its page and for files."""
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
-from bpa_ppl.diagnostics.comparison.comparison import Comparison, Contestant
-from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.diagnostics.comparison.comparison import Compared, Comparison
 
 Cell = str | float | None
 #: Header and rows; a number that is not known is None.
@@ -37,7 +33,7 @@ _SCORE = ("metric", "score", "difference", "low", "high")
 
 def tables(comparison: Comparison) -> dict[str, Rows]:
     """Return all numbers as tables, by name: efficiency, mcse, accuracy, distance, downstream."""
-    every = comparison.contestants
+    every = comparison.samplers
     distances: list[list[Cell]] = [
         [one.sampler, one.verdict, d.value, d.null[-1], d.p_value, float(d.draws)]
         for one in every
@@ -68,28 +64,11 @@ def tables(comparison: Comparison) -> dict[str, Rows]:
     }
 
 
-def write_tables(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write `comparison.json` and each table as CSV into a folder; return what was written.
-
-    Raises:
-        DataError: if a file cannot be written.
-    """
-    whole = folder / "comparison.json"
-    with atomic_writer(whole) as file:
-        json.dump(comparison.as_dict(), file, indent=1, default=str)
-    written = [whole]
-    for name, (header, rows) in tables(comparison).items():
-        written.append(folder / f"{name}.csv")
-        with atomic_writer(written[-1]) as file:
-            csv.writer(file, lineterminator="\n").writerows([header, *rows])
-    return written
-
-
-def _effort(one: Contestant) -> list[Cell]:
+def _effort(one: Compared) -> list[Cell]:
     return [one.sampler, *(getattr(one.efficiency, key) for key in _EFFICIENCY)]
 
 
-def _matters(one: Contestant) -> Sequence[list[Cell]]:
+def _matters(one: Compared) -> Sequence[list[Cell]]:
     found = one.downstream
     if found is None:
         return []

@@ -1,24 +1,20 @@
-"""What moved: each weight before and after, with its interval and how well it was drawn."""
+"""What moved: each weight before and after, and the other parameters, with their intervals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.checks.chains import each
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.diagnostics.pages.sample import Sample
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import held
-
-if TYPE_CHECKING:
-    from arviz import InferenceData
+from bpa_ppl.posterior import Draws, quantiles
+from bpa_ppl.posterior.statistics import ess, r_hat
 
 #: Probability of the equal-tailed intervals of a report.
 PROBABILITY = 0.95
 _NAMED = 6  # weights that moved, in words
+_ROWS = 50  # of the table of the other parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +47,7 @@ class Movement:
         if self.canonical is None:
             return "The posterior does not record the canonical weights that it started from."
         if np.isnan(self.interval).all():
-            return "A single draw has no interval: how sure a change is cannot be told."
+            return "A single draw has no interval: how sure a change is remains unknown."
         count = sum(map(bool, self.direction))
         return (
             f"{count} of {len(self.names)} weights clearly moved: their {100 * PROBABILITY:g}% "
@@ -82,29 +78,25 @@ class Movement:
         )
 
 
-def movement(sample: Sample) -> Movement:
+def movement(draws: Draws) -> Movement:
     """Return the weights before and after."""
-    interval = sample.interval(PROBABILITY)
-    if len(sample.draws) == 1:
+    interval = draws.interval(PROBABILITY)
+    if len(draws.flat) == 1:
         interval = np.full_like(interval, np.nan)
-    return Movement(sample.names, sample.mean, interval, sample.canonical)
+    return Movement(draws.features, draws.mean, interval, draws.canonical)
 
 
-def weights_table(posterior: InferenceData, sample: Sample) -> Table:
-    """Return the table of all weights; those held at their canonical value come last.
-
-    Args:
-        posterior: the draws, (chain, draw, feature).
-        sample: the same as arrays.
-    """
-    moved = movement(sample)
-    columns = {"mean": _fixed(moved.mean), **_interval(moved)}
+def weights_table(draws: Draws) -> Table:
+    """Return the table of all weights; the fixed ones come last."""
+    moved = movement(draws)
+    columns = {"mean": _decimals(moved.mean), **_interval(moved.interval)}
     if moved.canonical is not None:
-        columns = {"canonical": _fixed(moved.canonical), **columns, **_compared(moved)}
-    if not sample.weighted and sample.values.shape[1] > 1:
-        columns |= _drawn(posterior)
-    rows = [list(row) for row in zip(sample.names, *columns.values(), strict=True)]
-    rows += [_held_row(name, value, list(columns)) for name, value in held(posterior).items()]
+        columns = {"canonical": _decimals(moved.canonical), **columns, **_compared(moved)}
+    if not draws.weighted and draws.shape[1] > 1:
+        columns |= _drawn(draws.weights)
+        columns["tail ESS"] = [f"{value:.0f}" for value in ess(draws.weights, "tail")]
+    rows = [list(row) for row in zip(draws.features, *columns.values(), strict=True)]
+    rows += [_fixed_row(name, value, list(columns)) for name, value in draws.fixed.items()]
     caption = (
         f"Mean and equal-tailed {100 * PROBABILITY:g}% interval of the posterior; the share is "
         "of the mean in Σ|λ|."
@@ -112,13 +104,33 @@ def weights_table(posterior: InferenceData, sample: Sample) -> Table:
     return Table(("weight", *columns), rows, caption)
 
 
-def _interval(moved: Movement) -> dict[str, list[str]]:
-    cells = [_between(low, high) for low, high in moved.interval.T.tolist()]
+def others_table(draws: Draws) -> Table | None:
+    """Return the table of all parameters but the weights, or None where there are none."""
+    every = draws.components(derived=True)
+    names = [name for name in every if name not in draws.features]
+    if not names:
+        return None
+    shown = names[:_ROWS]
+    values = np.stack([every[name] for name in shown], axis=-1)
+    flat, importance = values.reshape(-1, len(shown)), draws.importance
+    mean = np.average(flat, axis=0, weights=importance)
+    columns = {"mean": _decimals(mean)}
+    if len(flat) > 1:
+        deviation = np.sqrt(np.average((flat - mean) ** 2, axis=0, weights=importance))
+        tail = (1 - PROBABILITY) / 2
+        interval = quantiles(flat, (tail, 1 - tail), importance)
+        columns |= {"sd": _decimals(deviation), **_interval(interval)}
+    if not draws.weighted and draws.shape[1] > 1:
+        columns |= _drawn(values)
+    rows = [list(row) for row in zip(shown, *columns.values(), strict=True)]
+    most = f" The first {_ROWS} of {len(names)}." if len(names) > _ROWS else ""
+    caption = f"Mean, standard deviation and equal-tailed {100 * PROBABILITY:g}% interval.{most}"
+    return Table(("parameter", *columns), rows, caption)
+
+
+def _interval(interval: Float64) -> dict[str, list[str]]:
+    cells = ["" if np.isnan(a) else f"{a:.3f} to {b:.3f}" for a, b in interval.T.tolist()]
     return {f"{100 * PROBABILITY:g}% interval": cells}
-
-
-def _between(low: float, high: float) -> str:
-    return "" if np.isnan(low) else f"{low:.3f} to {high:.3f}"
 
 
 def _compared(moved: Movement) -> dict[str, list[str]]:
@@ -134,20 +146,20 @@ def _compared(moved: Movement) -> dict[str, list[str]]:
     }
 
 
-def _drawn(posterior: InferenceData) -> dict[str, list[str]]:
+def _drawn(values: Float64) -> dict[str, list[str]]:
+    """Return how well the chains drew each component, (C, D, components)."""
     return {
-        "R-hat": [f"{value:.3f}" for value in each(posterior, "rhat", method="rank")],
-        "bulk ESS": [f"{value:.0f}" for value in each(posterior, "ess", method="bulk")],
-        "tail ESS": [f"{value:.0f}" for value in each(posterior, "ess", method="tail")],
+        "R-hat": [f"{value:.3f}" for value in r_hat(values)],
+        "bulk ESS": [f"{value:.0f}" for value in ess(values)],
     }
 
 
-def _held_row(name: str, value: float, columns: list[str]) -> list[str]:
-    known = {"canonical": f"{value:.3f}", "mean": f"{value:.3f}", "moved": "held"}
+def _fixed_row(name: str, value: float, columns: list[str]) -> list[str]:
+    known = {"canonical": f"{value:.3f}", "mean": f"{value:.3f}", "moved": "fixed"}
     return [name, *(known.get(column, "") for column in columns)]
 
 
-def _fixed(values: Float64) -> list[str]:
+def _decimals(values: Float64) -> list[str]:
     return [f"{value:.3f}" for value in values]
 
 

@@ -2,87 +2,86 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bpa_ppl.posterior import held
-
-if TYPE_CHECKING:
-    from arviz import InferenceData
+from bpa_ppl.posterior import Draws
 
 #: Of the attributes, those with a place of their own.
 _APART = ("command",)
 
 
-def attributes(posterior: InferenceData) -> dict[str, str]:
-    """Return the attributes of a posterior in words, those of other programs included.
+def attributes(draws: Draws) -> dict[str, str]:
+    """Return how draws were made in words, by other programs too.
 
-    >>> from bpa_ppl.posterior import import_arviz
-    >>> data = import_arviz().from_dict(posterior={"weights": np.zeros((2, 10))})
-    >>> data.attrs["seed"] = 7
-    >>> attributes(data)["seed"]
-    '7'
+    >>> attributes(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 7}))
+    {'seed': '7'}
     """
-    recorded = {**posterior["posterior"].attrs, **posterior.attrs}
-    told = {str(k).replace("_", " "): _told(v) for k, v in recorded.items() if k not in _APART}
-    variance = _prior_variance(posterior)
-    if variance is not None:
-        told["prior variance σ_T"] = str(variance)
-    return {key: value for key, value in told.items() if value}
+    found = {k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in _APART}
+    found |= _recorded_prior(draws)
+    return {key: value for key, value in found.items() if value}
 
 
-def signature(posterior: InferenceData) -> str:
+def _recorded_prior(draws: Draws) -> dict[str, str]:
+    """Return the variance or the covariance of the prior: not every model has one."""
+    if "prior_covariance" in draws.constants:
+        deviation = np.sqrt(np.diagonal(draws.constants["prior_covariance"]))
+        spread = f"standard deviations {deviation.min():.4g} to {deviation.max():.4g}"
+        return {"prior covariance": f"{len(deviation)} × {len(deviation)}, {spread}"}
+    variance = _prior_variance(draws)
+    return {} if variance is None else {"prior variance σ_T": str(variance)}
+
+
+def signature(draws: Draws) -> str:
     """Return one line that identifies the numbers of a posterior, in the manner of sacreBLEU.
 
-    >>> from bpa_ppl.posterior import import_arviz
-    >>> signature(import_arviz().from_dict(posterior={"weights": np.zeros((2, 10, 3))}))
+    >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",)))
     'sampler:unknown|chains:2|draws:10'
     """
-    attrs, shape = posterior.attrs, posterior["posterior"]["weights"].shape
+    attrs, (chains, count) = draws.attrs, draws.shape
     settings = _mapping(attrs.get("settings"))
     parts = {
         "sampler": attrs.get("sampler", "unknown"),
         **{key: value for key, value in settings.items() if key not in ("chains", "draws")},
-        "chains": shape[0],
-        "draws": shape[1],
+        "chains": chains,
+        "draws": count,
         **{key: attrs[key] for key in ("model", "seed") if key in attrs},
         **_mapping(attrs.get("versions")),
     }
     return "|".join(f"{key}:{value}" for key, value in parts.items())
 
 
-def reproduction(posterior: InferenceData) -> tuple[str, str] | None:
+def reproduction(draws: Draws) -> tuple[str, str] | None:
     """Return what makes the posterior again, and a sentence about it; None if it is not known.
 
     The command is that which was recorded; a posterior that was made from Python is made again
     from Python.
     """
-    attrs = posterior.attrs
+    attrs = draws.attrs
     if "command" in attrs:
         return str(attrs["command"]), "The command that made this posterior:"
-    if not {"sampler", "settings", "seed", "source"} <= set(attrs):
+    if not {"sampler", "settings", "seed", "lists"} <= set(attrs):
         return None
     note = (
         "The call that made this posterior. It does not record the files of the references and of "
-        "the canonical weights, nor which lists were selected from its source: fill them in."
+        "the canonical weights, nor which lists were selected from their file: fill them in."
     )
-    return _call(posterior), note
+    return _call(draws), note
 
 
-def _call(posterior: InferenceData) -> str:
-    attrs = posterior.attrs
-    source = str(attrs["source"])
-    lists = "NBEST" if source.startswith("<") else repr(source)
+def _call(draws: Draws) -> str:
+    attrs = draws.attrs
+    origin = str(attrs["lists"])
+    lists = "NBEST" if origin.startswith("<") else repr(origin)
     options = {
         "sampler": str(attrs["sampler"]),
-        "prior_variance": _prior_variance(posterior),
+        "prior_variance": _prior_variance(draws),
         "seed": int(attrs["seed"]),
         "metric": attrs.get("oracle_metric"),
         "ties": attrs.get("oracle_ties"),
-        "fixed": list(held(posterior)),
+        "fixed": list(draws.fixed),
         **_mapping(attrs["settings"]),
     }
     lines = [f"    {key}={value!r}," for key, value in options.items() if value is not None]
@@ -91,9 +90,9 @@ def _call(posterior: InferenceData) -> str:
     return "\n".join(
         [
             "import bpa_ppl as bpa",
-            f"pool = bpa.read_nbest({lists}, references=REFERENCES)",
+            f"lists = bpa.read_nbest({lists}, references=REFERENCES)",
             "posterior = bpa.adapt(",
-            "    pool,",
+            "    lists,",
             "    bpa.read_weights(WEIGHTS),",
             *lines,
             ")",
@@ -101,27 +100,23 @@ def _call(posterior: InferenceData) -> str:
     )
 
 
-def _prior_variance(posterior: InferenceData) -> float | list[float] | None:
+def _prior_variance(draws: Draws) -> float | list[float] | None:
     """Return σ_T: one number where all weights have the same."""
-    if "constant_data" not in posterior or "prior_variance" not in posterior["constant_data"]:
+    if "prior_variance" not in draws.constants:
         return None
-    values = np.asarray(posterior["constant_data"]["prior_variance"].values, np.float64)
+    values = np.asarray(draws.constants["prior_variance"], np.float64).reshape(-1)
     return float(values[0]) if np.all(values == values[0]) else values.tolist()
 
 
-def _mapping(text: Any) -> dict[str, Any]:
-    """Read an attribute that was stored as JSON; that of another program may be anything."""
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return an attribute that should be a mapping; that of another program may be anything."""
+    return value if isinstance(value, Mapping) else {}
 
 
-def _told(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    found: Mapping[str, Any] = _mapping(value)
-    if found or value == "{}":
-        return ", ".join(f"{key} {item}" for key, item in found.items())
+    if isinstance(value, Mapping):
+        items = {k: _in_words(v) if isinstance(v, Mapping) else v for k, v in value.items()}
+        return ", ".join(f"{key} {item}" for key, item in items.items())
     return str(value)

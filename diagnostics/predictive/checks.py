@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 from scipy.stats import binom
 
-from bpa_ppl.diagnostics.calibration.bands import uniformity
-from bpa_ppl.diagnostics.pages.foreign import with_features
+from bpa_ppl.diagnostics.significance import uniformity
 from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.posterior import beside, normalised_weights, statistic
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.adapter import Posterior
 
 GROUPS = ("prior", "posterior")
 _DRAWS = 500
@@ -85,26 +85,27 @@ class Reliability:
 
     def __str__(self) -> str:
         rows = [
-            f"{p:9.3f}  {o:8.3f}  {a:.3f} to {b:.3f}  {n:6d}"
+            (f"{p:.3f}", f"{o:.3f}", f"{a:.3f} to {b:.3f}", f"{n:d}")
             for p, o, a, b, n in zip(
                 self.predicted, self.observed, self.low, self.high, self.count, strict=True
             )
         ]
+        header = ("predicted", "observed", "expected (95%)", "count")
         title = f"calibration error {self.error:.3f}, Brier score {self.brier:.3f}"
-        return "\n".join([title, "predicted  observed  expected (95%)   count", *rows])
+        return "\n".join([title, text_table(rows, header, align="rrlr", least=6)])
 
 
 def predictive_check(
-    posterior: InferenceData,
+    posterior: Posterior,
     nbest: NBest,
     oracle: npt.ArrayLike | None = None,
     *,
     group: str = "posterior",
     seed: int = 0,
 ) -> PredictiveCheck:
-    """Hold oracles against what the model expects of their lists (Gelman et al. 2013, §6.3).
+    """Compare oracles with what the model expects of their lists (Gelman et al. 2013, §6.3).
 
-    Before the data (`prior`) it tells whether the prior allows what is met at all. After them
+    Before the data (`prior`) it shows whether the prior allows what is met at all. After them
     (`posterior`), on new lists, whether the model fits; on the adaptation lists themselves the
     data are used twice, so that a misfit is found later.
 
@@ -119,20 +120,16 @@ def predictive_check(
         DataError: if features, oracles or the group of draws are missing.
         UsageError: if there is no such group.
 
-    >>> from arviz import from_dict
-    >>> posterior = from_dict(
-    ...     posterior={"weights": np.ones((2, 10, 1))},
-    ...     coords={"feature": ["LM0"]},
-    ...     dims={"weights": ["feature"]},
-    ... )
-    >>> pool = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
-    >>> found = predictive_check(posterior, pool, [1])
+    >>> posterior = Draws({"weights": np.ones((2, 10, 1))}, ("LM0",))
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
+    >>> found = predictive_check(posterior, lists, [1])
     >>> found.rank.tolist(), found.probability.round(4).tolist()
     ([1], [0.75])
     """
-    index = _observed(posterior, nbest) if oracle is None else np.asarray(oracle, np.int64)
+    draws = as_draws(posterior)
+    index = _observed(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
     rng = np.random.default_rng(seed)
-    weights = _picked(posterior, nbest, group, rng)
+    weights = _picked(draws, nbest, group, rng)
     columns = []
     for s, (p, string) in enumerate(_predictive(nbest, weights)):
         own = p[string[index[s]]]
@@ -144,7 +141,7 @@ def predictive_check(
 
 
 def reliability(
-    posterior: InferenceData,
+    posterior: Posterior,
     nbest: NBest,
     oracle: npt.ArrayLike,
     *,
@@ -165,19 +162,14 @@ def reliability(
     Raises:
         DataError: if features are missing.
 
-    >>> from arviz import from_dict
-    >>> posterior = from_dict(
-    ...     posterior={"weights": np.ones((2, 10, 1))},
-    ...     coords={"feature": ["LM0"]},
-    ...     dims={"weights": ["feature"]},
-    ... )
-    >>> pool = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(3)]]] * 4, ["LM0"])
-    >>> found = reliability(posterior, pool, [1, 1, 1, 0], bins=1)
+    >>> posterior = Draws({"weights": np.ones((2, 10, 1))}, ("LM0",))
+    >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(3)]]] * 4, ["LM0"])
+    >>> found = reliability(posterior, lists, [1, 1, 1, 0], bins=1)
     >>> found.predicted.round(4).tolist(), found.observed.tolist()
     ([0.75], [0.75])
     """
     index = np.asarray(oracle, np.int64)
-    weights = _picked(posterior, nbest, "posterior", np.random.default_rng(seed))
+    weights = _picked(as_draws(posterior), nbest, "posterior", np.random.default_rng(seed))
     lists = list(_predictive(nbest, weights))
     p = np.array([shares.max() for shares, _ in lists])
     right = np.array([shares.argmax() == of[index[s]] for s, (shares, of) in enumerate(lists)])
@@ -193,41 +185,41 @@ def reliability(
 
 def _predictive(nbest: NBest, weights: Float64) -> Iterator[tuple[Float64, Int64]]:
     """Yield for each list the probability of its translations, and the one of each hypothesis."""
+    from bpa_ppl.models.choice import log_probabilities
+
     for s in range(len(nbest)):
         rows = nbest.rows(s)
         features = nbest.features[rows].astype(np.float64)
-        scores = (features - features[:1]) @ weights.T
-        log_p = scores - logsumexp(scores, axis=0, keepdims=True)
+        log_p = log_probabilities(features - features[:1], weights)
         _, string = np.unique(nbest.string_index[rows], return_inverse=True)
         share: Float64 = np.bincount(string, weights=np.exp(log_p).mean(axis=1)).astype(np.float64)
         yield share, string
 
 
-def _picked(
-    posterior: InferenceData, nbest: NBest, group: str, rng: np.random.Generator
-) -> Float64:
-    """Return at most 500 draws beside the columns of the lists, weighted ones by their weights."""
+def _picked(draws: Draws, nbest: NBest, group: str, rng: np.random.Generator) -> Float64:
+    """Return at most 500 draws in the order of the columns of the lists, (draws, K).
+
+    Draws with importance weights are picked by them.
+    """
     one_of(group, GROUPS, "group of draws")
-    laid_out = with_features(posterior) if group == "posterior" else posterior
-    if group not in laid_out or "weights" not in laid_out[group]:
-        raise DataError(f"the posterior holds no {group} draws of the weights")
-    values = np.asarray(laid_out[group]["weights"].values, np.float64)
-    flat = values.reshape(-1, values.shape[-1])
-    log_weight = statistic(laid_out, "log_weight") if group == "posterior" else None
-    p = None if log_weight is None else normalised_weights(log_weight.reshape(-1))
-    count = min(_DRAWS, len(flat))
-    chosen = flat[rng.choice(len(flat), size=count, replace=p is not None, p=p)]
-    return beside(chosen, with_features(posterior), nbest)
+    if group == "prior" and WEIGHTS not in draws.prior:
+        raise DataError("the posterior holds no prior draws of the weights")
+    known = draws.prior[WEIGHTS] if group == "prior" else draws.weights
+    vectors = np.asarray(known, np.float64).reshape(-1, len(draws.features))
+    p = draws.importance if draws.weighted and group == "posterior" else None
+    count = min(_DRAWS, len(vectors))
+    chosen = vectors[rng.choice(len(vectors), size=count, replace=p is not None, p=p)]
+    return draws.aligned(nbest, chosen)
 
 
-def _observed(posterior: InferenceData, nbest: NBest) -> Int64:
-    if "observed_data" not in posterior or "oracle" not in posterior["observed_data"]:
+def _observed(draws: Draws, nbest: NBest) -> Int64:
+    if "oracle" not in draws.observed:
         raise DataError("the posterior does not record oracles: give the position of each")
-    index = np.asarray(posterior["observed_data"]["oracle"].values, np.int64)
+    index = np.asarray(draws.observed["oracle"], np.int64)
     if len(index) != len(nbest) or np.any(index >= nbest.sizes):
         raise DataError(
             f"the posterior's {len(index)} oracles are not of these {len(nbest)} lists: give the "
             "position of each",
-            nbest.source,
+            nbest.origin,
         )
     return index

@@ -1,4 +1,4 @@
-"""Sections of a page about prior and likelihood: what holds the weights, what they predict."""
+"""Sections of a page about prior and likelihood: what decides the weights, what they predict."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ import numpy as np
 from bpa_ppl.diagnostics.pages.canvas import canvas
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, drawn
 from bpa_ppl.diagnostics.predictive.checks import Reliability, predictive_check, reliability
-from bpa_ppl.diagnostics.predictive.loo import GOOD_PARETO_K, Loo, loo
-from bpa_ppl.diagnostics.predictive.sensitivity import THRESHOLD, power_sensitivity
+from bpa_ppl.diagnostics.predictive.likelihood import (
+    GOOD_PARETO_K,
+    SENSITIVE,
+    Loo,
+    loo,
+    power_sensitivity,
+)
 from bpa_ppl.nbest import Int64, NBest
-from bpa_ppl.posterior import statistic
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
     from matplotlib.figure import Figure
+
+    from bpa_ppl.posterior.adapter import Posterior
 
 _WORST = 8  # sentences in the table
 _SCALED = (
     "How much the distribution of each weight changes if the prior, or the likelihood, is raised "
-    f"to a power (Jensen–Shannon distance for a doubling). Above {THRESHOLD:g} it depends on it: "
+    f"to a power (Jensen–Shannon distance for a doubling). Above {SENSITIVE:g} it depends on it: "
     "on the likelihood it should, on the prior it may."
 )
 _RELIABILITY = (
@@ -31,32 +38,32 @@ _RELIABILITY = (
 )
 
 
-def model_sections(posterior: InferenceData) -> list[Section]:
-    """Return what a posterior alone tells of its prior and likelihood, as far as it is recorded.
+def model_sections(posterior: Posterior) -> list[Section]:
+    """Return what a posterior alone shows of its prior and likelihood, as far as it is recorded.
 
-    Power scaling needs the statistic `lp` and the group `log_likelihood`, and PSIS-LOO the latter.
+    Power scaling needs the log density of the draws and the log-likelihood of all that was
+    observed; PSIS-LOO the log-likelihood of each sentence.
     """
+    draws = as_draws(posterior)
     sections: list[Section] = []
-    if "log_likelihood" not in posterior:
-        return sections
-    if statistic(posterior, "lp") is not None:
-        rows = [
-            (one.weight, one.prior, one.likelihood, one.finding)
-            for one in power_sensitivity(posterior)
-        ]
+    if draws.log_density is not None and draws.total_log_likelihood is not None:
+        rows = [(s.weight, s.prior, s.likelihood, s.finding) for s in power_sensitivity(draws)]
         table = Table(("weight", "prior", "likelihood", "finding"), rows)
-        sections.append(Section("What holds the weights", (Text(_SCALED), table)))
-    found = loo(posterior)
-    return [*sections, Section("Sentences left out", (Text(f"PSIS-LOO: {found}."), _worst(found)))]
+        sections.append(Section("Prior and data", (Text(_SCALED), table)))
+    if draws.pointwise is not None:
+        found = loo(draws)
+        blocks = (Text(f"PSIS-LOO: {found}."), _worst(found))
+        sections.append(Section("Sentences left out", blocks))
+    return sections
 
 
 def predictive_section(
-    posterior: InferenceData, nbest: NBest, oracle: Int64, *, title: str = "What is predicted"
+    posterior: Posterior, nbest: NBest, oracle: Int64, *, title: str = "What is predicted"
 ) -> Section:
     """Return what a posterior predicts of lists whose oracles are known.
 
     Args:
-        posterior: draws of the weights, and of the prior where a group `prior` has them.
+        posterior: draws of the weights, and of the prior where they are known.
         nbest: lists, best ones that the posterior has not seen.
         oracle: (sentences,) position of the oracle in each.
         title: of the section.
@@ -64,9 +71,10 @@ def predictive_section(
     Raises:
         DataError: if the posterior lacks weights of the lists' features.
     """
-    groups = [group for group in ("prior", "posterior") if group in posterior]
-    found = [predictive_check(posterior, nbest, oracle, group=group) for group in groups]
-    honest = reliability(posterior, nbest, oracle)
+    draws = as_draws(posterior)
+    groups = ["prior", "posterior"] if WEIGHTS in draws.prior else ["posterior"]
+    found = [predictive_check(draws, nbest, oracle, group=group) for group in groups]
+    honest = reliability(draws, nbest, oracle)
     blocks: list[Block] = [Text(f"{one}.") for one in found]
     alternative = f"Reliability diagram: expected calibration error {honest.error:.3f}"
     blocks.append(drawn(reliability_figure(honest), alternative, _RELIABILITY, "svg"))

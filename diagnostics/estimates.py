@@ -1,0 +1,133 @@
+"""How exactly draws tell a mean: Monte-Carlo errors, effective and independent draws, R-hat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior import Draws, as_draws, kish, pooled
+from bpa_ppl.posterior.statistics import ess, r_hat
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
+_FEWEST = 10  # draws a chain, below which no diagnostic means anything
+
+
+class Estimate(NamedTuple):
+    """A mean, its Monte-Carlo standard error, and the effective number of draws behind it."""
+
+    mean: float
+    error: float
+    ess: float
+
+
+def runs_together(posteriors: Sequence[Posterior]) -> Draws:
+    """Put the runs of one sampler together, as chains side by side.
+
+    Args:
+        posteriors: draws of `weights` from different seeds.
+
+    Raises:
+        DataError: if the runs differ in features or in their number of draws, have fewer than
+            ten a chain, hold a draw that is not finite, or have importance weights only in part.
+    """
+    runs = [as_draws(posterior) for posterior in posteriors]
+    together = pooled(runs)
+    if together.shape[1] < _FEWEST:
+        raise DataError(
+            f"{together.shape[1]} draws a chain are too few to compare, and {_FEWEST} are needed: "
+            "leave this sampler out, or raise draws"
+        )
+    return together
+
+
+def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
+    """Return the mean of a function of the draws, given its value at each, (C, D).
+
+    The error of chains is their standard deviation over √ESS (Vehtari et al. 2021), that of
+    importance samples the one of a self-normalised sum (Owen 2013, §9.2).
+
+    >>> draws = Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), log_weight=np.log([[1, 3]]))
+    >>> mean_of(draws, [[0.0, 1.0]]).mean
+    0.75
+    """
+    x = np.asarray(function_values, np.float64)
+    if draws.weighted:
+        share = draws.importance.reshape(x.shape)
+        mean = float(np.sum(share * x))
+        error = float(np.sqrt(np.sum(share**2 * (x - mean) ** 2)))
+        return Estimate(mean, error, kish(share))
+    size = float(ess(x, "mean")) if np.ptp(x) > 0 else 0.0
+    error = float(x.std(ddof=1) / np.sqrt(size)) if size > 0 else 0.0
+    return Estimate(float(x.mean()), error, size)
+
+
+def share_of(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
+    """Return how many draws are below a quantile, with the error of the share expected.
+
+    Few of them are below an outer quantile, so that their own number would not tell.
+
+    Args:
+        draws: of which.
+        below: (C, D) bool.
+        expected: their share if the quantile is right.
+    """
+    found = mean_of(draws, below)
+    size = found.ess or smallest_ess(draws)
+    error = np.sqrt(expected * (1 - expected) / size) if size else np.inf
+    return Estimate(found.mean, float(error), size)
+
+
+def ess_of_each(draws: Draws, method: str = "bulk") -> Float64:
+    """Return the effective number of draws of each weight, (Q,); one that never moves has none.
+
+    Args:
+        draws: of chains, or with importance weights, whose ESS is Kish's.
+        method: of ArviZ: `bulk`, `tail` or `mean`.
+
+    >>> still = Draws({"weights": np.zeros((4, 100, 1))}, ("LM0",))
+    >>> ess_of_each(still).tolist()
+    [0.0]
+    """
+    if draws.weighted:
+        return np.full(len(draws.features), kish(draws.importance))
+    moved = np.ptp(draws.weights, axis=(0, 1)) > 0
+    return np.where(moved, np.nan_to_num(ess(draws.weights, method)), 0.0)
+
+
+def smallest_ess(draws: Draws) -> float:
+    """Return the smallest bulk ESS of a weight, or the ESS of the importance weights."""
+    return float(np.min(ess_of_each(draws)))
+
+
+def largest_r_hat(draws: Draws) -> float:
+    """Return the largest rank-normalised split R-hat of a weight; 1 for weighted draws."""
+    if draws.weighted:
+        return 1.0
+    values = draws.weights
+    if len(values) == 1:  # its halves have to agree
+        half = values.shape[1] // 2
+        values = np.concatenate([values[:, :half], values[:, -half:]])
+    return float(np.max(np.nan_to_num(r_hat(values), nan=np.inf)))
+
+
+def as_independent(draws: Draws) -> int:
+    """Return as how many independent draws these may pass: half their ESS, an estimate."""
+    return min(int(smallest_ess(draws) / 2), len(draws.flat))
+
+
+def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
+    """Return `count` draws as good as independent, (count, Q), in random order.
+
+    Draws of chains are taken at equal distances; weighted ones by the luck of their weights.
+    """
+    flat = draws.flat
+    if draws.weighted:
+        return flat[rng.choice(len(flat), size=count, p=draws.importance)]
+    return flat[rng.permutation(np.linspace(0, len(flat) - 1, count).round().astype(int))]

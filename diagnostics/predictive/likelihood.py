@@ -1,0 +1,220 @@
+"""What recorded log-likelihoods show without sampling again: sentences left out, power scaling.
+
+Leave-one-out asks how well a model predicts a sentence that it has not seen; power scaling how much
+the posterior depends on the prior, and how much on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.statistics import compare_psis_loo, power_scaling, psis_loo
+from bpa_ppl.tables import text_table
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
+#: Above it the importance ratios of a sentence are not to be trusted (Vehtari et al. 2024).
+GOOD_PARETO_K = 0.7
+#: Above it a posterior is said to be sensitive (Kallioinen et al. 2024).
+SENSITIVE = 0.05
+_STRONG = "the prior decides it: there are few data on it, or σ_T is small"
+_CONFLICT = "prior and data disagree on it: is σ_T too small?"
+
+
+@dataclass(frozen=True, eq=False)
+class Loo:
+    """Leave-one-out predictive accuracy over the adaptation sentences.
+
+    Attributes:
+        elpd: Σ_a log p(e*_a | f_a, A without a), in nats; higher is better.
+        se: its standard error, over sentences.
+        p_effective: how many parameters the sentences pin down.
+        pointwise: (sentences,) the terms of the sum.
+        pareto_k: (sentences,) where it is above 0.7 the term is not to be trusted.
+    """
+
+    elpd: float
+    se: float
+    p_effective: float
+    pointwise: Float64
+    pareto_k: Float64
+
+    @property
+    def doubtful(self) -> int:
+        """How many sentences have a Pareto k̂ above 0.7."""
+        return int(np.sum(self.pareto_k > GOOD_PARETO_K))
+
+    def __str__(self) -> str:
+        count = len(self.pointwise)
+        doubt = f"; {self.doubtful} of {count} terms in doubt (k̂ > 0.7)" if self.doubtful else ""
+        geometric = np.exp(self.elpd / count)
+        return (
+            f"elpd {self.elpd:.1f} ± {self.se:.1f} over {count} sentences, a probability of "
+            f"{geometric:.3f} an oracle; {self.p_effective:.1f} effective parameters{doubt}"
+        )
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One posterior in a comparison by leave-one-out predictive accuracy.
+
+    Attributes:
+        name: of the posterior.
+        elpd: its predictive accuracy in nats.
+        behind: how much it is behind the best.
+        se: the standard error of that difference, over sentences; 0 for the best.
+        stacking: its weight in the mixture of all that predicts best (Yao et al. 2018).
+        doubtful: whether a Pareto k̂ is above 0.7.
+    """
+
+    name: str
+    elpd: float
+    behind: float
+    se: float
+    stacking: float
+    doubtful: bool
+
+
+def loo(posterior: Posterior, seed: int = 0) -> Loo:
+    """Estimate leave-one-out predictive accuracy (Vehtari, Gelman & Gabry 2017).
+
+    What was observed otherwise than once a sentence does not enter.
+
+    Args:
+        posterior: with the log-likelihood of each sentence.
+        seed: of the resampling of weighted draws.
+
+    Raises:
+        DataError: if the log-likelihood of the sentences was not recorded.
+
+    >>> rng = np.random.default_rng(0)
+    >>> log_p = np.log(0.5) + 0.1 * rng.normal(size=(4, 100, 6))
+    >>> draws = Draws(
+    ...     {"weights": rng.normal(size=(4, 100, 1))},
+    ...     ("LM0",),
+    ...     log_likelihood={"oracle": log_p},
+    ...     sentence_sites=("oracle",),
+    ... )
+    >>> found = loo(draws)
+    >>> round(found.elpd), len(found.pointwise), found.doubtful
+    (-4, 6, 0)
+    """
+    found = psis_loo(_by_sentence(as_draws(posterior)).resampled(seed))
+    return Loo(
+        float(found["elpd_loo"]),
+        float(found["se"]),
+        float(found["p_loo"]),
+        np.asarray(found["loo_i"].values).reshape(-1),
+        np.asarray(found["pareto_k"].values).reshape(-1),
+    )
+
+
+def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ranked, ...]:
+    """Rank posteriors of the same sentences, such as of several σ_T or models, by PSIS-LOO.
+
+    Args:
+        posteriors: by a name each; the same sentences with the same oracles.
+        seed: of the resampling of weighted draws.
+
+    Returns:
+        the best first, with the numbers of `arviz.compare`.
+
+    Raises:
+        DataError: if there are fewer than two, they do not record log-likelihoods, or they are
+            not of the same oracles.
+    """
+    if len(posteriors) < 2:
+        raise DataError("a comparison needs two posteriors or more")
+    every = {name: _by_sentence(as_draws(posterior)) for name, posterior in posteriors.items()}
+    _check_same_oracles(list(every.values()))
+    table = compare_psis_loo({name: draws.resampled(seed) for name, draws in every.items()})
+    return tuple(
+        Ranked(str(name), row.elpd_loo, row.elpd_diff, row.dse, row.weight, bool(row.warning))
+        for name, row in table.iterrows()
+    )
+
+
+def _by_sentence(draws: Draws) -> Draws:
+    if draws.pointwise is None:
+        raise DataError(
+            "the posterior does not record the log-likelihood of its sentences: leave-one-out "
+            "needs a group log_likelihood with one value a sentence"
+        )
+    return draws
+
+
+def _check_same_oracles(every: Sequence[Draws]) -> None:
+    """Refuse posteriors of other sentences, or of other oracles of the same ones."""
+    sizes = {np.shape(draws.pointwise)[-1] for draws in every}
+    observed = [draws.observed["oracle"] for draws in every if "oracle" in draws.observed]
+    if len(sizes) > 1 or any(not np.array_equal(first, observed[0]) for first in observed):
+        raise DataError("the posteriors are not of the same sentences and oracles")
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How the posterior of one weight changes if prior or likelihood are raised to a power.
+
+    Attributes:
+        weight: the feature.
+        prior, likelihood: the change of its distribution, in Jensen–Shannon distance, for a
+            doubling of the exponent, extrapolated from a small one.
+        finding: what both together say, in words; empty if nothing needs to be said.
+    """
+
+    weight: str
+    prior: float
+    likelihood: float
+    finding: str
+
+
+def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity, ...]:
+    """Return the power-scaling sensitivity of each weight (Kallioinen et al. 2024).
+
+    No sampler is run again: draws are weighted by a small power of the prior or the likelihood.
+
+    Args:
+        posterior: with the log-likelihood of all that was observed and the log density of the
+            draws, log p(λ, A): the prior is what remains of it.
+        seed: of the resampling of weighted draws.
+
+    Raises:
+        DataError: if the posterior does not record them.
+    """
+    draws = as_draws(posterior)
+    if draws.total_log_likelihood is None or draws.log_density is None:
+        raise DataError(
+            "power scaling needs the log-likelihood of the sentences (a group log_likelihood) and "
+            "the log density of the draws (a statistic lp), which this posterior does not record"
+        )
+    equal = draws.resampled(seed)
+    prior, likelihood = (power_scaling(equal, component) for component in ("prior", "likelihood"))
+    return tuple(
+        Sensitivity(name, float(p), float(q), _finding(p, q))
+        for name, p, q in zip(draws.features, prior, likelihood, strict=True)
+    )
+
+
+def _finding(prior: float, likelihood: float) -> str:
+    if prior < SENSITIVE:
+        return ""
+    return _CONFLICT if likelihood >= SENSITIVE else _STRONG
+
+
+def summary_table(sensitivities: Sequence[Sensitivity]) -> str:
+    """Return a table of sensitivities as text.
+
+    >>> print(summary_table([Sensitivity("LM0", 0.02, 0.3, "")]))
+    weight  prior  likelihood
+    LM0     0.020       0.300
+    """
+    rows = [(s.weight, f"{s.prior:5.3f}", f"{s.likelihood:.3f}", s.finding) for s in sensitivities]
+    return text_table(rows, ("weight", "prior", "likelihood", ""), align="lrrl")
