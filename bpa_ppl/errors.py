@@ -31,6 +31,10 @@ class UsageError(BpaError, ValueError):
     """An argument or an option has a value that makes no sense here."""
 
 
+class NoSuchSentence(UsageError, IndexError):
+    """There is no list at the position asked for; an `IndexError`, as of any sequence."""
+
+
 class NotConverged(BpaError):
     """A posterior failed its diagnostics and was about to be used all the same."""
 

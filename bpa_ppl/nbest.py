@@ -1,27 +1,41 @@
-"""NBest: one immutable table of the hypotheses of many sentences."""
+"""NBest: one immutable table of the hypotheses of many sentences, with columns of any kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
+from html import escape
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl import columns as cols
+from bpa_ppl.columns import Column, Which, intern, per
+from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.labels import matches
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Extras: TypeAlias = Mapping[str, Column]
+
+_SINGLE = cols.frozen(np.float32)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NBest:
-    """The n-best lists of a text: ragged, with features and texts side by side.
+    """The n-best lists of a text: ragged, with features, texts and other columns side by side.
 
     The hypotheses of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Texts are stored
     once each: row `h` reads `strings[string_index[h]]`.
+
+    A sequence whose parts are tables again, as parts of a text are texts: `lists[3]` and each step
+    of a loop is the table of one list, `lists[2:5]`, `lists[mask]` and `lists[[4, 0]]` of several,
+    and `a + b` of both. Every column goes along; a slice shares its arrays with the whole.
 
     Attributes:
         offsets: (sentences + 1,) int64, the first row of each list, then the number of rows.
@@ -32,28 +46,43 @@ class NBest:
         string_index: (hypotheses,) int32 into `strings`.
         totals: (hypotheses,) float32, the decoder's own total scores, where the file has them.
         references: for each sentence the tuple of its references, where they are known.
-        source: where the lists came from, for messages.
+        sources: for each sentence its source text, where it is known.
+        extras: more columns by name with one value a hypothesis: arrays, or tuples of any objects.
+        sentence_extras: the same with one value a sentence.
+        origin: where the lists came from, for messages.
 
     Raises:
         DataError: if shapes disagree, a list is empty, or a feature or total is not finite.
+        UsageError: if references, sources or extras are not as described.
     """
 
+    # A new column is one field here: what is made of lists below goes through all of them alike.
     offsets: Int64
-    features: Float32
+    features: Float32 = field(metadata=per("hypothesis", _SINGLE))
     feature_names: tuple[str, ...]
-    sentence_ids: Int64
+    sentence_ids: Int64 = field(metadata=per("sentence", cols.frozen(np.int64)))
     strings: tuple[str, ...]
-    string_index: Int32
-    totals: Float32 | None = None
-    references: tuple[tuple[str, ...], ...] | None = None
-    source: str = "<memory>"
+    string_index: Int32 = field(metadata=per("hypothesis", cols.frozen(np.int32)))
+    totals: Float32 | None = field(default=None, metadata=per("hypothesis", _SINGLE))
+    references: tuple[tuple[str, ...], ...] | None = field(
+        default=None, metadata=per("sentence", cols.references)
+    )
+    sources: tuple[str, ...] | None = field(default=None, metadata=per("sentence", cols.texts))
+    extras: Extras = field(default_factory=dict, metadata=per("hypothesis", cols.named))
+    sentence_extras: Extras = field(default_factory=dict, metadata=per("sentence", cols.named))
+    origin: str = "<memory>"
 
     def __post_init__(self) -> None:
-        for name, kind in _ARRAYS.items():
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else _frozen(value, kind))
+        object.__setattr__(self, "offsets", cols.frozen(np.int64)(self.offsets))
+        for name, (_, convert) in _COLUMNS.items():
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, convert(getattr(self, name)))
         _check_shapes(self)
-        _check_values(self)
+        counts = {"hypothesis": len(self.features), "sentence": len(self)}
+        cols.check_counts(_optional(self), counts, self.origin)
+        _check_features(self)
+        if self.totals is not None and not np.isfinite(self.totals).all():
+            raise DataError("a total score is not a finite number", self.origin)
 
     @classmethod
     def from_lists(
@@ -62,34 +91,141 @@ class NBest:
         features: Sequence[npt.ArrayLike],
         feature_names: Sequence[str],
         *,
-        references: Sequence[Sequence[str]] | None = None,
+        references: Iterable[str | Sequence[str]] | None = None,
         totals: Sequence[npt.ArrayLike] | None = None,
+        sources: Iterable[str] | None = None,
+        extras: Mapping[str, Sequence[Any]] | None = None,
+        sentence_extras: Mapping[str, Iterable[Any]] | None = None,
+        sentence_ids: npt.ArrayLike | None = None,
     ) -> NBest:
         """Build an NBest from one list of texts and one (hypotheses × features) array a sentence.
 
-        >>> pool = NBest.from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
-        >>> len(pool), pool.sizes.tolist(), pool.texts(0)
+        Args:
+            texts: the hypotheses of each sentence.
+            features: their features.
+            feature_names: one name a column.
+            references: for each sentence a tuple of references, or one text.
+            totals: the decoder's total scores, one sequence a sentence.
+            sources: one source text a sentence.
+            extras: by name, one sequence a sentence with one value a hypothesis.
+            sentence_extras: by name, one value a sentence.
+            sentence_ids: whole numbers; 0, 1, … if there are none.
+
+        Raises:
+            DataError: if numbers of hypotheses, features or sentences disagree.
+            UsageError: if texts, references or sources are not as described.
+
+        >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
+        >>> len(lists), lists.sizes.tolist(), lists.texts(0)
         (1, [2], ['a b', 'a'])
         """
+        if any(isinstance(list_, str) for list_ in texts):
+            raise UsageError("texts are a list of hypotheses for each sentence, not one text")
         tables = [np.asarray(table, dtype=np.float32) for table in features]
         if [len(t) for t in texts] != [len(t) for t in tables]:
             raise DataError("texts and features must have the same number of hypotheses")
-        strings, index = intern(text for sentence in texts for text in sentence)
         names = tuple(feature_names)
+        if any(table.shape[1:] != (len(names),) for table in tables):
+            raise DataError(f"each hypothesis needs {len(names)} features, one for each name")
+        strings, index = intern(chain.from_iterable(texts))
         return cls(
-            offsets=np.concatenate([[0], np.cumsum([len(t) for t in texts])]).astype(np.int64),
+            offsets=cols.offsets_of([len(t) for t in texts]),
             features=np.concatenate(tables) if tables else np.zeros((0, len(names)), np.float32),
             feature_names=names,
-            sentence_ids=np.arange(len(texts), dtype=np.int64),
+            sentence_ids=np.arange(len(texts)) if sentence_ids is None else np.array(sentence_ids),
             strings=strings,
             string_index=index,
             totals=None if totals is None else np.concatenate(totals).astype(np.float32),
-            references=None if references is None else tuple(tuple(r) for r in references),
+            references=None if references is None else cols.references(references),
+            sources=None if sources is None else cols.texts(sources),
+            extras={name: cols.flat(lists) for name, lists in (extras or {}).items()},
+            sentence_extras={name: tuple(of) for name, of in (sentence_extras or {}).items()},
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
+        """Return the lists of several tables, one after the other; `a + b` does it for two.
+
+        Features are matched by name, and stand in the order of the first table.
+
+        Args:
+            parts: the tables; each has the same features and other columns.
+            renumber: count the sentence ids anew, from 0 on.
+
+        Raises:
+            DataError: if a feature or another column is not in each of them, or if two tables
+                have a sentence id in common and `renumber` is false.
+            UsageError: if there is no table.
+
+        >>> one = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
+        >>> NBest.concatenate([one, one], renumber=True).sentence_ids.tolist()
+        [0, 1]
+        """
+        tables = list(parts)
+        if not tables:
+            raise UsageError("there is no table of lists to concatenate: give at least one")
+        tables = [_with_order(table, tables[0]) for table in tables]
+        origins = [table.origin for table in tables]
+        ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
+        if len(set(ids)) < len(ids) and not renumber:
+            raise DataError(
+                f"{' and '.join(dict.fromkeys(origins))} have sentence ids in common: "
+                "concatenate them with renumber=True, which counts the ids anew"
+            )
+        strings, numbers = intern(chain.from_iterable(table.strings for table in tables))
+        starts = np.cumsum([0, *(len(table.strings) for table in tables)])
+        joined: dict[str, Any] = {
+            name: cols.joined(name, [getattr(table, name) for table in tables], origins)
+            for name in _COLUMNS
+        }
+        joined["string_index"] = np.concatenate(
+            [numbers[s + t.string_index] for s, t in zip(starts, tables, strict=False)]
+        )
+        if renumber:
+            joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
+        return cls(
+            offsets=cols.offsets_of(np.concatenate([table.sizes for table in tables])),
+            feature_names=tables[0].feature_names,
+            strings=strings,
+            origin=" + ".join(dict.fromkeys(origins)),
+            **joined,
         )
 
     def __len__(self) -> int:
         """Return the number of sentences."""
         return len(self.sentence_ids)
+
+    def __iter__(self) -> Iterator[NBest]:
+        """Yield the table of each list."""
+        return self.chunks(1)
+
+    def __getitem__(self, key: Any) -> NBest:
+        """Return some lists: by position (from the end if negative), slice, mask or positions."""
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            return self._run(start, stop) if step == 1 else self.select(range(start, stop, step))
+        if isinstance(key, int | np.integer) and not isinstance(key, bool):
+            (position,) = cols.positions_of(np.asarray([key]), len(self), negative=True)
+            return self._run(position, position + 1)
+        return self.select(cols.positions_of(np.asarray(key), len(self), negative=True))
+
+    def __add__(self, other: NBest) -> NBest:
+        return NBest.concatenate([self, other]) if isinstance(other, NBest) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"NBest({', '.join(_facts(self))})"
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        facts = [*_facts(self), ", ".join(self.feature_names)]
+        rows = "".join(f"<tr><td>{escape(fact)}</td></tr>" for fact in facts)
+        return f"<table><caption>NBest</caption>{rows}</table>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings do not pickle; and what is built anew is read-only again.
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {n: dict(v) if isinstance(v, Mapping) else v for n, v in values.items()}
+        return partial(NBest, **plain), ()
 
     @property
     def sizes(self) -> Int64:
@@ -119,27 +255,159 @@ class NBest:
             sentences: (n,) positions in 0..len(self)-1; a boolean mask is accepted too.
 
         Raises:
-            UsageError: if there is no such position.
+            UsageError: if there is no such position, or a mask is not as long as the lists.
         """
-        chosen = _positions(np.asarray(sentences), len(self))
-        rows = _rows_of(self.offsets[chosen], self.sizes[chosen])
-        return self._taking(chosen, rows, self.sizes[chosen])
+        chosen = cols.positions_of(np.asarray(sentences), len(self))
+        sizes = self.sizes[chosen]
+        return self.regroup(chosen, cols.rows_of(self.offsets[chosen], sizes), sizes)
 
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` hypotheses."""
         if size < 1:
             raise UsageError(f"an n-best list needs at least one hypothesis, not {size}")
         sizes = np.minimum(self.sizes, size)
-        return self._taking(np.arange(len(self)), _rows_of(self.offsets[:-1], sizes), sizes)
-
-    def with_references(self, references: Sequence[Sequence[str]]) -> NBest:
-        """Return the same lists with one tuple of references for each sentence."""
-        return replace(self, references=tuple(tuple(r) for r in references))
+        return self.regroup(slice(None), cols.rows_of(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`."""
+        if sentences < 1:
+            raise UsageError(f"a chunk needs at least one sentence, not {sentences}")
         for start in range(0, len(self), sentences):
-            yield self.select(np.arange(start, min(start + sentences, len(self))))
+            yield self._run(start, min(start + sentences, len(self)))
+
+    def regroup(self, sentences: Which, rows: Which, sizes: npt.ArrayLike) -> NBest:
+        """Return lists made of some of the hypotheses, with all that is known of them.
+
+        Args:
+            sentences: the sentences of the new lists.
+            rows: their hypotheses, those of one list after those of the other.
+            sizes: (sentences,) how many of the rows are in each list.
+
+        Raises:
+            DataError: if the sizes are not those of the rows.
+
+        >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
+        >>> other = lists.regroup(np.array([1, 0]), np.array([2, 1]), [1, 1])
+        >>> other.sentence_ids.tolist(), other.strings
+        ([1, 0], ('b', 'c'))
+        """
+        which = {"sentence": sentences, "hypothesis": rows}
+        parts: dict[str, Any] = {
+            name: cols.each(
+                getattr(self, name), lambda column, of=of: cols.taken(column, which[of])
+            )
+            for name, (of, _) in _COLUMNS.items()
+        }
+        parts["string_index"], parts["strings"] = cols.used(parts["string_index"], self.strings)
+        return replace(self, offsets=cols.offsets_of(sizes), **parts)
+
+    def with_references(self, references: Iterable[str | Sequence[str]]) -> NBest:
+        """Return the same lists with other references: a tuple, or one text, for each sentence."""
+        return replace(self, references=cols.references(references))
+
+    def with_sources(self, sources: Iterable[str]) -> NBest:
+        """Return the same lists with one source text for each sentence."""
+        return replace(self, sources=cols.texts(sources))
+
+    def with_extras(self, **columns: Any) -> NBest:
+        """Return the same lists with other columns: arrays, or sequences kept as tuples.
+
+        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+        >>> lists.with_extras(gain=np.array([0.5, 1.0]))[0].extras["gain"]
+        array([0.5, 1. ])
+        """
+        return replace(self, extras={**self.extras, **columns})
+
+    def with_sentence_extras(self, **columns: Any) -> NBest:
+        """Return the same lists with other columns of one value a sentence."""
+        return replace(self, sentence_extras={**self.sentence_extras, **columns})
+
+    def with_sentences_of(self, other: NBest) -> NBest:
+        """Return these lists with the references, sources and all else that others know of them.
+
+        Args:
+            other: lists of the same sentences, by their ids, and perhaps of more.
+
+        Raises:
+            DataError: if a sentence is not among the others.
+        """
+        places = {identifier: s for s, identifier in enumerate(other.sentence_ids.tolist())}
+        try:
+            which = np.array([places[i] for i in self.sentence_ids.tolist()], dtype=np.int64)
+        except KeyError as error:
+            raise DataError(
+                f"sentence id {error} is not in {other.origin}: give lists of the same text",
+                self.origin,
+            ) from error
+        known: dict[str, Any] = {
+            name: cols.each(getattr(other, name), lambda column: cols.taken(column, which))
+            for name, (of, _) in _COLUMNS.items()
+            if of == "sentence"
+        }
+        return replace(self, **known)
+
+    def with_features(self, names: str | Sequence[str], columns: npt.ArrayLike) -> NBest:
+        """Return the same lists with more features, after those that are there.
+
+        Args:
+            names: one a column.
+            columns: (hypotheses, names), or (hypotheses,) for one alone.
+
+        Raises:
+            DataError: if there is a feature of that name, or shapes disagree.
+
+        >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
+        >>> lists.with_features("Words", [2, 1]).features.tolist()
+        [[0.5, 2.0], [1.0, 1.0]]
+        """
+        added = (names,) if isinstance(names, str) else tuple(names)
+        table = np.asarray(columns, dtype=np.float32)
+        table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
+        shape = (len(self.features), len(added))
+        if table.shape != shape:
+            raise DataError(f"new features need the shape {shape}, not {table.shape}", self.origin)
+        for name in added:
+            if name in self.feature_names:
+                raise DataError(
+                    f"there is a feature {name} already: use another name, or without_features",
+                    self.origin,
+                )
+        return replace(
+            self,
+            features=np.concatenate([self.features, table], axis=1),
+            feature_names=(*self.feature_names, *added),
+        )
+
+    def without_features(self, names: str | Iterable[str]) -> NBest:
+        """Return the same lists without some features, named alone or by their label.
+
+        Raises:
+            DataError: if there is no such feature.
+        """
+        left_out = (names,) if isinstance(names, str) else tuple(names)
+        for name in left_out:
+            if not any(matches(feature, [name]) for feature in self.feature_names):
+                there = ", ".join(self.feature_names)
+                raise DataError(f"there is no feature {name}: there are {there}", self.origin)
+        kept = [k for k, name in enumerate(self.feature_names) if not matches(name, left_out)]
+        return replace(
+            self,
+            features=self.features[:, kept],
+            feature_names=tuple(self.feature_names[k] for k in kept),
+        )
+
+    def without(self, *columns: str) -> NBest:
+        """Return the same lists without some columns: totals, references, sources, or extras.
+
+        Raises:
+            UsageError: if there is no such column.
+        """
+        for name in columns:
+            one_of(name, (*_CAN_LACK, *self.extras, *self.sentence_extras), "column")
+        changed: dict[str, Any] = {name: None for name in columns if name in _CAN_LACK}
+        for group in ("extras", "sentence_extras"):
+            changed[group] = {n: c for n, c in getattr(self, group).items() if n not in columns}
+        return replace(self, **changed)
 
     def scores(self, weights: npt.ArrayLike) -> Float64:
         """Return λ·h, (hypotheses,), for weights in the order of the columns."""
@@ -156,66 +424,52 @@ class NBest:
             [int(np.argmax(values[self.rows(s)])) for s in range(len(self))], dtype=np.int64
         )
 
-    def _taking(self, sentences: Int64, rows: Int64, sizes: Int64) -> NBest:
-        return NBest(
-            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            features=self.features[rows],
-            feature_names=self.feature_names,
-            sentence_ids=self.sentence_ids[sentences],
-            strings=self.strings,
-            string_index=self.string_index[rows],
-            totals=None if self.totals is None else self.totals[rows],
-            references=None
-            if self.references is None
-            else tuple(self.references[s] for s in sentences),
-            source=self.source,
-        )
+    def _run(self, start: int, stop: int) -> NBest:
+        """Return consecutive lists, which share their arrays with these."""
+        ends = self.offsets[start : max(start, stop) + 1]
+        rows = slice(int(ends[0]), int(ends[-1]))
+        return self.regroup(slice(start, stop), rows, np.diff(ends))
 
 
-_ARRAYS: dict[str, type[np.generic]] = {
-    "offsets": np.int64,
-    "features": np.float32,
-    "sentence_ids": np.int64,
-    "string_index": np.int32,
-    "totals": np.float32,
+#: Name of each column -> what has one value each, and how it is kept.
+_COLUMNS: dict[str, tuple[str, Any]] = {
+    f.name: (f.metadata["per"], f.metadata["convert"]) for f in fields(NBest) if f.metadata
 }
+_CAN_LACK = tuple(f.name for f in fields(NBest) if f.metadata and f.default is None)
+_MANY = tuple(f.name for f in fields(NBest) if f.default_factory is not MISSING)
 
 
-def _frozen(array: npt.ArrayLike, kind: type[np.generic]) -> np.ndarray:
-    """Return a view that cannot be written to; the caller's own array stays as it is."""
-    view = np.asarray(array, dtype=kind).view()
-    view.flags.writeable = False
-    return view
+def _with_order(table: NBest, first: NBest) -> NBest:
+    """Return a table with its features in the order of another."""
+    if set(table.feature_names) != set(first.feature_names):
+        odd = sorted(set(table.feature_names) ^ set(first.feature_names))
+        raise DataError(
+            f"{', '.join(odd)} is not a feature of both {first.origin} and these lists: leave it "
+            "out with without_features, or give lists of the same decoder",
+            table.origin,
+        )
+    if table.feature_names == first.feature_names:
+        return table
+    order = [table.feature_names.index(name) for name in first.feature_names]
+    return replace(table, features=table.features[:, order], feature_names=first.feature_names)
 
 
-def intern(texts: Iterator[str] | Sequence[str]) -> tuple[tuple[str, ...], Int32]:
-    """Return the distinct texts, in order of first appearance, and the index of each into them.
-
-    >>> strings, index = intern(["b", "a", "b"])
-    >>> strings, index.tolist()
-    (('b', 'a'), [0, 1, 0])
-    """
-    known: dict[str, int] = {}
-    index = [known.setdefault(text, len(known)) for text in texts]
-    return tuple(known), np.array(index, dtype=np.int32)
-
-
-def _positions(wanted: np.ndarray, count: int) -> Int64:
-    """Return positions as integers: an empty list arrives as floats, a mask as booleans."""
-    if wanted.dtype == bool:
-        return np.flatnonzero(wanted)
-    positions = wanted.reshape(-1).astype(np.int64)
-    outside = positions[(positions < 0) | (positions >= count)]
-    if len(outside):
-        raise UsageError(f"there is no sentence {outside[0]}: there are {count}, from 0 on")
-    return positions
+def _facts(nbest: NBest) -> list[str]:
+    """Return what the line that shows a table says of it."""
+    facts = [
+        cols.counted(len(nbest), "sentence"),
+        cols.counted(len(nbest.features), "hypothesis"),
+        cols.counted(len(nbest.feature_names), "feature"),
+        *(name for name, _, _ in _optional(nbest)),
+    ]
+    return facts if nbest.origin == NBest.origin else [*facts, f"from {nbest.origin}"]
 
 
-def _rows_of(starts: Int64, sizes: Int64) -> Int64:
-    """Return the row numbers of the runs that begin at `starts`, one run after the other."""
-    ends = np.cumsum(sizes)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - sizes), sizes)
+def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
+    """Return (name, what has one value each, column) of those columns that a table may lack."""
+    single = [(name, _COLUMNS[name][0], getattr(nbest, name)) for name in _CAN_LACK]
+    several = [(n, _COLUMNS[g][0], c) for g in _MANY for n, c in getattr(nbest, g).items()]
+    return [entry for entry in [*single, *several] if entry[2] is not None]
 
 
 def _check_shapes(nbest: NBest) -> None:
@@ -223,31 +477,24 @@ def _check_shapes(nbest: NBest) -> None:
     ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
     named = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)
     if not (ragged and named and len(nbest.string_index) == rows):
-        raise DataError("the parts of an n-best table disagree in shape", nbest.source)
+        raise DataError("the parts of an n-best table disagree in shape", nbest.origin)
     if rows and not 0 <= nbest.string_index.min() <= nbest.string_index.max() < len(nbest.strings):
-        raise DataError("a hypothesis has no text", nbest.source)
+        raise DataError("a hypothesis has no text", nbest.origin)
     if len(set(nbest.feature_names)) != len(nbest.feature_names):
-        raise DataError("two features have the same name", nbest.source)
-    if nbest.totals is not None and len(nbest.totals) != rows:
-        raise DataError("totals must have one value a hypothesis", nbest.source)
-    if nbest.references is not None and len(nbest.references) != sentences:
-        raise DataError(
-            f"{len(nbest.references)} references for {sentences} sentences", nbest.source
-        )
+        raise DataError("two features have the same name", nbest.origin)
     if np.any(nbest.sizes < 1):
         empty = int(np.argmax(nbest.sizes < 1))
-        raise DataError(f"the list of sentence {nbest.sentence_ids[empty]} is empty", nbest.source)
+        raise DataError(f"the list of sentence {nbest.sentence_ids[empty]} is empty", nbest.origin)
 
 
-def _check_values(nbest: NBest) -> None:
-    if not np.isfinite(nbest.features).all():
-        row, column = np.argwhere(~np.isfinite(nbest.features))[0]
+def _check_features(nbest: NBest) -> None:
+    finite = np.isfinite(nbest.features)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
         sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
         raise DataError(
             f"{nbest.feature_names[column]} of hypothesis {row - nbest.offsets[sentence]} of "
             f"sentence {nbest.sentence_ids[sentence]} is {nbest.features[row, column]}, "
             "not a finite number",
-            nbest.source,
+            nbest.origin,
         )
-    if nbest.totals is not None and not np.isfinite(nbest.totals).all():
-        raise DataError("a total score is not a finite number", nbest.source)

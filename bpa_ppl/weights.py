@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.features import matches
+from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest
 
 #: Moses never tunes the penalty of unknown words: every tool of it leaves this weight alone.
@@ -28,16 +28,16 @@ class Weights(Mapping[str, float]):
     def __init__(
         self,
         values: Mapping[str, float] | Iterable[tuple[str, float]],
-        source: str = "<memory>",
+        origin: str = "<memory>",
     ):
         pairs = list(values.items() if isinstance(values, Mapping) else values)
         self._values = {name: float(value) for name, value in pairs}
-        self.source = source
+        self.origin = origin
         if len(self._values) != len(pairs):
-            raise DataError("two weights have the same name", source)
+            raise DataError("two weights have the same name", origin)
         bad = [name for name, value in self._values.items() if not np.isfinite(value)]
         if bad:
-            raise DataError(f"the weight of {bad[0]} is not a finite number", source)
+            raise DataError(f"the weight of {bad[0]} is not a finite number", origin)
 
     def __getitem__(self, name: str) -> float:
         return self._values[name]
@@ -64,14 +64,14 @@ class Weights(Mapping[str, float]):
 
     def updated(self, values: Mapping[str, float]) -> Weights:
         """Return these weights with some values replaced or added."""
-        return Weights({**self._values, **values}, self.source)
+        return Weights({**self._values, **values}, self.origin)
 
     def normalised(self, names: Iterable[str] | None = None) -> Weights:
         """Return the weights divided by Σ|λ| over `names` (default: all); the others stay."""
         chosen = self.names if names is None else tuple(names)
         norm = sum(abs(self[name]) for name in chosen)
         if norm == 0:
-            raise DataError("weights that are all zero cannot be normalised", self.source)
+            raise DataError("weights that are all zero cannot be normalised", self.origin)
         return self.updated({name: self[name] / norm for name in chosen})
 
 
@@ -92,6 +92,21 @@ class Match(NamedTuple):
     def free_names(self) -> tuple[str, ...]:
         """The names of the features whose weights are adapted."""
         return tuple(n for n, free in zip(self.names, self.free, strict=True) if free)
+
+    @property
+    def fixed_names(self) -> tuple[str, ...]:
+        """The names of the features held at their canonical weight."""
+        return tuple(n for n, free in zip(self.names, self.free, strict=True) if not free)
+
+    @property
+    def free_values(self) -> Float64:
+        """(free,) float64, the canonical weights of the free features."""
+        return self.values[self.free]
+
+    @property
+    def fixed_values(self) -> Float64:
+        """(fixed,) float64, the weights of the fixed features."""
+        return self.values[~self.free]
 
 
 def match(
@@ -115,19 +130,19 @@ def match(
     Raises:
         DataError: if a feature has no weight, or a name in `fixed` is no feature.
     """
-    source = getattr(weights, "source", "the weights")
+    origin = getattr(weights, "origin", "the weights")
     known = {**(defaults or {}), **weights}
     missing = [name for name in nbest.feature_names if name not in known]
     if missing:
         raise DataError(
-            f"no weight for {', '.join(missing)}, which {nbest.source} prints: add it to the "
+            f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it to the "
             "weights, or give it a value (default weights)",
-            source,
+            origin,
         )
     hidden = [name for name in weights if name not in nbest.feature_names]
     if hidden:
         warnings.warn(
-            f"{source}: {', '.join(hidden)} left out, because {nbest.source} does not print it",
+            f"{origin}: {', '.join(hidden)} left out, because {nbest.origin} does not print it",
             BpaWarning,
             stacklevel=2,
         )
@@ -145,11 +160,11 @@ def _free(nbest: NBest, fixed: Iterable[str] | None) -> npt.NDArray[np.bool_]:
             raise DataError(
                 f"cannot hold {name}, which is no feature of the lists: they have "
                 + ", ".join(nbest.feature_names),
-                nbest.source,
+                nbest.origin,
             )
     free = np.array([not matches(name, held) for name in nbest.feature_names], dtype=bool)
     if not free.any():
-        raise DataError("every feature is held fixed: none is left to adapt", nbest.source)
+        raise DataError("every feature is held fixed: none is left to adapt", nbest.origin)
     return free
 
 
@@ -176,7 +191,7 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     if wrong > 0.05:
         warnings.warn(
             f"the weights do not reproduce the totals of {100 * wrong:.0f}% of the hypotheses of "
-            f"{nbest.source}: are they the weights that it was decoded with?",
+            f"{nbest.origin}: are they the weights that it was decoded with?",
             BpaWarning,
             stacklevel=2,
         )

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import NBest, intern
+from bpa_ppl.columns import intern
+from bpa_ppl.nbest import NBest
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)
 
@@ -111,13 +112,13 @@ def test_references_are_exchanged(toy: NBest) -> None:
     other = toy.with_references([["x", "y"], ["z"], []])
     assert other.references == (("x", "y"), ("z",), ())
     assert toy.references == (("the cat sat down",), ("hello world",), ("one two three",))
-    with pytest.raises(DataError, match="1 references for 3 sentences"):
+    with pytest.raises(DataError, match="1 values of references for 3 sentences"):
         toy.with_references([["x"]])
 
 
 def test_it_cannot_be_changed(toy: NBest) -> None:
     with pytest.raises(FrozenInstanceError):
-        toy.source = "other"  # type: ignore[misc]
+        toy.origin = "other"  # type: ignore[misc]
     for array in (toy.offsets, toy.features, toy.sentence_ids, toy.string_index):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -139,14 +140,14 @@ def test_no_lists_at_all() -> None:
         ({"offsets": np.array([0, 4, 9])}, "disagree in shape"),
         ({"offsets": np.array([0, 4, 4, 9])}, "the list of sentence 1 is empty"),
         ({"string_index": np.zeros(3, np.int32)}, "disagree in shape"),
-        ({"totals": np.zeros(3, np.float32)}, "one value a hypothesis"),
+        ({"totals": np.zeros(3, np.float32)}, "3 values of totals for 9 hypotheses"),
         ({"totals": np.full(9, np.nan, np.float32)}, "a total score is not a finite number"),
-        ({"references": (("x",),)}, "1 references for 3 sentences"),
+        ({"references": (("x",),)}, "1 values of references for 3 sentences"),
     ],
 )
 def test_parts_that_do_not_fit_are_named(toy: NBest, changes: dict, message: str) -> None:
     with pytest.raises(DataError, match=f"dev.nbest: .*{message}"):
-        replace(toy, source="dev.nbest", **changes)
+        replace(toy, origin="dev.nbest", **changes)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

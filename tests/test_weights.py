@@ -38,7 +38,7 @@ class TestWeights:
         weights = Weights(VALUES, "moses.ini")
         other = weights.updated({"LM0": 3, "W0": 4})
         assert other.names == (*weights.names, "W0")
-        assert (other["LM0"], weights["LM0"], other.source) == (3, 0.5, "moses.ini")
+        assert (other["LM0"], weights["LM0"], other.origin) == (3, 0.5, "moses.ini")
 
     @given(st.lists(st.floats(-1e6, 1e6), min_size=1))
     def test_normalised_weights_have_unit_norm_and_direction(self, values: list[float]) -> None:

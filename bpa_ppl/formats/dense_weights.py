@@ -7,56 +7,57 @@ from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.features import expand, grouped
-from bpa_ppl.formats.labels import printed_labels
+from bpa_ppl.formats.base import WeightFormat
 from bpa_ppl.formats.numbers import finite, shortest
+from bpa_ppl.labels import expand, grouped, printed_labels
 
 _LABELLED = re.compile(
     r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>[^\s=]+)\s+(?P<value>[^\s=]+)"
 )
 
 
-def detect(text: str) -> bool:
-    """Say whether a file may be in this format: any may, and `parse` tells what is wrong with it.
+class DenseWeights(WeightFormat, frozen=True):
+    """The format of lines; blank ones and `#` comments say nothing."""
 
-    >>> detect("LM0= 0.5")
-    True
-    """
-    return True
+    def detect(self, text: str) -> bool:
+        """Say whether a file may be in this format: any may, and `parse` tells what is wrong.
+
+        >>> DenseWeights().detect("LM0= 0.5")
+        True
+        """
+        return True
+
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        """Return the names and values of all lines.
+
+        Raises:
+            DataError: with the line, if it has no label, no value or a bad one, or a label again.
+
+        >>> DenseWeights().parse("LM0 0.5", "w"), DenseWeights().parse("TM0= 1 2  # tuned", "w")
+        ([('LM0', 0.5)], [('TM0[0]', 1.0), ('TM0[1]', 2.0)])
+        """
+        return parse_lines(enumerate(text.split("\n"), 1), origin)
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        """Write the weights, one label a line, in full precision.
+
+        >>> import sys
+        >>> DenseWeights().write({"LM0": 0.1, "TM0[0]": 1.0, "TM0[1]": 2.0}, sys.stdout)
+        LM0= 0.1
+        TM0= 1 2
+        """
+        names = list(weights)
+        ordered = [names[i] for _, positions in grouped(names) for i in positions]
+        values = iter([shortest(float(weights[name])) for name in ordered])
+        for label, count in printed_labels(ordered):
+            file.write(f"{label}= {' '.join(next(values) for _ in range(count))}\n")
 
 
-def parse(text: str, source: str) -> list[tuple[str, float]]:
-    """Return the names and values of all lines; blank lines and `#` comments say nothing.
-
-    Raises:
-        DataError: with the line, if it has no label, no value or a bad one, or a label again.
-
-    >>> parse("LM0 0.5", "w"), parse("TM0= 1 2  # tuned", "w")
-    ([('LM0', 0.5)], [('TM0[0]', 1.0), ('TM0[1]', 2.0)])
-    """
-    return parse_lines(enumerate(text.split("\n"), 1), source)
-
-
-def write(weights: Mapping[str, float], file: TextIO) -> None:
-    """Write the weights, one label a line, in full precision.
-
-    >>> import sys
-    >>> write({"LM0": 0.1, "TM0[0]": 1.0, "TM0[1]": 2.0}, sys.stdout)
-    LM0= 0.1
-    TM0= 1 2
-    """
-    names = list(weights)
-    ordered = [names[i] for _, positions in grouped(names) for i in positions]
-    values = iter([shortest(float(weights[name])) for name in ordered])
-    for label, count in printed_labels(ordered):
-        file.write(f"{label}= {' '.join(next(values) for _ in range(count))}\n")
-
-
-def parse_lines(lines: Iterable[tuple[int, str]], source: str) -> list[tuple[str, float]]:
+def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str, float]]:
     """Return the names and values of numbered lines.
 
     Raises:
-        DataError: as `parse`.
+        DataError: as `DenseWeights.parse`.
 
     >>> parse_lines([(7, "LM0= 0.5")], "moses.ini")
     [('LM0', 0.5)]
@@ -64,20 +65,20 @@ def parse_lines(lines: Iterable[tuple[int, str]], source: str) -> list[tuple[str
     seen: dict[str, int] = {}
     pairs: list[tuple[str, float]] = []
     for number, line in lines:
-        label, tokens = split_line(line, source, number)
+        label, tokens = split_line(line, origin, number)
         if label in seen:
             raise DataError(
                 f"{label} has its weight in line {seen[label]} already: remove one of the two",
-                source,
+                origin,
                 number,
             )
         if label:
             seen[label] = number
-            pairs += zip(expand(label, len(tokens)), _values(tokens, source, number), strict=True)
+            pairs += zip(expand(label, len(tokens)), _values(tokens, origin, number), strict=True)
     return pairs
 
 
-def split_line(line: str, source: str, number: int) -> tuple[str, list[str]]:
+def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
     """Return the label and the printed values of a line; both are empty where it says nothing.
 
     Raises:
@@ -94,13 +95,13 @@ def split_line(line: str, source: str, number: int) -> tuple[str, list[str]]:
     tokens = [] if match is None else (match["values"] or match["value"] or "").split()
     if not label or not tokens:
         raise DataError(
-            f"cannot read {code!r}: a line reads `Name0= value …` or `name value`", source, number
+            f"cannot read {code!r}: a line reads `Name0= value …` or `name value`", origin, number
         )
     return label, tokens
 
 
-def _values(tokens: list[str], source: str, number: int) -> list[float]:
+def _values(tokens: list[str], origin: str, number: int) -> list[float]:
     try:
         return [finite(token) for token in tokens]
     except ValueError as error:
-        raise DataError(f"{error}: a weight must be one", source, number) from error
+        raise DataError(f"{error}: a weight must be one", origin, number) from error

@@ -4,60 +4,64 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.features import expand
+from bpa_ppl.formats.base import WeightFormat
 from bpa_ppl.formats.numbers import finite
+from bpa_ppl.labels import expand
 
 
-def detect(text: str) -> bool:
-    """Say whether a file looks like a JSON object.
+class JsonWeights(WeightFormat, frozen=True):
+    """The format of one JSON object."""
 
-    >>> detect('{"LM0": 0.5}'), detect("LM0= 0.5")
-    (True, False)
-    """
-    return text.lstrip().startswith("{")
+    suffixes: ClassVar[tuple[str, ...]] = (".json",)
+
+    def detect(self, text: str) -> bool:
+        """Say whether a file looks like a JSON object.
+
+        >>> JsonWeights().detect('{"LM0": 0.5}'), JsonWeights().detect("LM0= 0.5")
+        (True, False)
+        """
+        return text.lstrip().startswith("{")
+
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        """Return the names and values of the object.
+
+        Raises:
+            DataError: with the line, if the text is no JSON object of finite numbers, or a key
+                stands twice.
+
+        >>> JsonWeights().parse('{"LM0": 0.5, "TM0": [1, 2]}', "w.json")
+        [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
+        """
+        entries = _entries(text, origin)
+        pairs: list[tuple[str, float]] = []
+        seen: set[str] = set()
+        for key, value in entries:
+            line = _line_of(key, text)
+            if key in seen:
+                raise DataError(f"{key} stands twice: remove one of the two", origin, line)
+            seen.add(key)
+            values = value if isinstance(value, list) and value else [value]
+            numbers = [_number(key, number, origin, line) for number in values]
+            pairs += zip(expand(key, len(numbers)), numbers, strict=True)
+        return pairs
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        """Write {name: value}, one a line, in full precision.
+
+        >>> import sys
+        >>> JsonWeights().write({"LM0": 0.5}, sys.stdout)
+        {
+          "LM0": 0.5
+        }
+        """
+        values = {name: float(value) for name, value in weights.items()}
+        file.write(json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
-def parse(text: str, source: str) -> list[tuple[str, float]]:
-    """Return the names and values of the object.
-
-    Raises:
-        DataError: with the line, if the text is no JSON object of finite numbers, or a key stands
-            twice.
-
-    >>> parse('{"LM0": 0.5, "TM0": [1, 2]}', "w.json")
-    [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
-    """
-    entries = _entries(text, source)
-    pairs: list[tuple[str, float]] = []
-    seen: set[str] = set()
-    for key, value in entries:
-        line = _line_of(key, text)
-        if key in seen:
-            raise DataError(f"{key} stands twice: remove one of the two", source, line)
-        seen.add(key)
-        values = value if isinstance(value, list) and value else [value]
-        numbers = [_number(key, number, source, line) for number in values]
-        pairs += zip(expand(key, len(numbers)), numbers, strict=True)
-    return pairs
-
-
-def write(weights: Mapping[str, float], file: TextIO) -> None:
-    """Write {name: value}, one a line, in full precision.
-
-    >>> import sys
-    >>> write({"LM0": 0.5}, sys.stdout)
-    {
-      "LM0": 0.5
-    }
-    """
-    values = {name: float(value) for name, value in weights.items()}
-    file.write(json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-
-
-def _entries(text: str, source: str) -> list[tuple[str, Any]]:
+def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
     """Return the entries of the object, repeated ones too; numbers stay as printed."""
     try:
         content = json.loads(
@@ -68,9 +72,9 @@ def _entries(text: str, source: str) -> list[tuple[str, Any]]:
             parse_constant=_Printed,
         )
     except json.JSONDecodeError as error:
-        raise DataError(f"not JSON ({error.msg}): correct it", source, error.lineno) from error
+        raise DataError(f"not JSON ({error.msg}): correct it", origin, error.lineno) from error
     if not isinstance(content, tuple):
-        raise DataError("not a JSON object: write {name: value}", source, 1)
+        raise DataError("not a JSON object: write {name: value}", origin, 1)
     return list(content)
 
 
@@ -78,13 +82,13 @@ class _Printed(str):
     """A number of the file as it is printed there, told apart from a string."""
 
 
-def _number(key: str, value: Any, source: str, line: int | None) -> float:
+def _number(key: str, value: Any, origin: str, line: int | None) -> float:
     if not isinstance(value, _Printed):
-        raise DataError(f"the weight of {key} must be a number or a list of numbers", source, line)
+        raise DataError(f"the weight of {key} must be a number or a list of numbers", origin, line)
     try:
         return finite(value)
     except ValueError as error:
-        raise DataError(f"the weight of {key}: {error}", source, line) from error
+        raise DataError(f"the weight of {key}: {error}", origin, line) from error
 
 
 def _line_of(key: str, text: str) -> int | None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.labels import printed_labels
-from bpa_ppl.formats.moses_lines import FEATURES, SEPARATOR, Layout, LineParser
+from bpa_ppl.formats.base import NBestFormat, ReadOptions, Rows
+from bpa_ppl.formats.moses_lines import FEATURES, SEPARATOR, LineParser
 from bpa_ppl.formats.numbers import shortest
-from bpa_ppl.formats.rows import ReadOptions, Rows
+from bpa_ppl.labels import printed_labels
 from bpa_ppl.nbest import Float32, NBest
 
 if TYPE_CHECKING:
@@ -27,68 +27,67 @@ if TYPE_CHECKING:
 _PLAIN_BLOCKS = 1
 
 
-def detect(line: bytes) -> bool:
-    """Say whether the first line of a file looks like this format.
+class Moses(NBestFormat, frozen=True):
+    """The format of Moses and its relatives; lists are written as Moses prints them."""
 
-    >>> detect(b"0 ||| a cat ||| LM0= -1 ||| -1"), detect(b'{"id": 0}')
-    (True, False)
-    """
-    return SEPARATOR.search(line) is not None
+    def detect(self, first_line: bytes) -> bool:
+        """Say whether the first line of a file looks like this format.
 
+        >>> Moses().detect(b"0 ||| a cat ||| LM0= -1 ||| -1"), Moses().detect(b'{"id": 0}')
+        (True, False)
+        """
+        return SEPARATOR.search(first_line) is not None
 
-def parse(blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-    """Yield the rows of each block of whole lines.
+    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
+        """Yield the rows of each block of whole lines.
 
-    Raises:
-        DataError: with file and line, if a line is not as the first one is, or not as it should.
+        Raises:
+            DataError: with file and line, if a line is not as the first one is, or not as it
+                should be.
 
-    >>> rows = next(parse([b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\\n"], ReadOptions("dev")))
-    >>> rows.names, rows.features.tolist(), rows.strings
-    (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ('a cat',))
-    """
-    lines = LineParser(options)
-    compiled: BlockParser | None = None
-    first = 1
-    for count, block in enumerate(blocks):
-        if count == _PLAIN_BLOCKS and lines.layout is not None:
-            compiled = _block_parser(lines.layout)
-        rows = None if compiled is None else compiled.rows(block, first, lines.extra)
-        yield lines.rows(block, first) if rows is None else rows
-        first += block.count(b"\n")
+        >>> lines = b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\\n"
+        >>> rows = next(Moses().parse([lines], ReadOptions("dev")))
+        >>> rows.names, rows.features.tolist(), rows.strings
+        (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ('a cat',))
+        """
+        lines = LineParser(options)
+        compiled: BlockParser | None = None
+        first = 1
+        for count, block in enumerate(blocks):
+            if count == _PLAIN_BLOCKS and lines.layout is not None:
+                from bpa_ppl.formats.moses_blocks import BlockParser
 
+                compiled = BlockParser(lines.layout)
+            rows = None if compiled is None else compiled.rows(block, first, lines.extra)
+            yield lines.rows(block, first) if rows is None else rows
+            first += block.count(b"\n")
 
-def write(nbest: NBest, file: TextIO) -> None:
-    """Write the lists, with their totals where they have them.
+    def write(self, nbest: NBest, file: TextIO) -> None:
+        """Write the lists, with their totals where they have them.
 
-    Raises:
-        DataError: if a name or a text cannot be told apart from the separators of the format.
+        Raises:
+            DataError: if a name or a text cannot be told apart from the separators of the format.
 
-    >>> import sys
-    >>> write(NBest.from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"]), sys.stdout)
-    0 ||| a cat ||| TM0= -1 0.5
-    """
-    labels = _printed_labels(nbest)
-    for sentence, identifier in enumerate(nbest.sentence_ids):
-        rows = nbest.rows(sentence)
-        columns = [_printed(nbest.features[rows, m]) for m in range(len(labels))]
-        if nbest.totals is not None:
-            columns.append(_printed(nbest.totals[rows]))
-        labelled = [*labels, "||| "]
-        for text, values in zip(nbest.texts(sentence), zip(*columns, strict=True), strict=True):
-            if "\n" in text:
-                raise DataError(f"a text of sentence {identifier} has a line break", nbest.source)
-            # Without totals `values` is the shorter, and the last separator is not printed.
-            scores = " ".join(map(str.__add__, labelled, values))
-            file.write(f"{identifier} ||| {text} ||| {scores}\n")
-
-
-def _block_parser(layout: Layout) -> BlockParser | None:
-    """Return the compiled parser; None without Numba, or where it may not keep its cache."""
-    try:
-        from bpa_ppl.formats.moses_blocks import BlockParser
-    except (ImportError, RuntimeError):
-        return None
-    return BlockParser(layout)
+        >>> import sys
+        >>> lists = NBest.from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"])
+        >>> Moses().write(lists, sys.stdout)
+        0 ||| a cat ||| TM0= -1 0.5
+        """
+        labels = _printed_labels(nbest)
+        for sentence, identifier in enumerate(nbest.sentence_ids):
+            rows = nbest.rows(sentence)
+            columns = [_printed(nbest.features[rows, m]) for m in range(len(labels))]
+            if nbest.totals is not None:
+                columns.append(_printed(nbest.totals[rows]))
+            labelled = [*labels, "||| "]
+            for text, values in zip(nbest.texts(sentence), zip(*columns, strict=True), strict=True):
+                if "\n" in text:
+                    raise DataError(
+                        f"a text of sentence {identifier} has a line break", nbest.origin
+                    )
+                # Without totals `values` is the shorter, and the last separator is not printed.
+                scores = " ".join(map(str.__add__, labelled, values))
+                file.write(f"{identifier} ||| {text} ||| {scores}\n")
 
 
 def _printed_labels(nbest: NBest) -> list[str]:
@@ -97,23 +96,23 @@ def _printed_labels(nbest: NBest) -> list[str]:
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
     renamed = [label.replace("_", ".") for label in labels]
     if renamed != labels:
-        _tell_renamed(nbest, labels, renamed)
+        _warn_renamed(nbest, labels, renamed)
     bad = [label for label in renamed if label and not FEATURES.fullmatch(label.strip().encode())]
     if bad:
-        raise DataError(f"{bad[0]!r} cannot be a Moses label: rename the feature", nbest.source)
+        raise DataError(f"{bad[0]!r} cannot be a Moses label: rename the feature", nbest.origin)
     return renamed
 
 
-def _tell_renamed(nbest: NBest, labels: list[str], renamed: list[str]) -> None:
+def _warn_renamed(nbest: NBest, labels: list[str], renamed: list[str]) -> None:
     shown = [label for label in renamed if label]
     if len(set(shown)) != len(shown):
         raise DataError(
             "two features have the same name once `_` is `.`, as Moses needs: rename one",
-            nbest.source,
+            nbest.origin,
         )
     names = ", ".join(sorted({old.strip("= ") for old in labels if "_" in old}))
     warnings.warn(
-        f"{nbest.source}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
+        f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
         "a sparse feature and leaves it out",
         BpaWarning,
         stacklevel=3,

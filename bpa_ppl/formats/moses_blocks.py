@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from bpa_ppl.compiled import compiled, inner
+from bpa_ppl.formats.base import Rows
 from bpa_ppl.formats.moses_lines import Layout, split
-from bpa_ppl.formats.rows import Rows
 from bpa_ppl.nbest import Float32, Int32, Int64
 
 UInt8 = npt.NDArray[np.uint8]
@@ -84,7 +84,7 @@ def _decoded(block: bytes, bounds: Int32) -> list[str] | None:
         return None
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _parse(
     data: UInt8,
     before: UInt8,
@@ -119,7 +119,7 @@ def _parse(
     return distinct
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _scores(
     data: UInt8, at: int, before: UInt8, before_ends: Int64, values: Float32, row: int
 ) -> int:
@@ -135,7 +135,7 @@ def _scores(
     return at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _empty_slots(rows: int) -> Int32:
     """Return an empty hash table, at most half full when every text is new."""
     size = 2
@@ -144,7 +144,7 @@ def _empty_slots(rows: int) -> Int32:
     return np.full(size, -1, np.int32)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _past(data: UInt8, at: int, expected: UInt8, start: int, stop: int) -> int:
     """Return the position after the expected bytes, or −1 where others stand."""
     i = start
@@ -154,7 +154,7 @@ def _past(data: UInt8, at: int, expected: UInt8, start: int, stop: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _identifier(data: UInt8, at: int) -> tuple[np.int64, int]:
     value = np.int64(0)
     start = at
@@ -166,7 +166,7 @@ def _identifier(data: UInt8, at: int) -> tuple[np.int64, int]:
     return value, at if at > start else _GIVEN_UP
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _text(data: UInt8, at: int) -> tuple[int, int, int]:
     """Return the bounds of a text without spaces around it, and where its separator begins."""
     if at < 0:
@@ -185,7 +185,7 @@ def _text(data: UInt8, at: int) -> tuple[int, int, int]:
     return start, end, at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _at_separator(data: UInt8, at: int) -> bool:
     return (
         data[at] == _BAR
@@ -196,7 +196,7 @@ def _at_separator(data: UInt8, at: int) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _interned(
     data: UInt8, start: int, end: int, slots: Int32, starts: Int32, ends: Int32, distinct: int
 ) -> int:
@@ -214,7 +214,7 @@ def _interned(
     return distinct
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _hash(data: UInt8, start: int, end: int) -> np.int64:
     """Return the FNV-1a hash (Fowler, Noll & Vo) of some bytes, folded to be non-negative."""
     value = np.uint64(14695981039346656037)
@@ -223,7 +223,7 @@ def _hash(data: UInt8, start: int, end: int) -> np.int64:
     return np.int64((value ^ (value >> np.uint64(32))) & np.uint64(0x7FFFFFFF))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _equal(data: UInt8, start: int, end: int, other: int, other_end: int) -> bool:
     if end - start != other_end - other:
         return False
@@ -233,7 +233,7 @@ def _equal(data: UInt8, start: int, end: int, other: int, other_end: int) -> boo
     return start == end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _number(data: UInt8, at: int) -> tuple[float, int]:
     """Return the number printed at a position and the position after it; −1 to give up."""
     if at < 0:
@@ -270,7 +270,7 @@ def _number(data: UInt8, at: int) -> tuple[float, int]:
     return sign * (mantissa * _POWERS[exponent]), at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _exponent(data: UInt8, at: int) -> tuple[np.int64, int]:
     """Return the exponent that must stand at a position, and the position after it."""
     if data[at] != _LOWER_E and data[at] != _UPPER_E:
@@ -287,7 +287,7 @@ def _exponent(data: UInt8, at: int) -> tuple[np.int64, int]:
     return -value if negative else value, at if at > start else _GIVEN_UP
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _line_end(data: UInt8, at: int, extra: bool) -> int:
     """Return the start of the next line; fields of positions may stand before it where allowed."""
     if at >= 0 and extra and data[at] == _SPACE:

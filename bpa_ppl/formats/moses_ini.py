@@ -4,79 +4,84 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.features import expand
-from bpa_ppl.formats import dense_weights
+from bpa_ppl.formats.base import WeightFormat
+from bpa_ppl.formats.dense_weights import DenseWeights, parse_lines, split_line
 from bpa_ppl.formats.numbers import finite, shortest
+from bpa_ppl.labels import expand
 
 _SECTION = re.compile(r"\s*\[(?P<name>[^\]]*)\]")
 _TOKEN = re.compile(r"\S+")
 
 
-def detect(text: str) -> bool:
-    """Say whether a file has sections.
+class MosesIni(WeightFormat, frozen=True):
+    """The format of moses.ini, of which the [weight] section alone is read."""
 
-    >>> detect("[weight]"), detect("LM0= 0.5")
-    (True, False)
-    """
-    return any(_SECTION.match(line) for line in text.split("\n"))
+    suffixes: ClassVar[tuple[str, ...]] = (".ini",)
 
+    def detect(self, text: str) -> bool:
+        """Say whether a file has sections.
 
-def parse(text: str, source: str) -> list[tuple[str, float]]:
-    r"""Return the names and values of the [weight] section.
+        >>> MosesIni().detect("[weight]"), MosesIni().detect("LM0= 0.5")
+        (True, False)
+        """
+        return any(_SECTION.match(line) for line in text.split("\n"))
 
-    Raises:
-        DataError: if there is no such section, or with the line, if one cannot be read.
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        r"""Return the names and values of the [weight] section.
 
-    >>> parse("[weight]\nLM0= 0.5\n[threads]\n4", "moses.ini")
-    [('LM0', 0.5)]
-    """
-    lines = [(number, line) for number, line, weighs in _lines(text) if weighs]
-    if not lines:
-        raise DataError(
-            "no [weight] section: give the moses.ini that the lists were decoded with", source
+        Raises:
+            DataError: if there is no such section, or with the line, if one cannot be read.
+
+        >>> MosesIni().parse("[weight]\nLM0= 0.5\n[threads]\n4", "moses.ini")
+        [('LM0', 0.5)]
+        """
+        lines = [(number, line) for number, line, weighs in _lines(text) if weighs]
+        if not lines:
+            raise DataError(
+                "no [weight] section: give the moses.ini that the lists were decoded with", origin
+            )
+        return parse_lines(lines, origin)
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        """Write a bare [weight] section.
+
+        >>> import sys
+        >>> MosesIni().write({"LM0": 0.5}, sys.stdout)
+        [weight]
+        LM0= 0.5
+        """
+        file.write("[weight]\n")
+        DenseWeights().write(weights, file)
+
+    def renewed(self, template: str, weights: Mapping[str, float], origin: str) -> str:
+        r"""Return a moses.ini with new weights; all else, and each number that stays, as it stands.
+
+        Args:
+            template: the content of the file.
+            weights: the new values; features without one keep theirs.
+            origin: the name of the file, for messages.
+
+        Raises:
+            DataError: as `parse`, and if the file has no weight of that name to renew.
+
+        >>> old = "[weight]\nLM0= 0.5 # mine\nTM0= 1.0 2"
+        >>> MosesIni().renewed(old, {"TM0[1]": 3}, "moses.ini")
+        '[weight]\nLM0= 0.5 # mine\nTM0= 1.0 3'
+        """
+        known = {name for name, _ in self.parse(template, origin)}
+        missing = [name for name in weights if name not in known]
+        if missing:
+            raise DataError(
+                f"no weight of {', '.join(missing)} to renew: add it to the [weight] section",
+                origin,
+            )
+        return "\n".join(
+            _renewed_line(line, weights, origin, number) if weighs else line
+            for number, line, weighs in _lines(template)
         )
-    return dense_weights.parse_lines(lines, source)
-
-
-def write(weights: Mapping[str, float], file: TextIO) -> None:
-    """Write a bare [weight] section.
-
-    >>> import sys
-    >>> write({"LM0": 0.5}, sys.stdout)
-    [weight]
-    LM0= 0.5
-    """
-    file.write("[weight]\n")
-    dense_weights.write(weights, file)
-
-
-def renewed(template: str, weights: Mapping[str, float], source: str) -> str:
-    r"""Return a moses.ini with new weights; all else, and each number that stays, as it stands.
-
-    Args:
-        template: the content of the file.
-        weights: the new values; features without one keep theirs.
-        source: the name of the file, for messages.
-
-    Raises:
-        DataError: as `parse`, and if the file has no weight of that name to renew.
-
-    >>> renewed("[weight]\nLM0= 0.5 # mine\nTM0= 1.0 2", {"TM0[1]": 3}, "moses.ini")
-    '[weight]\nLM0= 0.5 # mine\nTM0= 1.0 3'
-    """
-    known = {name for name, _ in parse(template, source)}
-    missing = [name for name in weights if name not in known]
-    if missing:
-        raise DataError(
-            f"no weight of {', '.join(missing)} to renew: add it to the [weight] section", source
-        )
-    return "\n".join(
-        _renewed_line(line, weights, source, number) if weighs else line
-        for number, line, weighs in _lines(template)
-    )
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
@@ -89,8 +94,8 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
         yield number, line, inside and not section
 
 
-def _renewed_line(line: str, weights: Mapping[str, float], source: str, number: int) -> str:
-    label, tokens = dense_weights.split_line(line, source, number)
+def _renewed_line(line: str, weights: Mapping[str, float], origin: str, number: int) -> str:
+    label, tokens = split_line(line, origin, number)
     if not label:
         return line
     new = iter(

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.columns import intern
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.features import expand
+from bpa_ppl.formats.base import ReadOptions, Rows
 from bpa_ppl.formats.numbers import finite
-from bpa_ppl.formats.rows import ReadOptions, Rows
 from bpa_ppl.formats.streams import decoded
-from bpa_ppl.nbest import Float32, intern
+from bpa_ppl.labels import expand
+from bpa_ppl.nbest import Float32
 
 #: One line of the format, for messages.
 SHAPE = "`id ||| text ||| Name0= value … ||| total`"
@@ -116,7 +117,7 @@ class LineParser:
 
     def error(self, message: str, number: int) -> DataError:
         """Return the error that blames one line of the file."""
-        return DataError(message, self.options.source, number)
+        return DataError(message, self.options.origin, number)
 
     def _fields(self, line: bytes, number: int) -> _Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
@@ -170,7 +171,7 @@ class LineParser:
         if layout.between:
             self._leave_out("fields between the text and the features", number)
         text = b" |||".join(fields.middle[:end]).strip(b" ")
-        return decoded(text, self.options.source, number)
+        return decoded(text, self.options.origin, number)
 
     def _tokens(self, layout: Layout, fields: _Fields, number: int) -> list[bytes]:
         """Return the printed values of one line: the features, then the total."""
@@ -210,7 +211,7 @@ class LineParser:
 
     def _checked_shape(self, groups: list[_Group], number: int) -> tuple[tuple[str, int], ...]:
         """Return (label, number of values) of each group, if each has a label and values."""
-        labels = [decoded(label, self.options.source, number) for label, _ in groups]
+        labels = [decoded(label, self.options.origin, number) for label, _ in groups]
         for i, (label, (_, values)) in enumerate(zip(labels, groups, strict=True)):
             if not label:
                 raise self.error("a feature has no name before its `=`", number)
@@ -237,7 +238,7 @@ class LineParser:
             raise self.error(f"{what} cannot be kept, and reading is strict", number)
         if what not in self._told:
             self._told.add(what)
-            warnings.warn(f"{self.options.source}: {what} left out", BpaWarning, stacklevel=2)
+            warnings.warn(f"{self.options.origin}: {what} left out", BpaWarning, stacklevel=2)
 
 
 def split(values: Float32, total: bool) -> tuple[Float32, Float32 | None]:

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from pathlib import PurePath
-from typing import cast
 
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats import moses
-from bpa_ppl.formats.gather import Gatherer, References
-from bpa_ppl.formats.references import read_references
-from bpa_ppl.formats.registry import AUTO, NBEST_FORMATS, nbest_format
-from bpa_ppl.formats.rows import ReadOptions, Rows
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, read_blocks, source_name
+from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions, Rows
+from bpa_ppl.formats.gather import Gatherer
+from bpa_ppl.formats.moses_lines import SHAPE
+from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_blocks
 from bpa_ppl.nbest import NBest
+from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import match
-
-#: Files of references, or the references themselves: one tuple a sentence.
-AnyReferences = AnyPath | Sequence[AnyPath] | Sequence[tuple[str, ...]]
 
 
 def read_nbest(
     path: AnyPath,
     *,
     references: AnyReferences | None = None,
-    format: str = AUTO,
+    sources: AnySources | None = None,
+    format: str | NBestFormat = AUTO,
     first_id: int = 0,
     bad: str = "error",
     strict: bool = False,
@@ -37,9 +33,11 @@ def read_nbest(
 
     Args:
         path: the file, compressed or not; `-` is the standard input.
-        references: one file or several, with a line for each sentence of the text, or a sequence
-            of tuples of references. The list with id i has the reference number i − `first_id`.
-        format: "moses", or "auto" to tell it by the content.
+        references: one file or several, with a line for each sentence of the text, or the
+            references themselves as one tuple for each sentence; texts in a list are names of
+            files. The list with id i has the reference number i − `first_id`.
+        sources: a file of source sentences, a line each, or a list of the sentences.
+        format: the name of a format or the format itself; "auto" tells it by the content.
         first_id: the id of the first sentence of the text, 0 or 1 as a rule.
         bad: what to do about a value that is no finite 32-bit number: "error", or "drop" to leave
             the hypothesis out, with a warning that counts them.
@@ -57,7 +55,7 @@ def read_nbest(
     (('LM0', 'WordPenalty0'), ['a cat'], (('the cat',),))
     """
     rows = _rows(path, format, bad, strict)
-    return next(_gatherer(path, references, first_id).tables(rows))
+    return next(_gatherer(path, references, sources, first_id).tables(rows))
 
 
 def iter_nbest(
@@ -65,7 +63,8 @@ def iter_nbest(
     *,
     chunk: int = 64,
     references: AnyReferences | None = None,
-    format: str = AUTO,
+    sources: AnySources | None = None,
+    format: str | NBestFormat = AUTO,
     first_id: int = 0,
     bad: str = "error",
     strict: bool = False,
@@ -76,6 +75,7 @@ def iter_nbest(
         path: as for `read_nbest`, like all other arguments.
         chunk: sentences in each table; the last one has the rest.
         references: as above.
+        sources: as above.
         format: as above.
         first_id: as above.
         bad: as above.
@@ -94,59 +94,79 @@ def iter_nbest(
     if chunk < 1:
         raise UsageError(f"a chunk needs at least one sentence, not {chunk}")
     rows = _rows(path, format, bad, strict)
-    return _gatherer(path, references, first_id).tables(rows, chunk)
+    return _gatherer(path, references, sources, first_id).tables(rows, chunk)
 
 
-def write_nbest(nbest: NBest, path: AnyPath, weights: Mapping[str, float] | None = None) -> None:
-    """Write lists in the format of Moses; features read back with the same bits.
+def write_nbest(
+    nbest: NBest,
+    path: AnyPath,
+    weights: Mapping[str, float] | None = None,
+    *,
+    format: str | NBestFormat = "moses",
+) -> None:
+    """Write lists; features read back with the same bits.
 
     Args:
         nbest: the lists.
         path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
             when it is complete.
         weights: print λ·h as the totals; None prints those of the table, where it has them.
+        format: the name of a format, or the format itself.
 
     Raises:
         DataError: if the file cannot be written, a feature has no weight, or a text or name does
             not fit the format.
+        UsageError: if the format is unknown.
 
     >>> lists = NBest.from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
     >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
+    writer = NBEST_FORMATS.resolve(format)
     with atomic_writer(path) as file:
-        moses.write(nbest if weights is None else _scored(nbest, weights), file)
+        writer.write(nbest if weights is None else _scored(nbest, weights), file)
 
 
-def _rows(path: AnyPath, format: str, bad: str, strict: bool) -> Iterator[Rows]:
+def _rows(path: AnyPath, format: str | NBestFormat, bad: str, strict: bool) -> Iterator[Rows]:
     """Check the options at once; yield the rows when asked for them."""
-    one_of(format, (AUTO, *NBEST_FORMATS), "format of n-best lists")
-    options = ReadOptions(source_name(path), one_of(bad, ("error", "drop"), "policy"), strict)
+    if isinstance(format, str):
+        one_of(format, (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind)
+    options = ReadOptions(origin_name(path), one_of(bad, ("error", "drop"), "policy"), strict)
     return _parsed(read_blocks(path), format, options)
 
 
-def _parsed(blocks: Iterator[bytes], format: str, options: ReadOptions) -> Iterator[Rows]:
+def _parsed(
+    blocks: Iterator[bytes], format: str | NBestFormat, options: ReadOptions
+) -> Iterator[Rows]:
     first = next(blocks, b"")
     if not first:
-        raise DataError("empty: there are no n-best lists in it", options.source)
-    reader = nbest_format(format, first[: first.index(b"\n")], options.source)
+        raise DataError("empty: there are no n-best lists in it", options.origin)
+    line = first[: first.index(b"\n")]
+    reader = _detected(line, options.origin) if format == AUTO else NBEST_FORMATS.resolve(format)
     yield from reader.parse(chain([first], blocks), options)
 
 
-def _gatherer(path: AnyPath, references: AnyReferences | None, first_id: int) -> Gatherer:
-    return Gatherer(source_name(path), _references(references), first_id)
+def _detected(first_line: bytes, origin: str) -> NBestFormat:
+    """Return the first format that knows the first line of a file."""
+    for name in NBEST_FORMATS:
+        format = NBEST_FORMATS.resolve(name)
+        if format.detect(first_line):
+            return format
+    raise DataError(
+        f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
+        f"reads {SHAPE}",
+        origin,
+        1,
+    )
 
 
-def _references(given: AnyReferences | None) -> References | None:
-    """Return references, read first where they are files."""
-    if given is None:
-        return None
-    paths = [given] if isinstance(given, str | PurePath) else list(given)
-    if paths and not isinstance(paths[0], str | PurePath):
-        lines = [tuple(entry) for entry in cast(Sequence[Sequence[str]], given)]
-        return References(lines, "the text")
-    files = cast(list[AnyPath], paths)
-    return References(read_references(files), ", ".join(map(source_name, files)))
+def _gatherer(
+    path: AnyPath, references: AnyReferences | None, sources: AnySources | None, first_id: int
+) -> Gatherer:
+    lines = {} if references is None else {"reference": references_of(references)}
+    if sources is not None:
+        lines["source"] = sources_of(sources)
+    return Gatherer(origin_name(path), lines, first_id)
 
 
 def _scored(nbest: NBest, weights: Mapping[str, float]) -> NBest:

@@ -1,11 +1,31 @@
-"""References: plain text, one sentence a line, one file for each set of them."""
+"""References and sources: plain text, a line for each sentence of a text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
+from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.streams import AnyPath, read_lines, source_name
+from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
+
+#: Files of references, or the references themselves: a tuple, or a list, for each sentence.
+AnyReferences = AnyPath | Sequence[AnyPath] | Sequence[Sequence[str]]
+#: A file of source sentences, or the sentences themselves.
+AnySources = AnyPath | Sequence[str]
+
+
+class SentenceLines(NamedTuple):
+    """What a whole text has one of for each sentence.
+
+    Attributes:
+        lines: one entry a sentence.
+        origin: where they are from, for messages.
+    """
+
+    lines: Sequence[Any]
+    origin: str
 
 
 def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]:
@@ -30,11 +50,48 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
     columns = [[line.strip() for line in read_lines(path)] for path in files]
     for path, column in zip(files, columns, strict=True):
         if not column:
-            raise DataError("empty: give the references, one a line", source_name(path))
+            raise DataError("empty: give the references, one a line", origin_name(path))
         if len(column) != len(columns[0]):
             raise DataError(
-                f"{len(column)} lines, but {source_name(files[0])} has {len(columns[0])}: "
+                f"{len(column)} lines, but {origin_name(files[0])} has {len(columns[0])}: "
                 "references of the same text have one line for each sentence",
-                source_name(path),
+                origin_name(path),
             )
     return list(zip(*columns, strict=True))
+
+
+def references_of(given: AnyReferences) -> SentenceLines:
+    """Return references, read first where they are files.
+
+    Raises:
+        DataError: as `read_references`.
+        UsageError: if they are neither files nor references.
+
+    >>> references_of([("the cat",), ["a dog", "one dog"]]).lines
+    (('the cat',), ('a dog', 'one dog'))
+    """
+    files: list[Any] = [given] if isinstance(given, str | PurePath) else list(given)
+    if not all(isinstance(path, str | PurePath) for path in files):
+        return SentenceLines(cols.references(files), "the text")
+    texts = isinstance(given, list | tuple) and all(isinstance(path, str) for path in files)
+    if texts and files and not any(path == STANDARD or Path(path).exists() for path in files):
+        raise UsageError(
+            f"texts in a list are names of files of references, and there is no file {files[0]}: "
+            "check the names, or give the references themselves as one tuple for each sentence"
+        )
+    return SentenceLines(read_references(files), ", ".join(map(origin_name, files)))
+
+
+def sources_of(given: AnySources) -> SentenceLines:
+    """Return source sentences, read first where they are in a file.
+
+    Raises:
+        DataError: if the file cannot be read.
+        UsageError: if they are neither.
+
+    >>> sources_of(["un chat"]).lines
+    ('un chat',)
+    """
+    if isinstance(given, str | PurePath):
+        return SentenceLines([line.strip() for line in read_lines(given)], origin_name(given))
+    return SentenceLines(cols.texts(given), "the text")

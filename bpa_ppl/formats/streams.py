@@ -10,7 +10,6 @@ import secrets
 import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, Protocol, TextIO, cast
 
 import zstandard
+from isal import isal_zlib
 
 from bpa_ppl.errors import DataError
 
@@ -31,7 +31,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Decoder(Protocol):
-    """What the decompressors of zlib, lzma and zstandard have in common."""
+    """What the decompressors of isal, lzma and zstandard have in common."""
 
     @property
     def eof(self) -> bool: ...  # noqa: D102
@@ -72,7 +72,7 @@ def _zstd_writer(file: BinaryIO) -> IO[bytes]:
 
 
 CODECS = (
-    Codec("gzip", ".gz", b"\x1f\x8b", lambda: zlib.decompressobj(31), _gzip_writer),
+    Codec("gzip", ".gz", b"\x1f\x8b", lambda: isal_zlib.decompressobj(31), _gzip_writer),
     Codec("xz", ".xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, _xz_writer),
     Codec(
         "zstd",
@@ -82,13 +82,13 @@ CODECS = (
         _zstd_writer,
     ),
 )
-_CORRUPT = (zlib.error, lzma.LZMAError, zstandard.ZstdError)
+_CORRUPT = (isal_zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
-def source_name(path: AnyPath) -> str:
+def origin_name(path: AnyPath) -> str:
     """Return the name of an input for messages.
 
-    >>> source_name("-"), source_name("dev.nbest.gz")
+    >>> origin_name("-"), origin_name("dev.nbest.gz")
     ('<standard input>', 'dev.nbest.gz')
     """
     return "<standard input>" if str(path) == STANDARD else str(path)
@@ -171,7 +171,7 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
     except UnicodeDecodeError as error:
         raise DataError(
             f"byte 0x{data[error.start]:02x} is not UTF-8 text: convert the file with iconv",
-            source_name(path),
+            origin_name(path),
             line + data.count(b"\n", 0, error.start),
         ) from error
 
@@ -312,12 +312,12 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[
     except _CORRUPT as error:
         raise DataError(
             f"the {codec.name} data are corrupt ({error}): fetch or make the file again",
-            source_name(path),
+            origin_name(path),
         ) from error
     if not decoder.eof:
         raise DataError(
             f"the {codec.name} data end too early: the file was cut short, fetch or make it again",
-            source_name(path),
+            origin_name(path),
         )
 
 
@@ -355,4 +355,4 @@ def _denied(path: AnyPath, error: OSError, done: str) -> DataError:
         reason = f"no permission: it cannot be {done} by this user, change its mode with chmod"
     else:
         reason = f"it could not be {done}: {error.strerror or error}"
-    return DataError(reason, source_name(path) if done == "read" else path)
+    return DataError(reason, origin_name(path) if done == "read" else path)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats import moses_ini
-from bpa_ppl.formats.registry import AUTO, WEIGHT_FORMATS, weight_format
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, read_text, source_name
+from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.formats.base import AUTO, WeightFormat
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_text
+from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.weights import Weights
 
-_BY_SUFFIX = {".json": "json", ".ini": "moses.ini"}
+_ANY = "dense"  # any text may be in this format, and a file of any other name is written so
 
 
-def read_weights(path: AnyPath, format: str = AUTO) -> Weights:
-    """Read the weights of a moses.ini, a dense-weights file or a JSON object.
+def read_weights(path: AnyPath, format: str | WeightFormat = AUTO) -> Weights:
+    """Read the weights of a moses.ini, a dense-weights file, a JSON object or another format.
 
     Args:
         path: the file, compressed or not; `-` is the standard input.
-        format: "moses.ini", "dense", "json", or "auto" to tell it by the content.
+        format: the name of a format or the format itself; "auto" tells it by the content.
 
     Raises:
         DataError: if the file cannot be read; the message names the line and the remedy.
@@ -31,11 +31,13 @@ def read_weights(path: AnyPath, format: str = AUTO) -> Weights:
     ...     print(read_weights(file.name))
     Weights({'LM0': 0.5})
     """
-    text, source = read_text(path), source_name(path)
-    pairs = weight_format(format, text).parse(text, source)
+    _check(format)
+    text, origin = read_text(path), origin_name(path)
+    reader = _detected(text) if format == AUTO else WEIGHT_FORMATS.resolve(format)
+    pairs = reader.parse(text, origin)
     if not pairs:
-        raise DataError("there are no weights in it: write `Name0= value …` lines", source)
-    return Weights(pairs, source)
+        raise DataError("there are no weights in it: write `Name0= value …` lines", origin)
+    return Weights(pairs, origin)
 
 
 def write_weights(
@@ -43,7 +45,7 @@ def write_weights(
     path: AnyPath,
     *,
     template: AnyPath | None = None,
-    format: str = AUTO,
+    format: str | WeightFormat = AUTO,
 ) -> None:
     """Write weights, in full precision.
 
@@ -52,8 +54,9 @@ def write_weights(
         path: the file; it appears when it is complete. `-` is the standard output.
         template: a moses.ini to copy with new weights in place of its own; all else in it, and the
             weights of other features, stay byte for byte.
-        format: "moses.ini" (without a template a bare [weight] section), "dense", "json", or
-            "auto": moses.ini with a template, else by the suffix (.ini, .json), else dense.
+        format: the name of a format or the format itself, such as "moses.ini" (without a template
+            a bare [weight] section), "dense" or "json"; "auto" is moses.ini with a template, else
+            what the suffix says (.ini, .json), else dense.
 
     Raises:
         DataError: if the file cannot be written, or the template has no weight of that name.
@@ -63,20 +66,31 @@ def write_weights(
     LM0= 0.5
     TM0= 1 2
     """
-    chosen = _chosen_format(path, template, format)
+    chosen = _chosen(path, template, format)
     if template is None:
         with atomic_writer(path) as file:
-            WEIGHT_FORMATS[chosen].write(weights, file)
+            chosen.write(weights, file)
         return
-    text = moses_ini.renewed(read_text(template), weights, source_name(template))
+    text = chosen.renewed(read_text(template), weights, origin_name(template))
     with atomic_writer(path) as file:
         file.write(text)
 
 
-def _chosen_format(path: AnyPath, template: AnyPath | None, format: str) -> str:
-    if one_of(format, (AUTO, *WEIGHT_FORMATS), "format of weights") == AUTO:
-        by_suffix = _BY_SUFFIX.get(Path(path).suffix, "dense")
-        return by_suffix if template is None else "moses.ini"
-    if template is not None and format != "moses.ini":
-        raise UsageError(f"a template is a moses.ini, so the format cannot be {format}")
-    return format
+def _check(format: str | WeightFormat) -> None:
+    if isinstance(format, str):
+        one_of(format, (AUTO, *WEIGHT_FORMATS), WEIGHT_FORMATS.kind)
+
+
+def _detected(text: str) -> WeightFormat:
+    """Return the first format that knows the content of a file; any text may be that of lines."""
+    formats = map(WEIGHT_FORMATS.resolve, [*(n for n in WEIGHT_FORMATS if n != _ANY), _ANY])
+    return next(format for format in formats if format.detect(text))
+
+
+def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat) -> WeightFormat:
+    _check(format)
+    if format != AUTO:
+        return WEIGHT_FORMATS.resolve(format)
+    suffix = Path(path).suffix
+    fitting = [name for name in WEIGHT_FORMATS if suffix in WEIGHT_FORMATS[name].suffixes]
+    return WEIGHT_FORMATS.resolve("moses.ini" if template is not None else [*fitting, _ANY][0])

@@ -219,7 +219,7 @@ class _Given(NamedTuple):
 
 def _given(
     metric: Metric,
-    hypotheses: Sequence[Any],
+    hypotheses: Sequence[Any] | Int64,
     references: References | None,
     sources: Sequence[str] | None,
     where: str | None = None,
@@ -242,7 +242,7 @@ def _given(
 
 def _given_of(metric: Metric, nbest: NBest) -> _Given:
     sources = getattr(nbest, "sources", None)
-    return _given(metric, nbest.sizes, nbest.references, sources, nbest.source)
+    return _given(metric, nbest.sizes, nbest.references, sources, nbest.origin)
 
 
 def _of_each(

@@ -141,7 +141,7 @@ def lay_out(nbest: NBest, matched: Match, metric: str | Metric) -> TuningLists:
         raise DataError(
             f"the lists have the features {', '.join(nbest.feature_names)}, the others have "
             f"{', '.join(matched.names)}: give lists of the same decoder",
-            nbest.source,
+            nbest.origin,
         )
     columns = [nbest.feature_names.index(name) for name in matched.names]
     features = nbest.features[:, columns].astype(np.float64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import random
 import warnings
 from pathlib import Path
@@ -16,9 +15,9 @@ from hypothesis import strategies as st
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import moses
+from bpa_ppl.formats.base import ReadOptions, Rows
 from bpa_ppl.formats.moses_blocks import BlockParser, _number
 from bpa_ppl.formats.moses_lines import LineParser
-from bpa_ppl.formats.rows import ReadOptions, Rows
 
 NEVER = 10**9
 WORDS = ["un", "café", "noir", "a", ",", "|", "||", "x=", "", "\u00a0", "日本", "0-0"]
@@ -38,7 +37,7 @@ def outcome(blocks: list[bytes], plain_blocks: int, **options: Any) -> list[Any]
     ):
         patch.setattr(moses, "_PLAIN_BLOCKS", plain_blocks)
         try:
-            for rows in moses.parse(blocks, ReadOptions("dev", **options)):
+            for rows in moses.Moses().parse(blocks, ReadOptions("dev", **options)):
                 result.append(comparable(rows))
         except DataError as error:
             result.append(str(error))
@@ -207,24 +206,6 @@ def test_texts_of_one_hash_slot_are_told_apart() -> None:
     assert rows is not None
     assert list(rows.strings) == [f"t{i}" for i in range(700)]
     assert rows.string_index.tolist() == [i % 700 for i in range(1000)]
-
-
-@pytest.mark.parametrize("failure", [ImportError("no numba"), RuntimeError("no cache")])
-def test_without_numba_files_are_read_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, failure: Exception
-) -> None:
-    refused: list[str] = []
-    import_module = builtins.__import__
-
-    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "bpa_ppl.formats.moses_blocks":
-            refused.append(name)
-            raise failure
-        return import_module(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    assert_agree(printed(random.Random(1), "after", glued=False, hard=False))
-    assert len(refused) == 1
 
 
 def test_both_read_the_real_lists_alike(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_ids_with_gaps_unsorted_and_lists_of_one(write: Write) -> None:
     assert nbest.sentence_ids.tolist() == [7, 2, 30]
     assert nbest.sizes.tolist() == [1, 2, 1]
     assert [nbest.texts(s) for s in range(3)] == [["g"], ["c", "d"], ["z"]]
-    assert nbest.source == str(path)
+    assert nbest.origin == str(path)
 
 
 def test_equal_texts_are_stored_once(write: Write) -> None:

@@ -41,7 +41,7 @@ class TestReading:
             "TM0[2]": -0.3,
             "Unknown0": 1.0,
         }
-        assert weights.source.endswith("moses.ini")
+        assert weights.origin.endswith("moses.ini")
 
     @pytest.mark.parametrize(
         ("content", "values"),

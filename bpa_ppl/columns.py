@@ -1,0 +1,310 @@
+"""Columns of a ragged table: arrays, or tuples of any objects; kept, taken, joined and checked."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError, NoSuchSentence, UsageError
+
+#: An array whose first dimension are the rows, or a tuple of any objects, one a row.
+Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
+#: A column, several of them by name, or none.
+Columns: TypeAlias = Column | Mapping[str, Column] | None
+#: Which rows: a slice gives a view of an array, positions a copy.
+Which: TypeAlias = slice | npt.NDArray[np.int64]
+
+
+def per(rows: str, convert: Callable[[Any], Columns]) -> dict[str, Any]:
+    """Return the metadata of a field that is a column.
+
+    Args:
+        rows: what has one value each: `hypothesis` or `sentence`.
+        convert: makes of what a user gives what is kept.
+
+    >>> per("sentence", texts)["per"]
+    'sentence'
+    """
+    return {"per": rows, "convert": convert}
+
+
+def frozen(kind: type[np.generic]) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
+    """Return a function that makes arrays of one type that cannot be written to.
+
+    The array given stays as it is: a view of it is returned where it has that type.
+
+    >>> frozen(np.float32)([1, 2]).flags.writeable
+    False
+    """
+
+    def convert(values: npt.ArrayLike) -> npt.NDArray[Any]:
+        view = np.asarray(values, dtype=kind).view()
+        view.flags.writeable = False
+        return view
+
+    return convert
+
+
+def texts(values: Any) -> tuple[str, ...]:
+    """Return one text a sentence.
+
+    Raises:
+        UsageError: if anything else is given, such as one text alone.
+
+    >>> texts(["un chat"])
+    ('un chat',)
+    """
+    kept = _listed(values)
+    if kept is None or not all(isinstance(text, str) for text in kept):
+        raise UsageError(f"sources are one text for each sentence, not {reprlib.repr(values)}")
+    return kept
+
+
+def references(values: Any) -> tuple[tuple[str, ...], ...]:
+    """Return a tuple of references for each sentence; a text alone is one reference.
+
+    Raises:
+        UsageError: if anything else is given.
+
+    >>> references(["the cat", ["a dog", "one dog"]])
+    (('the cat',), ('a dog', 'one dog'))
+    """
+    kept = _listed(values)
+    entries = (values,) if kept is None else kept
+    tuples = [(e,) if isinstance(e, str) and kept is not None else e for e in entries]
+    for entry in tuples:
+        if not isinstance(entry, tuple | list) or not all(isinstance(text, str) for text in entry):
+            raise UsageError(
+                "references are one text, or a tuple of texts, for each sentence, not "
+                f"{reprlib.repr(entry)}"
+            )
+    return tuple(map(tuple, tuples))
+
+
+def _listed(values: Any) -> tuple[Any, ...] | None:
+    """Return the members of a sequence; None for a text and for what has no order."""
+    if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
+        return None
+    return tuple(values)
+
+
+def named(columns: Any) -> Mapping[str, Column]:
+    """Return columns by name that cannot be changed: arrays stay arrays, all else is a tuple.
+
+    Raises:
+        UsageError: if they are not given by name, or one is no sequence of values.
+
+    >>> dict(named({"domain": ["news", "web"]}))
+    {'domain': ('news', 'web')}
+    """
+    if not isinstance(columns, Mapping):
+        raise UsageError(f"columns are given by name, as {{name: values}}, not as {columns!r}")
+    return MappingProxyType({name: _column(name, values) for name, values in columns.items()})
+
+
+def _column(name: str, values: Any) -> Column:
+    if not isinstance(name, str):
+        raise UsageError(f"the name of a column is a text, not {name!r}")
+    if hasattr(values, "__array__") and np.ndim(values):
+        view = np.asarray(values).view()
+        view.flags.writeable = False
+        return view
+    kept = _listed(values)
+    if kept is None:
+        raise UsageError(f"the column {name} needs a sequence of values, not {values!r}")
+    return kept
+
+
+def each(part: Columns, work: Callable[[Column], Column]) -> Columns:
+    """Return what becomes of a column, or of each of several.
+
+    >>> each({"domain": ("news", "web")}, lambda column: column[:1])
+    {'domain': ('news',)}
+    """
+    if isinstance(part, Mapping):
+        return {name: work(column) for name, column in part.items()}
+    return None if part is None else work(part)
+
+
+def taken(column: Column, which: Which) -> Column:
+    """Return some rows of a column.
+
+    >>> taken(("a", "b", "c"), np.array([2, 0])), taken(np.arange(3), slice(1, 3))
+    (('c', 'a'), array([1, 2]))
+    """
+    if isinstance(which, slice) or isinstance(column, np.ndarray):
+        return column[which]  # type: ignore[index]
+    return tuple(map(column.__getitem__, which.tolist()))
+
+
+def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Columns:
+    """Return columns of several tables, one after the other.
+
+    Args:
+        name: of the column, for messages.
+        parts: one a table.
+        origins: where each table is from, for messages.
+
+    Raises:
+        DataError: if a table lacks a column that another has, or the two do not fit together.
+
+    >>> joined("domain", [("news",), ("web", "web")], ["a", "b"])
+    ('news', 'web', 'web')
+    """
+    if isinstance(parts[0], Mapping):
+        groups = [part for part in parts if isinstance(part, Mapping)]
+        names = dict.fromkeys(chain.from_iterable(groups))
+        return {
+            each_name: joined(each_name, [group.get(each_name) for group in groups], origins)
+            for each_name in names
+        }  # type: ignore[return-value]
+    columns = [part for part in parts if part is not None and not isinstance(part, Mapping)]
+    if not columns:
+        return None
+    if len(columns) < len(parts):
+        lacking = next(o for part, o in zip(parts, origins, strict=True) if part is None)
+        having = next(o for part, o in zip(parts, origins, strict=True) if part is not None)
+        raise DataError(
+            f"no {name}, which {having} has: add them, or leave them out of the others with "
+            f"without({name!r})",
+            lacking,
+        )
+    arrays = [column for column in columns if isinstance(column, np.ndarray)]
+    if not arrays:
+        return tuple(chain.from_iterable(columns))
+    if len(arrays) < len(columns) or len({array.shape[1:] for array in arrays}) > 1:
+        raise DataError(f"the columns {name} differ in shape: give each table the same", origins[1])
+    return np.concatenate(arrays)
+
+
+def check_counts(
+    columns: Iterable[tuple[str, str, Column]], counts: Mapping[str, int], origin: str
+) -> None:
+    """Check that the columns of a table have names of their own, and one value for each row.
+
+    Args:
+        columns: name, what has one value each, and values of each.
+        counts: how many there are of that: hypotheses, sentences.
+        origin: where the table is from, for messages.
+
+    Raises:
+        DataError: if they do not.
+    """
+    seen: set[str] = set()
+    for name, of, column in columns:
+        if name in seen:
+            raise DataError(f"there is a column {name} already: choose another name", origin)
+        seen.add(name)
+        if len(column) != counts[of]:
+            what = counted(counts[of], of)
+            raise DataError(f"{len(column)} values of {name} for {what}", origin)
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "sentence"), counted(250_000, "hypothesis")
+    ('1 sentence', '250,000 hypotheses')
+    """
+    plural = what.removesuffix("is") + "es" if what.endswith("is") else f"{what}s"
+    return f"{number:,} {what if number == 1 else plural}"
+
+
+def intern(texts: Iterable[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
+    """Return the distinct texts, in order of first appearance, and the index of each into them.
+
+    >>> strings, index = intern(["b", "a", "b"])
+    >>> strings, index.tolist()
+    (('b', 'a'), [0, 1, 0])
+    """
+    known: dict[str, int] = {}
+    index = [known.setdefault(text, len(known)) for text in texts]
+    return tuple(known), np.array(index, dtype=np.int32)
+
+
+def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the first row of each list, then the number of rows.
+
+    >>> offsets_of([2, 3]).tolist()
+    [0, 2, 5]
+    """
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def flat(lists: Sequence[Any]) -> Column:
+    """Return a column from one sequence a sentence: an array where all of them are.
+
+    >>> flat([["a"], ["b", "c"]])
+    ('a', 'b', 'c')
+    """
+    if len(lists) and all(isinstance(values, np.ndarray) for values in lists):
+        return np.concatenate(lists)
+    return tuple(chain.from_iterable(lists))
+
+
+def positions_of(wanted: np.ndarray, count: int, negative: bool = False) -> npt.NDArray[np.int64]:
+    """Return positions as integers: an empty list arrives as floats, a mask as booleans.
+
+    Args:
+        wanted: positions or a mask.
+        count: of the sentences.
+        negative: whether positions may be counted from the end.
+
+    Raises:
+        NoSuchSentence: if a position is outside.
+        UsageError: if they are neither, or a mask is not as long as the lists.
+
+    >>> positions_of(np.array([-1, 0]), 3, negative=True).tolist()
+    [2, 0]
+    """
+    if wanted.dtype == bool:
+        if wanted.shape != (count,):
+            raise UsageError(f"a mask needs one value for each of {count} sentences")
+        return np.flatnonzero(wanted)
+    if wanted.size and not np.issubdtype(wanted.dtype, np.integer):
+        raise UsageError("sentences are chosen by positions, which are whole numbers, or by a mask")
+    positions = wanted.reshape(-1).astype(np.int64)
+    if negative:
+        positions = np.where(positions < 0, positions + count, positions)
+    outside = np.flatnonzero((positions < 0) | (positions >= count))
+    if len(outside):
+        found = wanted.reshape(-1)[outside[0]]
+        raise NoSuchSentence(f"there is no sentence {found}: there are {count}, from 0 on")
+    return positions
+
+
+def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the row numbers of the runs that begin at `starts`, one run after the other.
+
+    >>> rows_of(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - (ends - sizes), sizes)
+
+
+def used(
+    index: npt.NDArray[np.int32], strings: tuple[str, ...]
+) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Return an index into those strings alone that it refers to, and them, in their order.
+
+    >>> used(np.array([2, 0, 2], np.int32), ("a", "b", "c"))[1]
+    ('a', 'c')
+    """
+    if not len(index):
+        return index, ()
+    first = int(index.min())
+    present = np.zeros(int(index.max()) - first + 1, dtype=bool)
+    present[index - first] = True
+    kept = np.flatnonzero(present)
+    if len(kept) == len(strings):
+        return index, strings
+    numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return numbers[index - first], tuple(map(strings.__getitem__, (kept + first).tolist()))
