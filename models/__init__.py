@@ -1,7 +1,23 @@
-"""Probabilistic models of the oracles of n-best lists, as NumPyro programs."""
+"""Probabilistic models of n-best lists, as NumPyro programs, and the parts that they are made of."""
 
-from bpa_ppl.models.choice import OracleChoice
-from bpa_ppl.models.data import Adaptation, Bucket, in_order, tabulate
+from bpa_ppl.models.choice import OracleChoice, log_probabilities
+from bpa_ppl.models.likelihoods import Likelihood, Margin, Oracle
+from bpa_ppl.models.lists import Bucket, Lists, in_order, tabulate
 from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors import Isotropic, Prior, PriorFamily
 
-__all__ = ["Adaptation", "Bucket", "OracleChoice", "in_order", "log_linear", "tabulate"]
+__all__ = [
+    "Bucket",
+    "Isotropic",
+    "Likelihood",
+    "Lists",
+    "Margin",
+    "Oracle",
+    "OracleChoice",
+    "Prior",
+    "PriorFamily",
+    "in_order",
+    "log_linear",
+    "log_probabilities",
+    "tabulate",
+]

@@ -1,4 +1,4 @@
-"""OracleChoice: which hypothesis of each n-best list is the oracle, given weights."""
+"""p(e | f, λ): which hypothesis of each n-best list is chosen, given weights."""
 
 from __future__ import annotations
 
@@ -10,20 +10,64 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 from numpyro.distributions.util import validate_sample
 
-from bpa_ppl.models.data import Adaptation, Bucket
+from bpa_ppl.models.lists import Bucket, Lists
 
 
-def scores(differences: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
-    """Return λ·(h − h*) of every row of a block, (S, N), in the precision of the table.
+def normalised(scores: Any, axis: int = -1) -> tuple[Any, Any]:
+    """Return log Σ_e exp(score) and exp(score) / Σ_e exp(score) over one axis, which is kept.
+
+    The one place where scores become probabilities, p(e|f,λ); for arrays of NumPy and of JAX.
+    Every list has a finite score, so that the general logsumexp's care for infinities, which costs
+    a third of the time, is not needed.
+
+    >>> import numpy as np
+    >>> log_total, p = normalised(np.log([1.0, 3.0]))
+    >>> log_total.round(4).tolist(), p.round(4).tolist()
+    ([1.3863], [0.25, 0.75])
+    """
+    arrays = scores.__array_namespace__()
+    highest = scores.max(axis=axis, keepdims=True)
+    if arrays is jnp:
+        highest = jax.lax.stop_gradient(highest)
+    shifted = arrays.exp(scores - highest)
+    total = shifted.sum(axis=axis, keepdims=True)
+    return arrays.log(total) + highest, shifted / total
+
+
+def log_probabilities(features: Any, weights: Any, base: Any = None) -> Any:
+    """Return log p(e|f,λ) of the hypotheses of one list under many weight vectors.
 
     Args:
-        differences: (Q, S, N).
-        base: (S, N).
-        weights: (Q,) of the table's type.
+        features: (N, K), of NumPy or JAX.
+        weights: (D, K).
+        base: (N,) added to every score, such as `PADDING` for rows beyond the list.
+
+    Returns:
+        (N, D).
+
+    >>> import numpy as np
+    >>> log_probabilities(np.log([[1.0], [3.0]]), np.ones((1, 1))).round(3).tolist()
+    [[-1.386], [-0.288]]
     """
+    scores = features @ weights.T
+    if base is not None:
+        scores = scores + base[:, None]
+    return scores - normalised(scores, axis=0)[0]
+
+
+def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
+    """Return λ·h + base of every row of a block, (S, N), in the precision of the table.
+
+    Args:
+        features: (Q, S, N).
+        base: (S, N).
+        weights: (Q,) of the table's type, or (S, Q), one vector a sentence.
+    """
+    if weights.ndim == 2:
+        return jnp.einsum("sq,qsn->sn", weights, features) + base
     # The weights come first: for many chains this is one product, chains × (S·N), that needs no
     # transposition; it is about twice as fast on a CPU as the other order.
-    return (weights @ differences.reshape(len(weights), -1)).reshape(base.shape) + base
+    return (weights @ features.reshape(len(weights), -1)).reshape(base.shape) + base
 
 
 class OracleChoice(dist.Distribution):
@@ -36,92 +80,131 @@ class OracleChoice(dist.Distribution):
     returned in that of the weights, so that sums over sentences can be float64.
 
     Args:
-        data: the lists.
-        weights: (Q,) λ of the free features.
+        lists: from `tabulate`.
+        weights: (Q,) λ of the free features, or (K, Q), those of each of K domains: a sentence
+            takes the row `lists.domain` of it.
     """
 
     arg_constraints = {"weights": constraints.real_vector}  # noqa: RUF012
     support = constraints.nonnegative_integer
-    pytree_data_fields = ("data", "weights")
+    pytree_data_fields = ("lists", "weights")
 
-    def __init__(self, data: Adaptation, weights: Any, *, validate_args: bool | None = None):
-        self.data, self.weights = data, weights
-        super().__init__(batch_shape=data.oracle.shape, validate_args=validate_args)
+    def __init__(self, lists: Lists, weights: Any, *, validate_args: bool | None = None):
+        self.lists, self.weights = lists, weights
+        super().__init__(batch_shape=lists.oracle.shape, validate_args=validate_args)
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Draw a row of each list, (*sample_shape, S)."""
-        keys = jax.random.split(key, len(self.data.buckets))
+        keys = jax.random.split(key, len(self.lists.buckets))
         drawn = [
             jax.random.categorical(
                 key,
-                jax.vmap(scores, (0, 0, None))(*bucket, self.weights.astype(jnp.float32)),
+                jax.vmap(_scores)(bucket.features, bucket.base, weights),
                 shape=(*sample_shape, *bucket.base.shape[:2]),
             ).reshape(*sample_shape, -1)
-            for key, bucket in zip(keys, self.data.buckets, strict=True)
+            for key, (bucket, _, weights) in zip(keys, self._parts(blockwise=True), strict=True)
         ]
         return jnp.concatenate(drawn, axis=-1)
 
     @validate_sample
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
-        weights = self.weights.astype(jnp.float32)
-        parts, first = [], 0
-        for bucket in self.data.buckets:
-            blocks, sentences = bucket.base.shape[:2]
-            at = value[first : first + blocks * sentences].reshape(blocks, sentences)
-            first += blocks * sentences
-            log_p = _chosen(bucket, weights, at) - log_normaliser(*bucket, weights)
+        parts = []
+        for bucket, members, weights in self._parts():
+            at = value[members].reshape(bucket.base.shape[:2])
+            log_p = _chosen(bucket, weights, at) - log_normaliser(
+                bucket.features, bucket.base, weights
+            )
             parts.append(log_p.reshape(-1))
         return jnp.concatenate(parts).astype(self.weights.dtype)
+
+    def _parts(self, *, blockwise: bool = False) -> list[tuple[Bucket, slice, jax.Array]]:
+        """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain.
+
+        Args:
+            blockwise: give weights a leading dimension of blocks in any case.
+        """
+        weights = self.weights.astype(jnp.float32)
+        parts, first = [], 0
+        for bucket in self.lists.buckets:
+            blocks, sentences = bucket.base.shape[:2]
+            members = slice(first, first + blocks * sentences)
+            first = members.stop
+            own = weights
+            if weights.ndim == 2:
+                own = weights[self.lists.domain[members]].reshape(blocks, sentences, -1)
+            elif blockwise:
+                own = jnp.broadcast_to(weights, (blocks, *weights.shape))
+            parts.append((bucket, members, own))
+        return parts
 
 
 def _chosen(bucket: Bucket, weights: jax.Array, at: jax.Array) -> jax.Array:
     # Gathered from the constant table, not from the scores: the gradient then needs no scatter.
-    rows = jnp.take_along_axis(bucket.differences, at[:, None, :, None], axis=3)[..., 0]
-    held = jnp.take_along_axis(bucket.base, at[:, :, None], axis=2)[..., 0]
-    return jnp.einsum("bqs,q->bs", rows, weights) + held
+    rows = jnp.take_along_axis(bucket.features, at[:, None, :, None], axis=3)[..., 0]
+    fixed = jnp.take_along_axis(bucket.base, at[:, :, None], axis=2)[..., 0]
+    if weights.ndim == 3:
+        return jnp.einsum("bqs,bsq->bs", rows, weights) + fixed
+    return jnp.einsum("bqs,q->bs", rows, weights) + fixed
 
 
 @jax.custom_vjp
-def log_normaliser(differences: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
+def log_normaliser(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
     """Return log Σ_e exp(score) of the lists of a bucket, (B, S).
 
     Its gradient is the expectation of h − h*, which is computed on the way, while a block is at
     hand: the table is read once, and nothing of its size is stored. For large tables that is about
     four times as fast as to differentiate the sum.
+
+    Args:
+        features: (B, Q, S, N).
+        base: (B, S, N).
+        weights: (Q,), or (B, S, Q), one vector a sentence.
     """
 
-    def of_block(block: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return _normalised(block[0], block[1], weights)[0]
+    def of_block(block: tuple[jax.Array, ...]) -> jax.Array:
+        return _of_block(*block, *shared)[0]
 
-    return jax.lax.map(of_block, (differences, base))
+    blocks, shared = _split(features, base, weights)
+    return jax.lax.map(of_block, blocks)
 
 
-def _normalised(
-    differences: jax.Array, base: jax.Array, weights: jax.Array
+def _split(
+    features: jax.Array, base: jax.Array, weights: jax.Array
+) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    """Return what differs from block to block, and what all blocks share."""
+    if weights.ndim == 1:
+        return (features, base), (weights,)
+    return (features, base, weights), ()
+
+
+def _of_block(
+    features: jax.Array, base: jax.Array, weights: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Return the log normaliser of each list of a block, (S,), and its rows' p(e|f,λ), (S, N)."""
-    raw = scores(differences, base, weights)
-    # Every list has a finite score, so that the general logsumexp's care for infinities, which
-    # costs a third of the time, is not needed.
-    highest = jax.lax.stop_gradient(raw.max(axis=-1, keepdims=True))
-    shifted = jnp.exp(raw - highest)
-    total = shifted.sum(axis=-1, keepdims=True)
-    return (jnp.log(total) + highest)[:, 0], shifted / total
+    log_total, p = normalised(_scores(features, base, weights))
+    return log_total[:, 0], p
 
 
 def _forward(
-    differences: jax.Array, base: jax.Array, weights: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    def of_block(block: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        log_total, p = _normalised(block[0], block[1], weights)
+    features: jax.Array, base: jax.Array, weights: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    def of_block(block: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+        log_total, p = _of_block(*block, *shared)
         return log_total, jnp.einsum("sn,qsn->sq", p, block[0])
 
-    return jax.lax.map(of_block, (differences, base))
+    blocks, shared = _split(features, base, weights)
+    log_total, expected = jax.lax.map(of_block, blocks)
+    return log_total, (expected, weights)
 
 
-def _backward(expected: jax.Array, cotangent: jax.Array) -> tuple[None, None, jax.Array]:
-    return None, None, jnp.einsum("bs,bsq->q", cotangent, expected)
+def _backward(
+    saved: tuple[jax.Array, jax.Array], cotangent: jax.Array
+) -> tuple[None, None, jax.Array]:
+    expected, weights = saved
+    if weights.ndim == 1:
+        return None, None, jnp.einsum("bs,bsq->q", cotangent, expected)
+    return None, None, cotangent[..., None] * expected
 
 
 log_normaliser.defvjp(_forward, _backward)

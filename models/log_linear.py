@@ -1,22 +1,21 @@
-"""The model of Bayesian predictive adaptation: a Gaussian prior and log-linear oracles."""
+"""The model of Bayesian predictive adaptation: a prior over weights and a likelihood of oracles."""
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpyro
-import numpyro.distributions as dist
 
-from bpa_ppl.models.choice import OracleChoice
-from bpa_ppl.models.data import Adaptation
+from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.priors.base import Prior
 
 
-def log_linear(data: Adaptation) -> None:
-    """λ ~ N(λ_T, σ_T I); e*_a ~ p(e | f_a, λ) for each adaptation sentence a (Eq. 7).
+def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
+    """λ ~ p(λ | T); e*_a ~ p(e | f_a, λ) for each adaptation sentence a (Eq. 7).
 
-    Sites: `weights` (Q,), and `oracle` (S,), observed, in a plate over sentences. A model of
-    your own takes the same argument and needs a site called `weights`.
+    Sites: `weights` (Q,), and with the published likelihood `oracle` (S,), observed, in a plate
+    over sentences. A model of your own takes the same arguments and needs a site called `weights`
+    of one value a free feature, which may be a function of other sites.
     """
-    scale = jnp.sqrt(jnp.asarray(data.prior_variance))
-    weights = numpyro.sample("weights", dist.Normal(data.prior_mean, scale).to_event(1))
-    with numpyro.plate("sentence", len(data.oracle)):
-        numpyro.sample("oracle", OracleChoice(data, weights), obs=data.oracle)
+    weights = numpyro.sample("weights", prior.distribution())
+    with numpyro.plate("sentence", len(lists.oracle)):
+        likelihood.observe(lists, weights)

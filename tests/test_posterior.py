@@ -72,8 +72,8 @@ def test_groups_and_coordinates_are_those_promised(
     constants = posterior["constant_data"]
     assert constants["canonical"].values.tolist() == CANONICAL.values_array[:3].tolist()
     assert constants["prior_variance"].values.tolist() == [0.5] * 3
-    assert constants["held"].values.tolist() == [1.0]
-    assert constants["held"]["held_feature"].values.tolist() == ["UnknownWordPenalty0"]
+    assert constants["fixed"].values.tolist() == [1.0]
+    assert constants["fixed"]["fixed_feature"].values.tolist() == ["UnknownWordPenalty0"]
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -1,8 +1,8 @@
 """Decision rules: from a posterior over weights to one translation a sentence."""
 
+from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.reranking import (
     DERIVATIONS,
-    RULES,
     Reranked,
     refuse_unconverged,
     rerank,
@@ -12,9 +12,10 @@ from bpa_ppl.decoding.results import Scoreboard, scoreboard, write_details, writ
 
 __all__ = [
     "DERIVATIONS",
-    "RULES",
     "Reranked",
+    "Rule",
     "Scoreboard",
+    "Voters",
     "refuse_unconverged",
     "rerank",
     "rerank_stream",

@@ -11,31 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bpa_ppl.jax_cache import keep_compiled
-from bpa_ppl.decoding import predictive, viterbi
-from bpa_ppl.decoding.ensemble import (
-    Ensemble,
-    canonical_weights,
-    from_point,
-    from_posterior,
-    has_density,
-    in_groups,
-)
+from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError, NotConverged, UsageError, one_of
+from bpa_ppl.jax_cache import keep_compiled
+from bpa_ppl.models.lists import PADDING
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.registry import RULES
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.adapter import Posterior
 
-#: Rule -> (who votes, how the votes are counted).
-RULES: dict[str, tuple[str, Any]] = {
-    "predictive": ("draws", predictive),
-    "viterbi": ("draws", viterbi),
-    "map": ("mode", predictive),
-    "mean": ("mean", predictive),
-}
 #: What competes in a list: each derivation, or each string with its derivations summed.
 DERIVATIONS = ("separate", "summed")
 _CHUNK = 16  # lists decided at once
@@ -76,9 +64,9 @@ class Reranked:
 
 def rerank(
     nbest: NBest | Iterable[NBest],
-    posterior: InferenceData,
+    posterior: Posterior,
     *,
-    rule: str = "predictive",
+    rule: str | Rule = "predictive",
     derivations: str = "separate",
     unchecked: bool = False,
     progress: bool | Reporter = False,
@@ -89,7 +77,8 @@ def rerank(
         nbest: lists, or a stream of them (`iter_nbest`), of which one chunk is held at a time.
         posterior: from `adapt`, or anybody's with a variable `weights` and feature names.
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
-            (the best pair of weights and translation), `map` or `mean` (one weight vector).
+            (the best pair of weights and translation), `map` or `mean` (one weight vector), or a
+            rule with its settings.
         derivations: `separate` scores each derivation, as published; `summed` adds up those of
             equal strings.
         unchecked: use the posterior although it fails its check.
@@ -105,7 +94,7 @@ def rerank(
     )
     total = len(nbest) if isinstance(nbest, NBest) else 0
     parts: list[Reranked] = []
-    with reporter(progress, f"rerank {rule}") as report:
+    with reporter(progress, f"rerank {RULES.name_of(RULES.resolve(rule))}") as report:
         for part in stream:
             parts.append(part)
             done = sum(len(p.choice) for p in parts)
@@ -117,22 +106,23 @@ def rerank(
 
 def rerank_stream(
     nbest: NBest | Iterable[NBest],
-    posterior: InferenceData,
+    posterior: Posterior,
     *,
-    rule: str = "predictive",
+    rule: str | Rule = "predictive",
     derivations: str = "separate",
     unchecked: bool = False,
 ) -> Iterator[Reranked]:
     """Do what `rerank` does, and yield the choices chunk by chunk; same arguments and errors."""
-    one_of(rule, RULES, "rule")
+    chosen = RULES.resolve(rule)
     one_of(derivations, DERIVATIONS, "treatment of derivations")
+    draws = as_draws(posterior)
     if not unchecked:
-        refuse_unconverged(posterior)
+        refuse_unconverged(draws)
     stream = [nbest] if isinstance(nbest, NBest) else nbest
-    return _decisions(stream, posterior, rule, derivations)
+    return _decisions(stream, draws, chosen, derivations)
 
 
-def refuse_unconverged(posterior: InferenceData) -> None:
+def refuse_unconverged(posterior: Posterior) -> None:
     """Raise NotConverged, with the table of the check, if a posterior fails it."""
     report = check(posterior)
     if not report:
@@ -154,18 +144,18 @@ def _concatenated(column: list[Any]) -> Any:
 
 
 def _decisions(
-    stream: Iterable[NBest], posterior: InferenceData, rule: str, derivations: str
+    stream: Iterable[NBest], draws: Draws, rule: Rule, derivations: str
 ) -> Iterator[Reranked]:
     keep_compiled()
-    voters: _Voters | None = None
+    panel: _Panel | None = None
     for lists in stream:
-        if voters is None or voters.feature_names != lists.feature_names:
-            voters = _voters(posterior, lists, rule)
+        if panel is None or panel.feature_names != lists.feature_names:
+            panel = _panel(draws, lists, rule)
         for chunk in lists.chunks(_CHUNK):
-            yield _choose(chunk, voters, derivations)
+            yield _choose(chunk, panel, derivations)
 
 
-class _Voters(NamedTuple):
+class _Panel(NamedTuple):
     """Who decides, laid beside the columns of the lists."""
 
     feature_names: tuple[str, ...]
@@ -173,42 +163,41 @@ class _Voters(NamedTuple):
     log_scores: Callable[[Any, Any], jax.Array]
 
 
-def _voters(posterior: InferenceData, lists: NBest, rule: str) -> _Voters:
-    who, how = RULES[rule]
-    draws = who == "draws"
-    if how is viterbi and not has_density(posterior):
+def _panel(draws: Draws, lists: NBest, rule: Rule) -> _Panel:
+    if rule.needs_density and draws.log_weight is None and draws.log_density is None:
         raise DataError(
-            "the rule viterbi needs the density of each draw (lp), which this posterior does not "
-            "record: use the rule predictive"
+            f"the rule {RULES.name_of(rule)} needs the density of each draw (lp), which this "
+            "posterior does not record: use the rule predictive"
         )
-    ensemble = from_posterior(posterior, lists) if draws else from_point(posterior, lists, who)
-    score = jax.jit(partial(_log_scores, how, in_groups(ensemble, _GROUP)))
-    return _Voters(lists.feature_names, canonical_weights(posterior, lists), score)
+    groups = rule.voters(draws, lists).in_groups(_GROUP)
+    canonical = None
+    if draws.canonical is not None:
+        canonical = draws.aligned(lists, draws.canonical[None])[0]
+    return _Panel(lists.feature_names, canonical, jax.jit(partial(_log_scores, rule, groups)))
 
 
-def _log_scores(how: Any, groups: Ensemble, features: jax.Array, valid: jax.Array) -> jax.Array:
-    """Return the votes for the hypotheses of some lists, (S, N, Q) ↦ (S, N).
+def _log_scores(rule: Rule, groups: Voters, features: jax.Array, base: jax.Array) -> jax.Array:
+    """Return the votes for the hypotheses of some lists, (S, N, K) ↦ (S, N).
 
     List by list and group by group, so that what is in work fits into a processor's cache.
     """
-    votes = tuple(jnp.float32(part) for part in groups[:3])
+    arrays = tuple(jnp.float32(part) for part in groups[:3])
 
     def of_list(one: tuple[jax.Array, jax.Array]) -> jax.Array:
         def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-            weights, log_weight, log_joint = group
-            return how.votes(*one, Ensemble(weights, log_weight, log_joint, groups.power))
+            return rule.votes(*one, Voters(*group, groups.exponent))
 
-        return how.combined(jax.lax.map(of_group, votes))
+        return rule.combined(jax.lax.map(of_group, arrays))
 
-    return jax.lax.map(of_list, (features, valid))
+    return jax.lax.map(of_list, (features, base))
 
 
-def _choose(lists: NBest, voters: _Voters, derivations: str) -> Reranked:
-    log_scores = np.asarray(voters.log_scores(*_padded(lists)), np.float64)
+def _choose(lists: NBest, panel: _Panel, derivations: str) -> Reranked:
+    log_scores = np.asarray(panel.log_scores(*_padded(lists)), np.float64)
     canonical = (
         np.zeros(len(lists), np.int64)
-        if voters.canonical is None
-        else lists.best(lists.scores(voters.canonical))
+        if panel.canonical is None
+        else lists.best(lists.scores(panel.canonical))
     )
     votes = [
         _vote(log_scores[s, :size], lists.string_index[lists.rows(s)], derivations)
@@ -240,10 +229,11 @@ def _vote(log_scores: Float64, strings: np.ndarray, derivations: str) -> tuple[i
     return int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed
 
 
-def _padded(lists: NBest) -> tuple[Float32, np.ndarray]:
-    """Lay lists out as (`_CHUNK`, N, Q), N rounded up so that few shapes are compiled.
+def _padded(lists: NBest) -> tuple[Float32, Float32]:
+    """Lay lists out as (`_CHUNK`, N, K), N rounded up so that few shapes are compiled.
 
     Features are taken relative to the first hypothesis: the smaller numbers keep float32 exact.
+    With them comes what is added to every score, (`_CHUNK`, N): nothing, or `PADDING`.
     """
     longest = -(-int(lists.sizes.max()) // _ROUND) * _ROUND
     features = np.zeros((_CHUNK, longest, len(lists.feature_names)), np.float32)
@@ -252,4 +242,5 @@ def _padded(lists: NBest) -> tuple[Float32, np.ndarray]:
         features[s, :size] = own - own[:1]
     sizes = np.ones(_CHUNK, np.int64)
     sizes[: len(lists)] = lists.sizes
-    return features, np.arange(longest) < sizes[:, None]
+    beyond = np.arange(longest) >= sizes[:, None]
+    return features, np.where(beyond, np.float32(PADDING), np.float32(0))

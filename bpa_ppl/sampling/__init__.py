@@ -1,8 +1,22 @@
 """Samplers of the posterior over weights, and the one entry that runs them."""
 
-from bpa_ppl.sampling.adaptation import adapt
+from bpa_ppl.sampling.adapting import adapt, draws_of, target_of
+from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
+from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.heuristic import perturbed
-from bpa_ppl.sampling.registry import SAMPLERS
 from bpa_ppl.sampling.rwm import RandomWalk
 
-__all__ = ["SAMPLERS", "RandomWalk", "adapt", "perturbed"]
+__all__ = [
+    "Data",
+    "Model",
+    "Program",
+    "RandomWalk",
+    "Sampled",
+    "Sampler",
+    "Target",
+    "adapt",
+    "draws_of",
+    "evaluate",
+    "perturbed",
+    "target_of",
+]

@@ -11,9 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
 
-from bpa_ppl.models import Adaptation
-from bpa_ppl.sampling.density import Model, Sites
-from bpa_ppl.sampling.draws import Draws, Problem
+from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target
 
 #: Statistics of NumPyro's states, and what ArviZ calls them.
 ARVIZ_NAMES = {
@@ -21,7 +19,6 @@ ARVIZ_NAMES = {
     "diverging": "diverging",
     "energy": "energy",
     "num_steps": "n_steps",
-    "potential_energy": "lp",
 }
 _PIECES = 20
 
@@ -43,19 +40,20 @@ class Plan(NamedTuple):
     """What is fixed when the steps of a kernel are compiled.
 
     Attributes:
-        make_kernel: (model, settings, shape) ↦ NumPyro kernel; called inside the compilation.
-        model: the NumPyro model.
-        settings: of the sampler.
+        make_kernel: (program, settings, covariance) ↦ NumPyro kernel; called inside the
+            compilation.
+        program: the NumPyro program.
+        settings: of the sampler: the sampler itself.
         fields: the fields of the kernel's state to collect.
     """
 
-    make_kernel: Callable[[Model, Any, Any], MCMCKernel]
-    model: Model
+    make_kernel: Callable[[Program, Any, Any], MCMCKernel]
+    program: Program
     settings: Any
     fields: tuple[str, ...]
 
 
-def run_chains(plan: Plan, problem: Problem, shape: Any, start: Sites) -> Draws:
+def run_chains(plan: Plan, target: Target, covariance: Any, start: Sites) -> Sampled:
     """Run a kernel from given starting points and return its draws, those of the warm-up apart.
 
     The chains run side by side, in pieces of equal length, so that progress can be told and
@@ -66,21 +64,21 @@ def run_chains(plan: Plan, problem: Problem, shape: Any, start: Sites) -> Draws:
     Args:
         plan: the kernel, which adapts itself during the warm-up, and its settings: numbers of
             draws, of which every one is `thinning` steps after the last.
-        problem: the posterior.
-        shape: arrays that the kernel is built from, such as a covariance.
+        target: the posterior.
+        covariance: that the kernel is built from, or None.
         start: z of each chain, with leading dimension chains.
     """
     settings: ChainSettings = plan.settings
     total = settings.warmup + settings.draws
     length = -(-total // _PIECES)
-    keys = jax.random.split(jax.random.key(problem.seed), settings.chains)
-    state = _first(plan, keys, shape, start, problem.data)
+    keys = jax.random.split(jax.random.key(target.seed), settings.chains)
+    state = _first(plan, keys, covariance, start, target.data)
     pieces = []
     for done in range(length, total + length, length):
-        state, collected = _advance(plan, length, state, shape, problem.data)
+        state, collected = _advance(plan, length, state, covariance, target.data)
         pieces.append(jax.device_get(collected))
         note = f"acceptance {float(np.mean(pieces[-1]['accept_prob'])):.2f}"
-        problem.progress(min(done, total), total, note)
+        target.progress(min(done, total), total, note)
     return _assembled(pieces, settings)
 
 
@@ -90,50 +88,49 @@ def repeated(z: Sites, chains: int) -> Sites:
 
 
 def _initialised(
-    plan: Plan, keys: Any, shape: Any, start: Sites, data: Adaptation
+    plan: Plan, keys: Any, covariance: Any, start: Sites, data: Data
 ) -> tuple[MCMCKernel, Any]:
-    kernel = plan.make_kernel(plan.model, plan.settings, shape)
+    kernel = plan.make_kernel(plan.program, plan.settings, covariance)
     state = kernel.init(
         keys,
         plan.settings.warmup * plan.settings.thinning,
         init_params=start,
-        model_args=(data,),
+        model_args=tuple(data),
         model_kwargs={},
     )
     return kernel, state
 
 
 @partial(jax.jit, static_argnums=0)
-def _first(plan: Plan, keys: Any, shape: Any, start: Sites, data: Adaptation) -> Any:
-    return _initialised(plan, keys, shape, start, data)[1]
+def _first(plan: Plan, keys: Any, covariance: Any, start: Sites, data: Data) -> Any:
+    return _initialised(plan, keys, covariance, start, data)[1]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _advance(
-    plan: Plan, length: int, state: Any, shape: Any, data: Adaptation
+    plan: Plan, length: int, state: Any, covariance: Any, data: Data
 ) -> tuple[Any, dict[str, Any]]:
     """Return `length` draws of all chains: fields of their states, (length, chains, …)."""
     # Some of NumPyro's kernels can step only after `init`. The state that it returns here is not
     # used, so that XLA computes nothing for it.
-    kernel, _ = _initialised(plan, state.rng_key, shape, state.z, data)
+    kernel, _ = _initialised(plan, state.rng_key, covariance, state.z, data)
 
     def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
-        walk = lambda _, state: kernel.sample(state, (data,), {})  # noqa: E731
+        walk = lambda _, state: kernel.sample(state, tuple(data), {})  # noqa: E731
         state = jax.lax.fori_loop(0, plan.settings.thinning, walk, state)
         return state, {name: getattr(state, name) for name in ("z", *plan.fields)}
 
     return jax.lax.scan(step, state, None, length=length)
 
 
-def _assembled(pieces: list[dict[str, Any]], settings: ChainSettings) -> Draws:
+def _assembled(pieces: list[dict[str, Any]], settings: ChainSettings) -> Sampled:
     """Join the pieces and cut them into warm-up and kept draws."""
     joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)
     z = joined.pop("z")
     warmup, kept = slice(settings.warmup), slice(settings.warmup, settings.warmup + settings.draws)
-    stats = {ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()}
-    stats["lp"] = -stats["lp"]
-    return Draws(
+    return Sampled(
         z={name: value[:, kept] for name, value in z.items()},
-        stats=stats,
+        log_density=-joined.pop("potential_energy")[:, kept],
+        statistics={ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()},
         warmup={name: value[:, warmup] for name, value in z.items()},
     )

@@ -1,73 +1,151 @@
-"""The posterior density of a NumPyro model, as functions that JAX compiles once.
+"""The posterior density of a NumPyro program, as functions that JAX compiles once.
 
-Everywhere z is the dict of unconstrained latent values of a model, and the model is a static
+Everywhere z is the dict of unconstrained latent values of a program, and the program is a static
 argument of what is compiled: data of the same shapes need no new compilation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Jaxpr, Var
 from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.infer import Predictive, init_to_value, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models import Adaptation, in_order
-from bpa_ppl.nbest import Float32, Float64
-
-Model = Callable[[Adaptation], None]
-Sites = dict[str, Any]
+from bpa_ppl.models import in_order
+from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.sampling.base import Data, Program, Sites
 
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
 _DRAWS = 128
 
 
-@partial(jax.jit, static_argnums=0)
-def starting_point(model: Model, data: Adaptation) -> Sites:
-    """Return z at the canonical weights, (site shape) each.
+class Anatomy(NamedTuple):
+    """What a program is made of.
 
-    Raises:
-        UsageError: if the model has no `weights` site of one value a feature.
+    Attributes:
+        latent: the sites that are sampled.
+        observed: the sites that are observed, factors among them.
+        per_sentence: those in the plate over sentences, one value a sentence.
+        weights: the shape of the value called `weights`, or None.
+        prior: which arrays of the prior its density depends on: `mean`, `variance`, …
     """
-    _check_weights(model, data)
-    canonical = init_to_value(values={"weights": data.prior_mean})
-    return initialize_model(
-        jax.random.key(0), model, init_strategy=canonical, dynamic_args=True, model_args=(data,)
-    ).param_info.z
+
+    latent: tuple[str, ...]
+    observed: tuple[str, ...]
+    per_sentence: tuple[str, ...]
+    weights: tuple[int, ...] | None
+    prior: frozenset[str]
 
 
-def _check_weights(model: Model, data: Adaptation) -> None:
-    sites = handlers.trace(handlers.seed(model, 0)).get_trace(data)
-    site = sites.get("weights")
-    if site is None or jnp.shape(site["value"]) != data.prior_mean.shape:
+def anatomy(program: Program, data: Data) -> Anatomy:
+    """Return what a program is made of; found once for data of the same shapes."""
+    leaves, structure = jax.tree.flatten(data)
+    shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
+    return _anatomy(program, structure, shapes)
+
+
+@lru_cache(maxsize=256)
+def _anatomy(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Anatomy:
+    seen: dict[str, Any] = {}
+
+    def run(data: Data) -> jax.Array:
+        seen.update(handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(*data))
+        return jnp.zeros(())
+
+    data = jax.tree.unflatten(structure, shapes)
+    jax.eval_shape(run, data)
+    sampled = {name: site for name, site in seen.items() if site["type"] == "sample"}
+    observed = tuple(name for name, site in sampled.items() if site["is_observed"])
+    values = seen.get(WEIGHTS)
+    return Anatomy(
+        latent=tuple(name for name, site in sampled.items() if not site["is_observed"]),
+        observed=observed,
+        per_sentence=tuple(name for name in observed if _is_per_sentence(seen[name], data)),
+        weights=None if values is None else tuple(np.shape(values["value"])),
+        prior=_used_of_prior(program, data),
+    )
+
+
+def _is_per_sentence(site: dict[str, Any], data: Data) -> bool:
+    frames = {frame.name for frame in site["cond_indep_stack"]}
+    return "sentence" in frames and tuple(site["fn"].batch_shape) == data.lists.oracle.shape
+
+
+def _used_of_prior(program: Program, data: Data) -> frozenset[str]:
+    """Return which arrays of the prior the density of a program depends on."""
+
+    shapes = jax.eval_shape(partial(starting_point, program), data)
+    z = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
+    energy = lambda prior, lists: potential(program, Data(lists, prior), z)  # noqa: E731
+    jaxpr = jax.make_jaxpr(energy)(data.prior, data.lists).jaxpr
+    needed = _needed(jaxpr)
+    paths = [path[0].name for path, _ in jax.tree_util.tree_leaves_with_path(data.prior)]
+    inputs = zip(paths, jaxpr.invars[: len(paths)], strict=True)
+    return frozenset(name for name, variable in inputs if variable in needed)
+
+
+def _needed(jaxpr: Jaxpr) -> set[Var]:
+    """Return the variables that the outputs are computed from."""
+    needed = {variable for variable in jaxpr.outvars if isinstance(variable, Var)}
+    for equation in reversed(jaxpr.eqns):
+        if needed.intersection(equation.outvars):
+            needed.update(v for v in equation.invars if isinstance(v, Var))
+    return needed
+
+
+def require_weights(program: Program, data: Data) -> None:
+    """Raise a UsageError unless the program has a site `weights` of one value a free feature."""
+    features = data.lists.features
+    try:
+        found = anatomy(program, data).weights
+    except TypeError as error:
+        if "positional argument" not in str(error):
+            raise
         raise UsageError(
-            "the model needs a site called `weights` with one value for each of the "
-            f"{len(data.prior_mean)} free features"
+            "a model takes three arguments, (lists, prior, likelihood), as bpa_ppl.models.log_linear "
+            f"does: {error}"
+        ) from error
+    if found != (features,):
+        raise UsageError(
+            f"the model needs a site called `weights` with one value for each of the {features} "
+            "free features"
         )
 
 
-def potential(model: Model, data: Adaptation, z: Sites) -> jax.Array:
-    """Return −log p(z, data)."""
-    return potential_energy(model, (data,), {}, z)
+@partial(jax.jit, static_argnums=0)
+def starting_point(program: Program, data: Data) -> Sites:
+    """Return z at the mean of the prior, (site shape) each."""
+    start = init_to_value(values={WEIGHTS: data.prior.mean})
+    return initialize_model(
+        jax.random.key(0), program, init_strategy=start, dynamic_args=True, model_args=data
+    ).param_info.z
+
+
+def potential(program: Program, data: Data, z: Sites) -> jax.Array:
+    """Return the potential energy, −log p(z, data)."""
+    return potential_energy(program, data, {}, z)
 
 
 @partial(jax.jit, static_argnums=0)
-def constrained(model: Model, data: Adaptation, z: Sites) -> Sites:
+def constrained(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites, deterministic ones included, for one z."""
-    return constrain_fn(model, (data,), {}, z, return_deterministic=True)
+    return constrain_fn(program, data, {}, z, return_deterministic=True)
 
 
 @partial(jax.jit, static_argnums=0)
-def constrained_draws(model: Model, data: Adaptation, z: Sites) -> Sites:
+def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites for z with leading dimensions (chains, draws)."""
-    return jax.vmap(jax.vmap(partial(constrained, model, data)))(z)
+    return jax.vmap(jax.vmap(partial(constrained, program, data)))(z)
 
 
 def unraveller(z: Sites) -> Callable[[jax.Array], Sites]:
@@ -76,44 +154,62 @@ def unraveller(z: Sites) -> Callable[[jax.Array], Sites]:
 
 
 @partial(jax.jit, static_argnums=0)
-def _evaluated(model: Model, data: Adaptation, some: Sites) -> tuple[jax.Array, jax.Array]:
-    def one(z: Sites) -> tuple[jax.Array, jax.Array]:
+def _evaluated(program: Program, data: Data, some: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
         # The likelihood stands in the potential too: the compiler computes it once.
-        sites = log_likelihood(model, constrained(model, data, z), data, batch_ndims=0)
-        total = sum(value.reshape(-1) for value in sites.values())
-        return potential(model, data, z), total.astype(jnp.float32)
+        sites = log_likelihood(program, constrained(program, data, z), *data, batch_ndims=0)
+        narrow = {name: value.astype(jnp.float32) for name, value in sites.items()}
+        return potential(program, data, z), narrow
 
     return jax.vmap(one)(some)
 
 
-def evaluate(model: Model, data: Adaptation, z: Sites) -> tuple[Float64, Float32]:
-    """Return −log p(z, data) and log p(e*_a | f_a, λ) of many draws, computed side by side.
+def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
+    """Return the potential energy and the log-likelihoods of many draws, computed side by side.
 
     Args:
-        model: the NumPyro model.
+        program: the NumPyro program.
         data: what it conditions on.
         z: with leading dimensions (chains, draws).
 
     Returns:
-        float64 (chains, draws), and float32 (chains, draws, sentences) in the order of the
-        n-best table.
+        float64 (chains, draws) −log p(z, data), and for each observed site float32
+        (chains, draws, …): one value a sentence in the order of the n-best table for sites in the
+        plate over sentences, else in the shape of the site.
     """
-    shape = jnp.shape(jax.tree.leaves(z)[0])[:2]
+    shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
-    count, order = shape[0] * shape[1], in_order(data)
+    found, order = anatomy(program, data), in_order(data.lists)
+    count = shape[0] * shape[1]
     block = min(_DRAWS, count)
-    energy, each = np.empty(count), np.empty((count, len(order)), np.float32)
+    energy, each = np.empty(count), dict[str, np.ndarray]()
     for first in range(0, count, block):
         # The last block is moved back so that all have one shape, and one compilation serves.
         part = slice(min(first, count - block), min(first + block, count))
         some = jax.tree.map(lambda x, part=part: x[part], flat)
-        energies, sentences = _evaluated(model, data, some)
-        energy[part], each[part] = energies, np.asarray(sentences)[:, order]
-    return energy.reshape(shape), each.reshape(*shape, -1)
+        energies, sites = _evaluated(program, data, some)
+        energy[part] = energies
+        for name, values in sites.items():
+            own = _ordered(values, order if name in found.per_sentence else None)
+            each.setdefault(name, np.empty((count, *own.shape[1:]), np.float32))[part] = own
+    return energy.reshape(shape), {n: v.reshape(*shape, *v.shape[1:]) for n, v in each.items()}
+
+
+def _ordered(values: jax.Array, order: Int64 | None) -> np.ndarray:
+    return np.asarray(values) if order is None else np.asarray(values)[:, order]
+
+
+def total(log_likelihoods: dict[str, np.ndarray]) -> Float64:
+    """Return the log-likelihood of all that was observed, (chains, draws); 0 of nothing."""
+    parts = [
+        each.reshape(*each.shape[:2], -1).sum(axis=-1, dtype=np.float64)
+        for each in log_likelihoods.values()
+    ]
+    return np.asarray(sum(parts[1:], start=parts[0])) if parts else np.zeros(())
 
 
 @partial(jax.jit, static_argnums=(0, 2))
-def prior_draws(model: Model, data: Adaptation, count: int, key: jax.Array) -> jax.Array:
-    """Return draws of the weights from the model's prior, (count, Q)."""
-    predictive = Predictive(model, num_samples=count, return_sites=["weights"])
-    return predictive(key, data)["weights"]
+def prior_draws(program: Program, data: Data, count: int, key: jax.Array) -> Sites:
+    """Return draws of the weights, and of the other latent sites, from the prior, (count, …)."""
+    wanted = list(dict.fromkeys([WEIGHTS, *anatomy(program, data).latent]))
+    return Predictive(program, num_samples=count, return_sites=wanted)(key, *data)

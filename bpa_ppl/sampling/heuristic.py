@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.sampling.density import evaluate
-from bpa_ppl.sampling.draws import Draws, Problem
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.sampling.base import Sampled, Sampler, Target
+from bpa_ppl.sampling.density import evaluate, total
 
 
-@dataclass(frozen=True)
-class Settings:
-    """N_S = `draws` perturbed copies of λ_T beside itself; `delta` is the leveraging factor δ."""
+class Heuristic(Sampler, frozen=True):
+    """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighed by the data (Eq. 11).
 
-    draws: int = 1000
-    delta: float = 1.0
+    Args:
+        draws: N_S.
+        delta: the leveraging factor δ.
+    """
+
+    exact = False
+    draws: Count = 1000
+    delta: Positive = 1.0
+
+    def sample(self, target: Target) -> Sampled:
+        """Return S(λ_T) with the logarithms of its weights.
+
+        Raises:
+            UsageError: if the model has other sites than the weights.
+        """
+        canonical = target.match.values[target.match.free]
+        vectors = perturbed(canonical, self.draws, np.random.default_rng(target.seed))
+        found = leveraged(target, vectors, self.delta)
+        target.progress(self.draws, self.draws, "")
+        return found
 
 
 def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Float64:
@@ -38,23 +55,28 @@ def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) ->
     return samples
 
 
-def sample(problem: Problem, settings: Settings) -> Draws:
-    """Return S(λ_T) with the logarithm of the weights p(A|λ)^(1/δ) p(λ|T) of Eq. 11.
+def leveraged(target: Target, vectors: Float64, delta: float) -> Sampled:
+    """Weigh given vectors by p(A|λ)^(1/δ) p(λ|T) (Eq. 11).
+
+    Args:
+        target: the posterior.
+        vectors: (D, Q) free weights.
+        delta: the leveraging factor δ.
 
     Raises:
         UsageError: if the model has other sites than the weights.
     """
-    if set(problem.start) != {"weights"}:
-        raise UsageError("the heuristic sample is of weights alone: the model has other sites")
-    canonical = np.asarray(problem.data.prior_mean)
-    z = {"weights": perturbed(canonical, settings.draws, np.random.default_rng(problem.seed))[None]}
-    energy, log_likelihood = evaluate(problem.model, problem.data, z)
-    log_p_oracles = log_likelihood.sum(axis=-1, dtype=np.float64)
+    if set(target.start) != {WEIGHTS}:
+        raise UsageError("this sample is of weights alone, and the model has other sites: use nuts")
+    z = {WEIGHTS: vectors[None]}
+    energy, log_likelihood = evaluate(target.program, target.data, z)
+    log_p_oracles = total(log_likelihood)
     log_prior = -energy - log_p_oracles
-    problem.progress(settings.draws, settings.draws, "")
-    return Draws(
+    return Sampled(
         z=z,
-        stats={"log_weight": log_p_oracles / settings.delta + log_prior, "lp": -energy},
-        attrs={"power": 1.0 / settings.delta},
+        kind="weighted",
+        log_density=-energy,
+        log_weight=log_p_oracles / delta + log_prior,
         log_likelihood=log_likelihood,
+        attrs={"likelihood_exponent": 1.0 / delta},
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -10,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import MultivariateStudentT
 
+from bpa_ppl.component import Count, CountOrNone, Positive
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.sampling.draws import Draws, Problem
+from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.metropolis import Metropolis
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.proposals import propose
@@ -60,40 +60,37 @@ class Independence(Metropolis):
         return proposal, self._proposal.log_prob(position) - self._proposal.log_prob(proposal)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Chains of draws from a Student t around the mode; a short warm-up forgets the start."""
+class IndependenceMetropolis(Sampler, frozen=True):
+    """Chains of draws from a Student t around the mode; a short warm-up forgets the start.
 
-    warmup: int = 100
-    draws: int = 1000
-    chains: int = 4
-    degrees_of_freedom: float = 20.0
-
-
-def sample(problem: Problem, settings: Settings) -> Draws:
-    """Draw from the posterior as the kernel `Independence` does, all proposals evaluated at once.
-
-    That is possible because no proposal depends on the chain: what remains is to accept.
+    Draws as the kernel `Independence` does, but all proposals are evaluated at once. That is
+    possible because no proposal depends on the chain: what remains is to accept.
     """
-    mode = require_mode(problem)
-    steps = settings.warmup + settings.draws
-    proposals = propose(problem, mode, settings.chains, steps, settings.degrees_of_freedom)
-    rng = np.random.default_rng([problem.seed, 1])
-    held, acceptance = accept(proposals.log_ratio, rng)
-    problem.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
-    chain = np.arange(settings.chains)[:, None]
-    kept, warmup = held[:, settings.warmup :], held[:, : settings.warmup]
-    return Draws(
-        z={name: np.asarray(value)[chain, kept] for name, value in proposals.z.items()},
-        stats={
-            "acceptance_rate": acceptance[:, settings.warmup :],
-            "lp": -proposals.energy[chain, kept],
-        },
-        warmup={name: np.asarray(value)[chain, warmup] for name, value in proposals.z.items()},
-        mode=mode.position,
-        attrs=mode.attrs(),
-        log_likelihood=proposals.log_likelihood[chain, kept],
-    )
+
+    warmup: CountOrNone = 100
+    draws: Count = 1000
+    chains: Count = 4
+    degrees_of_freedom: Positive = 20.0
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw from the posterior by independence Metropolis–Hastings."""
+        mode = require_mode(target)
+        steps = self.warmup + self.draws
+        proposals = propose(target, mode, self.chains, steps, self.degrees_of_freedom)
+        position, acceptance = accept(proposals.log_ratio, np.random.default_rng([target.seed, 1]))
+        target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
+        chain = np.arange(self.chains)[:, None]
+        kept, warmup = position[:, self.warmup :], position[:, : self.warmup]
+        z = {name: np.asarray(value) for name, value in proposals.z.items()}
+        return Sampled(
+            z={name: value[chain, kept] for name, value in z.items()},
+            log_density=proposals.log_density[chain, kept],
+            statistics={"acceptance_rate": acceptance[:, self.warmup :]},
+            warmup={name: value[chain, warmup] for name, value in z.items()},
+            mode=mode.position,
+            log_likelihood={n: v[chain, kept] for n, v in proposals.log_likelihood.items()},
+            attrs=mode.attrs(),
+        )
 
 
 def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64]:
@@ -107,20 +104,20 @@ def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64
         (chains, steps) the proposal that each chain holds after each step, and the probability
         with which the step accepted.
 
-    >>> held, acceptance = accept(np.array([[0.0, -np.inf, 3.0]]), np.random.default_rng(0))
-    >>> held.tolist(), acceptance.tolist()
+    >>> position, acceptance = accept(np.array([[0.0, -np.inf, 3.0]]), np.random.default_rng(0))
+    >>> position.tolist(), acceptance.tolist()
     ([[0, 0, 2]], [[1.0, 0.0, 1.0]])
     """
     chains, steps = log_ratio.shape
-    held = np.zeros((chains, steps), np.int64)
+    position = np.zeros((chains, steps), np.int64)
     acceptance = np.ones((chains, steps))
     chain = np.arange(chains)
     # A proposal without a finite density is never accepted, and left where a chain starts on it.
     ratio = np.where(np.isfinite(log_ratio), log_ratio, _NEVER)
     uniform = rng.uniform(size=(chains, steps))
     for step in range(1, steps):
-        current = held[:, step - 1]
+        current = position[:, step - 1]
         change = ratio[:, step] - ratio[chain, current]
         acceptance[:, step] = np.exp(np.minimum(change, 0.0))
-        held[:, step] = np.where(uniform[:, step] < acceptance[:, step], step, current)
-    return held, acceptance
+        position[:, step] = np.where(uniform[:, step] < acceptance[:, step], step, current)
+    return position, acceptance

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from bpa_ppl.posterior import pareto_smoothed
-from bpa_ppl.sampling.draws import Draws, Problem
+from bpa_ppl.component import Count, Positive
+from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.proposals import propose
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Draws of a Student t around the mode; more degrees of freedom mean lighter tails."""
+class Laplace(Sampler, frozen=True):
+    """Draws of a Student t around the mode, and their Pareto-smoothed importance weights.
 
-    draws: int = 4000
-    degrees_of_freedom: float = 20.0
-
-
-def sample(problem: Problem, settings: Settings) -> Draws:
-    """Return draws of a Student t around the mode, and their Pareto-smoothed importance weights.
-
-    The smoothing and its k̂, which tells whether the weights can be trusted, are those of
-    Vehtari et al. (2024).
+    More degrees of freedom mean lighter tails. The smoothing and its k̂, which tells whether the
+    weights can be trusted, are those of Vehtari et al. (2024).
     """
-    mode = require_mode(problem)
-    proposals = propose(problem, mode, 1, settings.draws, settings.degrees_of_freedom)
-    log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
-    problem.progress(settings.draws, settings.draws, f"Pareto k̂ {k_hat:.2f}")
-    return Draws(
-        z=proposals.z,
-        stats={"log_weight": log_weight, "lp": -proposals.energy},
-        mode=mode.position,
-        attrs={"pareto_k": k_hat, **mode.attrs()},
-        log_likelihood=proposals.log_likelihood,
-    )
+
+    draws: Count = 4000
+    degrees_of_freedom: Positive = 20.0
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw around the mode and weigh the draws."""
+        mode = require_mode(target)
+        proposals = propose(target, mode, 1, self.draws, self.degrees_of_freedom)
+        log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
+        target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
+        return Sampled(
+            z=proposals.z,
+            kind="weighted",
+            log_density=proposals.log_density,
+            log_weight=log_weight,
+            mode=mode.position,
+            log_likelihood=proposals.log_likelihood,
+            attrs={"pareto_k": k_hat, **mode.attrs()},
+        )

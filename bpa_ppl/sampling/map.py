@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import jax
 import numpy as np
 
+from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.density import unraveller
-from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.mode import find_mode
 
 
-@dataclass(frozen=True)
-class Settings:
-    """There is nothing to set."""
+class Map(Sampler, frozen=True):
+    """The mode of the posterior as its only draw; there is nothing to set."""
 
+    exact = False
 
-def sample(problem: Problem, settings: Settings) -> Draws:
-    """Return the mode of the posterior as its only draw."""
-    mode = find_mode(problem.model, problem.data, problem.start)
-    problem.progress(1, 1, f"{int(mode.iterations)} Newton steps")
-    z = unraveller(problem.start)(mode.position)
-    return Draws(
-        z=jax.tree.map(lambda value: value[None, None], z),
-        stats={"lp": np.full((1, 1), -float(mode.energy))},
-        mode=mode.position,
-        attrs=mode.attrs(),
-    )
+    def sample(self, target: Target) -> Sampled:
+        """Return the mode of the posterior."""
+        mode = find_mode(target.program, target.data, target.start)
+        target.progress(1, 1, f"{int(mode.iterations)} Newton steps")
+        z = unraveller(target.start)(mode.position)
+        return Sampled(
+            z=jax.tree.map(lambda value: value[None, None], z),
+            kind="point",
+            log_density=np.full((1, 1), -float(mode.potential_energy)),
+            mode=mode.position,
+            attrs=mode.attrs(),
+        )

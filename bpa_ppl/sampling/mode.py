@@ -12,9 +12,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.models import Adaptation
-from bpa_ppl.sampling.density import Model, Sites, potential, unraveller
-from bpa_ppl.sampling.draws import Problem
+from bpa_ppl.sampling.base import Data, Program, Sites, Target
+from bpa_ppl.sampling.density import potential, unraveller
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
 TOLERANCE = 1e-6
@@ -27,7 +26,7 @@ class Mode(NamedTuple):
 
     Attributes:
         position: (d,) the mode.
-        energy: () −log p(z, data) there.
+        potential_energy: () −log p(z, data) there.
         covariance: (d, d) the inverse Hessian of the potential: the Laplace covariance.
         decrement: the squared length of the last step in posterior standard deviations.
         iterations: Newton steps taken.
@@ -35,7 +34,7 @@ class Mode(NamedTuple):
     """
 
     position: Any
-    energy: Any
+    potential_energy: Any
     covariance: Any
     decrement: Any
     iterations: Any
@@ -51,21 +50,21 @@ class Mode(NamedTuple):
 
 class _Search(NamedTuple):
     position: jax.Array
-    energy: jax.Array
+    potential_energy: jax.Array
     hessian: jax.Array
     decrement: jax.Array
     iteration: jax.Array
 
 
 @partial(jax.jit, static_argnums=0)
-def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
+def find_mode(program: Program, data: Data, start: Sites) -> Mode:
     """Find the mode from a starting point on, with an exact gradient and Hessian.
 
     The default model is log-concave, so that damped Newton steps converge from anywhere
     (Boyd & Vandenberghe 2004, §9.5); of another model it finds a local mode.
     """
     unravel = unraveller(start)
-    energy_at = lambda flat: potential(model, data, unravel(flat))  # noqa: E731
+    energy_at = lambda flat: potential(program, data, unravel(flat))  # noqa: E731
     # Forward over reverse, for the gradient of the likelihood is a rule of its own.
     hessian = jax.jacfwd(jax.grad(energy_at))
 
@@ -88,7 +87,9 @@ def find_mode(model: Model, data: Adaptation, start: Sites) -> Mode:
     covariance = jnp.linalg.inv(last.hessian)
     covariance = (covariance + covariance.T) / 2
     converged = last.decrement <= TOLERANCE
-    return Mode(last.position, last.energy, covariance, last.decrement, last.iteration, converged)
+    return Mode(
+        last.position, last.potential_energy, covariance, last.decrement, last.iteration, converged
+    )
 
 
 def _definite(matrix: jax.Array) -> jax.Array:
@@ -125,13 +126,13 @@ def _backtrack(
     return position + scale * direction, reached
 
 
-def require_mode(problem: Problem) -> Mode:
-    """Return the mode of a problem.
+def require_mode(target: Target) -> Mode:
+    """Return the mode of a posterior.
 
     Raises:
         DataError: if the search did not converge.
     """
-    mode = find_mode(problem.model, problem.data, problem.start)
+    mode = find_mode(target.program, target.data, target.start)
     if not mode.converged:
         raise DataError(
             f"the posterior of this model has no mode that {MAX_ITERATIONS} Newton steps find: "
@@ -140,11 +141,11 @@ def require_mode(problem: Problem) -> Mode:
     return mode
 
 
-def around(problem: Problem, mode: Mode, chains: int) -> Sites:
+def around(target: Target, mode: Mode, chains: int) -> Sites:
     """Return z of a start for each chain, drawn from N(mode, 2 × Laplace).
 
     Wider than the posterior, so that chains that have not forgotten their start disagree.
     """
-    rng = np.random.default_rng([problem.seed, 2])
+    rng = np.random.default_rng([target.seed, 2])
     spread = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
-    return jax.vmap(unraveller(problem.start))(jnp.asarray(spread))
+    return jax.vmap(unraveller(target.start))(jnp.asarray(spread))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from bpa_ppl.models import Adaptation, Bucket
+from bpa_ppl.models import Bucket, Lists
+from bpa_ppl.sampling.base import Data
 
 
-def place(data: Adaptation) -> Adaptation:
+def place(data: Data) -> Data:
     """Put data on JAX's devices; with several, each holds an equal share of the sentences.
 
     The numbers of sentences must be multiples of the number of devices (see `tabulate`). What is
@@ -19,14 +20,16 @@ def place(data: Adaptation) -> Adaptation:
         return jax.device_put(data)
     mesh = Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,))
     shares = lambda *axes: NamedSharding(mesh, PartitionSpec(*axes))  # noqa: E731
-    bucket = Bucket(
-        differences=shares(None, None, "sentence", None), base=shares(None, "sentence", None)
+    rows = shares(None, "sentence", None)
+    buckets = tuple(
+        Bucket(
+            features=shares(None, None, "sentence", None),
+            base=rows,
+            hypothesis=rows,
+            gain=None if bucket.gain is None else rows,
+        )
+        for bucket in data.lists.buckets
     )
-    layout = Adaptation(
-        buckets=(bucket,) * len(data.buckets),
-        oracle=shares("sentence"),
-        sentence=shares("sentence"),
-        prior_mean=shares(),
-        prior_variance=shares(),
-    )
-    return jax.device_put(data, layout)
+    whole = jax.tree.map(lambda _: shares(), data.prior)
+    sentence = shares("sentence")
+    return jax.device_put(data, Data(Lists(buckets, sentence, sentence, sentence), whole))

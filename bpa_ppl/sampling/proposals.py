@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import MultivariateStudentT
 
-from bpa_ppl.nbest import Float32, Float64
-from bpa_ppl.sampling.density import Sites, evaluate, unraveller
-from bpa_ppl.sampling.draws import Problem
+from bpa_ppl.nbest import Float64
+from bpa_ppl.sampling.base import Sites, Target
+from bpa_ppl.sampling.density import evaluate, unraveller
 from bpa_ppl.sampling.mode import Mode
 
 #: The posterior is skewed: a little wider than the Laplace approximation fits it best.
@@ -20,33 +20,33 @@ _WIDER = 1.1
 
 
 class Proposals(NamedTuple):
-    """Draws of a multivariate Student t around the mode (C chains, D draws, S sentences).
+    """Draws of a multivariate Student t around the mode (C chains, D draws).
 
     Attributes:
         z: the unconstrained values of the sites, (C, D, …) each.
-        energy: (C, D) −log p(z, data).
+        log_density: (C, D) log p(z, data).
         log_ratio: (C, D) log p(z, data) − log q(z), up to a constant.
-        log_likelihood: (C, D, S) float32, of each sentence.
+        log_likelihood: of each observed site (C, D, …) float32.
     """
 
     z: Sites
-    energy: Float64
+    log_density: Float64
     log_ratio: Float64
-    log_likelihood: Float32
+    log_likelihood: dict[str, np.ndarray]
 
 
 def propose(
-    problem: Problem, mode: Mode, chains: int, draws: int, degrees_of_freedom: float
+    target: Target, mode: Mode, chains: int, draws: int, degrees_of_freedom: float
 ) -> Proposals:
     """Draw around the mode, a little wider than Laplace, and evaluate all draws together.
 
     A few wide matrix products cost a fraction of as many steps of a chain one by one.
     """
-    key = jax.random.key(problem.seed)
+    key = jax.random.key(target.seed)
     flat, log_q = _drawn(mode, (chains, draws), degrees_of_freedom, key)
-    z = jax.vmap(jax.vmap(unraveller(problem.start)))(flat)
-    energy, log_likelihood = evaluate(problem.model, problem.data, z)
-    return Proposals(z, energy, -energy - np.asarray(log_q), log_likelihood)
+    z = jax.vmap(jax.vmap(unraveller(target.start)))(flat)
+    energy, log_likelihood = evaluate(target.program, target.data, z)
+    return Proposals(z, -energy, -energy - np.asarray(log_q), log_likelihood)
 
 
 @partial(jax.jit, static_argnums=(1, 2))

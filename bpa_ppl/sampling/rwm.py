@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from bpa_ppl.component import Count, CountOrNone, Positive
+from bpa_ppl.sampling.base import Program, Sampled, Sampler, Target
 from bpa_ppl.sampling.chains import Plan, run_chains
-from bpa_ppl.sampling.density import Model
-from bpa_ppl.sampling.draws import Draws, Problem
 from bpa_ppl.sampling.metropolis import Metropolis
 from bpa_ppl.sampling.mode import around, require_mode
 
@@ -21,7 +21,7 @@ class RandomWalk(Metropolis):
     Args:
         model: the NumPyro model.
         proposal_variance: σ_o, a variance.
-        shape: (d, d) Σ; None is the identity.
+        covariance: (d, d) Σ; None is the identity.
 
     >>> import jax, numpyro, numpyro.distributions as dist
     >>> from numpyro.infer import MCMC
@@ -34,11 +34,11 @@ class RandomWalk(Metropolis):
     """
 
     def __init__(
-        self, model: Any, *, proposal_variance: float = 0.01, shape: Any = None, **options: Any
+        self, model: Any, *, proposal_variance: float = 0.01, covariance: Any = None, **options: Any
     ):
         super().__init__(model, **options)
         self._proposal_variance = proposal_variance
-        self._factor = None if shape is None else jnp.linalg.cholesky(jnp.asarray(shape))
+        self._factor = None if covariance is None else jnp.linalg.cholesky(jnp.asarray(covariance))
 
     def propose(self, key: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return z + N(0, σ_o Σ); the proposal is symmetric."""
@@ -48,30 +48,29 @@ class RandomWalk(Metropolis):
         return position + jnp.sqrt(self._proposal_variance) * noise, jnp.zeros((), position.dtype)
 
 
-@dataclass(frozen=True)
-class Settings:
+class RandomWalkMetropolis(Sampler, frozen=True):
     """A walk of N(0, scale² / d × Laplace covariance); 2.38 is best for a Gaussian posterior.
 
-    Gelman, Roberts & Gilks (1996), for d → ∞. Successive steps are close relatives, so that one
-    in ten is kept.
+    Gelman, Roberts & Gilks (1996), for d → ∞. Each chain starts at a draw of N(mode, 2 × Laplace).
+    Successive steps are close relatives, so that one in ten is kept.
     """
 
-    scale: float = 2.38
-    warmup: int = 50
-    draws: int = 1000
-    chains: int = 4
-    thinning: int = 10
+    scale: Positive = 2.38
+    warmup: CountOrNone = 50
+    draws: Count = 1000
+    chains: Count = 4
+    thinning: Count = 10
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw from the posterior by a random walk."""
+        mode = require_mode(target)
+        start = around(target, mode, self.chains)
+        plan = Plan(_kernel, target.program, self, ("accept_prob", "potential_energy"))
+        found = run_chains(plan, target, mode.covariance, start)
+        attrs = {**mode.attrs(), "step_setting": "scale"}
+        return replace(found, mode=mode.position, attrs=attrs)
 
 
-def sample(problem: Problem, settings: Settings) -> Draws:
-    """Draw from the posterior by a random walk, each chain from a draw of N(mode, 2 × Laplace)."""
-    mode = require_mode(problem)
-    start = around(problem, mode, settings.chains)
-    plan = Plan(_kernel, problem.model, settings, ("accept_prob", "potential_energy"))
-    draws = run_chains(plan, problem, mode.covariance, start)
-    return replace(draws, mode=mode.position, attrs=mode.attrs())
-
-
-def _kernel(model: Model, settings: Settings, covariance: jax.Array) -> RandomWalk:
+def _kernel(program: Program, settings: RandomWalkMetropolis, covariance: jax.Array) -> RandomWalk:
     variance = settings.scale**2 / covariance.shape[0]
-    return RandomWalk(model, proposal_variance=variance, shape=covariance)
+    return RandomWalk(program, proposal_variance=variance, covariance=covariance)

@@ -55,7 +55,7 @@ def test_weighted_samples_decide_by_eq_11(
     lists: NBest, weights: plain.Array, log_joint: plain.Array, delta: float
 ) -> None:
     posterior = foreign(weights, NAMES, log_weight=log_joint)
-    posterior.attrs["power"] = 1 / delta
+    posterior.attrs["likelihood_exponent"] = 1 / delta
     result = rerank(lists, posterior, unchecked=True)
     say = np.exp(log_joint - log_joint.max()).reshape(-1)
     assert_chosen(result, plain.predictive(lists, weights.reshape(-1, 3), say, 1 / delta))

@@ -13,7 +13,8 @@ from numpyro.infer.util import log_density
 from scipy.optimize import approx_fprime
 
 from bpa_ppl import NBest, UsageError, Weights, read_nbest, read_weights
-from bpa_ppl.models import Adaptation, log_linear, tabulate
+from bpa_ppl.models import Oracle, Prior, log_linear, tabulate
+from bpa_ppl.sampling import Data
 from bpa_ppl.weights import Match, match
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]", "WP0")
@@ -34,15 +35,23 @@ def ragged() -> NBest:
 
 
 @jax.jit
-def log_p(data: Adaptation, weights: jax.Array) -> jax.Array:
-    return log_density(log_linear, (data,), {}, {"weights": weights})[0]
+def log_p(data: Data, weights: jax.Array) -> jax.Array:
+    return log_density(log_linear, (*data, Oracle()), {}, {"weights": weights})[0]
 
 
 gradient = jax.jit(jax.grad(log_p, argnums=1))
 
 
+def given(
+    pool: NBest, matched: Match, oracle: npt.ArrayLike, variance: npt.ArrayLike = 0.1
+) -> Data:
+    free = dict(zip(matched.free_names, matched.free_values, strict=True))
+    prior = Prior.isotropic(free, variance)
+    return Data(tabulate(pool, matched, oracle), prior._replace(names=None))
+
+
 def library(pool: NBest, matched: Match, variance: npt.ArrayLike, weights: npt.ArrayLike) -> float:
-    return float(log_p(tabulate(pool, matched, ORACLE, variance), np.asarray(weights)))
+    return float(log_p(given(pool, matched, ORACLE, variance), np.asarray(weights)))
 
 
 def outside(pool: NBest, matched: Match, variance: npt.ArrayLike, weights: npt.ArrayLike) -> float:
@@ -66,7 +75,7 @@ def test_log_posterior_is_that_of_scipy(
 
 
 @pytest.mark.parametrize("fixed", [["WP0"], ["TM0"], ["LM0", "TM0[1]"]])
-def test_held_features_count_with_their_canonical_weight(ragged: NBest, fixed: list[str]) -> None:
+def test_fixed_features_count_with_their_canonical_weight(ragged: NBest, fixed: list[str]) -> None:
     matched = match(CANONICAL, ragged, fixed=fixed)
     weights = matched.values[matched.free] + 0.4
     ours = library(ragged, matched, 0.5, weights)
@@ -77,7 +86,7 @@ def test_held_features_count_with_their_canonical_weight(ragged: NBest, fixed: l
 def test_gradient_is_that_of_finite_differences(ragged: NBest, fixed: list[str]) -> None:
     matched = match(CANONICAL, ragged, fixed=fixed)
     weights = matched.values[matched.free] + 0.2
-    ours = gradient(tabulate(ragged, matched, ORACLE, 0.7), weights)
+    ours = gradient(given(ragged, matched, ORACLE, 0.7), weights)
     numeric = approx_fprime(weights, lambda w: outside(ragged, matched, 0.7, w), 1e-6)
     np.testing.assert_allclose(ours, numeric, rtol=1e-4, atol=1e-4)
 
@@ -96,7 +105,7 @@ def test_a_shift_common_to_a_list_counts_for_nothing(ragged: NBest) -> None:
 
 def test_scores_that_differ_by_thousands_keep_the_density_finite() -> None:
     pool = plain.pairs([[1e4], [-1e4]], ["LM0"])
-    data = tabulate(pool, match({"LM0": 1.0}, pool), [0, 0], 1.0)
+    data = given(pool, match({"LM0": 1.0}, pool), [0, 0], 1.0)
     expected = plain.log_likelihood(pool, [0, 0], [1.0]).sum() + plain.log_prior([1.0], [1.0], 1.0)
     assert float(log_p(data, np.array([1.0]))) == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(gradient(data, np.array([1.0])), [-1e4], rtol=1e-6)
@@ -104,7 +113,7 @@ def test_scores_that_differ_by_thousands_keep_the_density_finite() -> None:
 
 def test_without_sentences_only_the_prior_is_left(ragged: NBest) -> None:
     nothing = ragged.select([])
-    data = tabulate(nothing, match(CANONICAL, nothing), [], 0.1)
+    data = given(nothing, match(CANONICAL, nothing), [], 0.1)
     weights = CANONICAL.values_array + 0.3
     assert float(log_p(data, weights)) == pytest.approx(
         plain.log_prior(weights, CANONICAL.values_array, 0.1), rel=1e-12
@@ -114,7 +123,7 @@ def test_without_sentences_only_the_prior_is_left(ragged: NBest) -> None:
 @pytest.mark.parametrize("variance", [0.0, -0.1, np.nan, np.inf, (0.1, 0.1, 0.0, 0.1)])
 def test_a_variance_must_be_positive_and_finite(ragged: NBest, variance: npt.ArrayLike) -> None:
     with pytest.raises(UsageError, match="must be positive and finite"):
-        tabulate(ragged, match(CANONICAL, ragged), ORACLE, variance)
+        given(ragged, match(CANONICAL, ragged), ORACLE, variance)
 
 
 def test_real_lists_have_the_density_that_scipy_computes(shared_data: Path) -> None:
@@ -122,7 +131,7 @@ def test_real_lists_have_the_density_that_scipy_computes(shared_data: Path) -> N
     matched = match(read_weights(shared_data / "moses.ini"), pool)
     rng = np.random.default_rng(5)
     oracle = [int(rng.integers(size)) for size in pool.sizes]
-    data = tabulate(pool, matched, oracle, 0.1)
+    data = given(pool, matched, oracle, 0.1)
     assert matched.free.sum() == 14
     for scale in (0.0, 0.1, 1.0):
         weights = matched.values[matched.free] + scale * rng.normal(size=14)

@@ -53,17 +53,17 @@ def test_a_list_of_one_has_no_choice(lists: NBest) -> None:
 
 def test_a_list_has_the_same_density_alone_as_beside_longer_ones(lists: NBest) -> None:
     distribution, order = tabulated(lists, ORACLE)
-    together = np.asarray(distribution.log_prob(distribution.data.oracle))[order]
+    together = np.asarray(distribution.log_prob(distribution.lists.oracle))[order]
     for sentence, oracle in enumerate(ORACLE):
         alone, first = tabulated(lists.select([sentence]), (oracle,))
-        log_p = np.asarray(alone.log_prob(alone.data.oracle))[first]
+        log_p = np.asarray(alone.log_prob(alone.lists.oracle))[first]
         np.testing.assert_allclose(log_p, together[sentence], rtol=1e-6, atol=1e-6)
 
 
 def test_rows_of_no_sentence_weigh_nothing(lists: NBest) -> None:
     many = lists.select(np.arange(33) % len(SIZES))
     distribution, order = tabulated(many, tuple(ORACLE[s % len(SIZES)] for s in range(33)))
-    log_p = np.asarray(distribution.log_prob(distribution.data.oracle))
+    log_p = np.asarray(distribution.log_prob(distribution.lists.oracle))
     np.testing.assert_array_equal(np.delete(log_p, order), 0.0)
     assert len(order) == 33
 

@@ -8,7 +8,7 @@ import numpyro.distributions as dist
 import pytest
 
 from bpa_ppl import DataError, NBest, adapt, check
-from bpa_ppl.models import Adaptation, OracleChoice
+from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
 
 
 @pytest.fixture(scope="module")
@@ -19,19 +19,19 @@ def pool() -> NBest:
     return NBest.from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
 
 
-def _heavy(data: Adaptation) -> None:
+def _heavy(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     """A posterior whose tails no Student t with ten degrees of freedom covers."""
-    weights = numpyro.sample("weights", dist.Cauchy(data.prior_mean, 1.0).to_event(1))
-    with numpyro.plate("sentence", len(data.oracle)):
-        numpyro.sample("oracle", OracleChoice(data, weights * 0.0), obs=data.oracle)
+    weights = numpyro.sample("weights", dist.Cauchy(prior.mean, 1.0).to_event(1))
+    with numpyro.plate("sentence", len(lists.oracle)):
+        numpyro.sample("oracle", OracleChoice(lists, weights * 0.0), obs=lists.oracle)
 
 
-def _modeless(data: Adaptation) -> None:
+def _modeless(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     """A funnel: its density grows without bound towards a scale of zero."""
     scale = numpyro.sample("scale", dist.HalfNormal(1.0))
-    weights = numpyro.sample("weights", dist.Normal(data.prior_mean, scale).to_event(1))
-    with numpyro.plate("sentence", len(data.oracle)):
-        numpyro.sample("oracle", OracleChoice(data, weights * 0.0), obs=data.oracle)
+    weights = numpyro.sample("weights", dist.Normal(prior.mean, scale).to_event(1))
+    with numpyro.plate("sentence", len(lists.oracle)):
+        numpyro.sample("oracle", OracleChoice(lists, weights * 0.0), obs=lists.oracle)
 
 
 def test_it_takes_imh_where_proposals_fit(pool: NBest) -> None:

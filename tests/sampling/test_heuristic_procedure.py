@@ -100,9 +100,9 @@ def test_its_mean_is_weighted(lists: NBest) -> None:
 
 
 def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
-    def wider(data: Any) -> None:
+    def wider(lists: Any, prior: Any, likelihood: Any) -> None:
         numpyro.sample("scale", dist.HalfNormal(1.0))
-        numpyro.sample("weights", dist.Normal(data.prior_mean, 1.0).to_event(1))
+        numpyro.sample("weights", dist.Normal(prior.mean, 1.0).to_event(1))
 
     with pytest.raises(UsageError, match="other sites"):
         heuristic(lists, model=wider)

@@ -57,7 +57,7 @@ def test_the_walk_over_known_proposals_is_the_plain_loop() -> None:
     log_ratio[:, 50] = np.nan
     log_ratio[0, 0] = -np.inf
     uniform = np.random.default_rng(4).uniform(size=(3, 200))
-    held, acceptance = accept(log_ratio, np.random.default_rng(4))
+    position, acceptance = accept(log_ratio, np.random.default_rng(4))
     for chain in range(3):
         at = 0
         for step in range(1, 200):
@@ -66,4 +66,4 @@ def test_the_walk_over_known_proposals_is_the_plain_loop() -> None:
             probability = min(1.0, np.exp(new - old)) if np.isfinite(new) else 0.0
             assert acceptance[chain, step] == pytest.approx(probability)
             at = step if uniform[chain, step] < probability else at
-            assert held[chain, step] == at
+            assert position[chain, step] == at

@@ -11,7 +11,7 @@ from agreement import assert_moments, assert_weighted_moments
 from targets import NAMES, SENTENCES, STEPS, TARGETS
 
 from bpa_ppl import NBest, adapt, check, rerank
-from bpa_ppl.posterior import statistic
+from bpa_ppl.posterior import as_draws
 
 CANONICAL = {"LM0": 0.7, "WP0": -0.4}
 MEAN = np.array(list(CANONICAL.values()))
@@ -50,7 +50,7 @@ def priors(lists: NBest) -> Any:
 def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str) -> None:
     posterior = priors(sampler)
     weights = posterior["posterior"]["weights"].values
-    log_weight = statistic(posterior, "log_weight")
+    log_weight = as_draws(posterior).log_weight
     if log_weight is None:
         assert_moments(weights, MEAN, np.diag(VARIANCE))
     else:

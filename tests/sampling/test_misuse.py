@@ -14,7 +14,7 @@ import pytest
 from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, UsageError, adapt, rerank
-from bpa_ppl.models import Adaptation, OracleChoice
+from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
 from bpa_ppl.posterior import import_arviz
 
 POOL = plain.pairs([[1.0], [-2.0], [0.5]], ["LM0"])
@@ -58,15 +58,15 @@ def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
     assert found["posterior"]["weights"].shape == (4, 2, 1)
 
 
-def _one_weight(data: Adaptation) -> None:
+def _one_weight(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     numpyro.sample("weights", dist.Normal(0.0, 1.0))
 
 
-def _noncentred(data: Adaptation) -> None:
-    raw = numpyro.sample("raw", dist.Normal(jnp.zeros_like(data.prior_mean), 1.0).to_event(1))
-    weights = numpyro.deterministic("weights", data.prior_mean + 0.3 * raw)
-    with numpyro.plate("sentence", len(data.oracle)):
-        numpyro.sample("oracle", OracleChoice(data, weights), obs=data.oracle)
+def _noncentred(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
+    raw = numpyro.sample("raw", dist.Normal(jnp.zeros_like(prior.mean), 1.0).to_event(1))
+    weights = numpyro.deterministic("weights", prior.mean + 0.3 * raw)
+    with numpyro.plate("sentence", len(lists.oracle)):
+        numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)
 
 
 def test_a_model_needs_one_weight_a_feature() -> None:

@@ -9,8 +9,8 @@ from arviz import InferenceData
 from scipy.optimize import approx_fprime, minimize
 
 from bpa_ppl import DataError, NBest, Weights, adapt, check, point_weights, rerank
-from bpa_ppl.models import log_linear, tabulate
-from bpa_ppl.sampling.density import starting_point
+from bpa_ppl.models import Prior
+from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.weights import match
 
@@ -35,7 +35,7 @@ def mode(lists: NBest) -> InferenceData:
     )
 
 
-def energy(lists: NBest, weights: plain.Array) -> float:
+def potential_energy(lists: NBest, weights: plain.Array) -> float:
     log_likelihood = plain.log_likelihood(lists, ORACLE, weights).sum()
     return -log_likelihood - plain.log_prior(weights, CANONICAL.values_array, VARIANCE)
 
@@ -51,7 +51,7 @@ def gradient(lists: NBest, weights: plain.Array) -> plain.Array:
 
 def test_the_mode_is_that_of_scipy(lists: NBest, mode: InferenceData) -> None:
     found = minimize(
-        lambda w: energy(lists, w),
+        lambda w: potential_energy(lists, w),
         CANONICAL.values_array,
         jac=lambda w: gradient(lists, w),
         method="BFGS",
@@ -59,13 +59,14 @@ def test_the_mode_is_that_of_scipy(lists: NBest, mode: InferenceData) -> None:
     )
     ours = point_weights(mode, "mode")
     np.testing.assert_allclose(ours.values_array, found.x, atol=1e-3)
-    assert energy(lists, ours.values_array) <= found.fun + 1e-6
+    assert potential_energy(lists, ours.values_array) <= found.fun + 1e-6
     assert point_weights(mode, "mean") == ours
 
 
 def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: NBest) -> None:
-    data = tabulate(lists, match(CANONICAL, lists), ORACLE, VARIANCE)
-    found = find_mode(log_linear, data, starting_point(log_linear, data))
+    prior = Prior.isotropic(CANONICAL, VARIANCE)
+    target = target_of(lists, match(CANONICAL, lists), prior, oracle=ORACLE)
+    found = find_mode(target.program, target.data, target.start)
     hessian = approx_fprime(np.asarray(found.position), lambda w: gradient(lists, w), 1e-6)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(hessian), rtol=1e-4, atol=1e-5)
     assert bool(found.converged)

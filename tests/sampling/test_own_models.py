@@ -20,12 +20,12 @@ from bpa_ppl.models import OracleChoice
 MEDIAN, SPREAD = 0.8, 0.4
 
 
-def learned_scale(data: Any) -> None:
+def learned_scale(lists: Any, prior: Any, likelihood: Any) -> None:
     scale = numpyro.sample("scale", dist.LogNormal(np.log(MEDIAN), SPREAD))
-    weights = numpyro.sample("weights", dist.Normal(data.prior_mean, scale).to_event(1))
+    weights = numpyro.sample("weights", dist.Normal(prior.mean, scale).to_event(1))
     numpyro.deterministic("twice", 2 * scale)
-    with numpyro.plate("sentence", len(data.oracle)):
-        numpyro.sample("oracle", OracleChoice(data, weights), obs=data.oracle)
+    with numpyro.plate("sentence", len(lists.oracle)):
+        numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)
 
 
 def moments() -> tuple[np.ndarray, np.ndarray]:
@@ -69,8 +69,8 @@ def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(
     assert list(point_weights(posterior)) == ["LM0"]
 
 
-def without_weights(data: Any) -> None:
-    numpyro.sample("lambda", dist.Normal(data.prior_mean, 1.0).to_event(1))
+def without_weights(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("lambda", dist.Normal(prior.mean, 1.0).to_event(1))
 
 
 @pytest.mark.parametrize("sampler", ["nuts", "map"])

@@ -105,9 +105,9 @@ def test_acceptance_tells_the_size_of_the_steps(variance: float, low: float, hig
     np.testing.assert_allclose(mcmc.last_state.mean_accept_prob, accepted.mean(), rtol=1e-6)
 
 
-def test_a_shape_turns_the_steps() -> None:
-    shape = jnp.array([[1.0, 0.9], [0.9, 1.0]])
-    kernel = RandomWalk(gaussian, proposal_variance=4.0, shape=shape)
+def test_a_covariance_turns_the_steps() -> None:
+    covariance = jnp.array([[1.0, 0.9], [0.9, 1.0]])
+    kernel = RandomWalk(gaussian, proposal_variance=4.0, covariance=covariance)
     propose = jax.vmap(lambda key: kernel.propose(key, jnp.zeros(2))[0])
     steps = np.asarray(propose(jax.random.split(jax.random.key(0), 20_000)))
-    assert_moments(steps[None], np.zeros(2), 4.0 * np.asarray(shape))
+    assert_moments(steps[None], np.zeros(2), 4.0 * np.asarray(covariance))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from bpa_ppl import NBest, adapt, read_nbest, read_weights
-from bpa_ppl.posterior import import_arviz, normalised_weights
+from bpa_ppl.posterior import import_arviz, importance_weights
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -50,7 +50,7 @@ def _of_chains(posterior: InferenceData) -> Moments:
 def _of_weighted(posterior: InferenceData) -> Moments:
     weights = posterior["posterior"]["weights"].values[0]
     powers = np.stack([weights, (weights - _centre()) ** 2])
-    share = normalised_weights(posterior["sample_stats"]["log_weight"].values.reshape(-1))
+    share = importance_weights(posterior["sample_stats"]["log_weight"].values.reshape(-1))
     assert 1 / np.sum(share**2) > 200, "too few effective draws to tell"
     values = np.einsum("d,kdq->kq", share, powers)
     errors = np.sqrt(np.einsum("d,kdq->kq", share**2, (powers - values[:, None]) ** 2))

@@ -1,44 +1,43 @@
-"""Every sampler has the same two exports, and adapt refuses settings that it does not have."""
+"""Every sampler is a component of one shape, and adapt refuses settings that it does not have."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import plain
 import pytest
 
 from bpa_ppl import UsageError, adapt
-from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.sampling.draws import Draws, Problem
-from bpa_ppl.sampling.registry import configure, load
+from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import Sampled, Sampler, Target
+
+#: Settings that are not numbers: what is sampled from, not how.
+LISTS = ("development", "visited")
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_sampler_has_settings_and_sample(name: str) -> None:
-    module = load(name)
-    settings = configure(name, {})
-    assert isinstance(settings, module.Settings)
-    assert is_dataclass(settings)
-    # Only a frozen dataclass that compares by its values has a hash.
-    assert hash(settings) == hash(module.Settings())
-    signature = inspect.signature(module.sample, eval_str=True)
-    annotations = [parameter.annotation for parameter in signature.parameters.values()]
-    assert list(signature.parameters) == ["problem", "settings"]
-    assert annotations == [Problem, module.Settings]
-    assert signature.return_annotation is Draws
+    sampler = SAMPLERS.resolve(name)
+    assert isinstance(sampler, Sampler)
+    assert sampler == SAMPLERS[name]()
+    assert hash(sampler) == hash(SAMPLERS[name]())
+    assert SAMPLERS.name_of(sampler) == name
+    signature = inspect.signature(type(sampler).sample, eval_str=True)
+    assert list(signature.parameters) == ["self", "target"]
+    assert signature.parameters["target"].annotation is Target
+    assert signature.return_annotation is Sampled
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_number_of_the_settings_must_be_positive(name: str) -> None:
-    for field in fields(load(name).Settings):
-        with pytest.raises(UsageError, match=f"{field.name} must be"):
-            configure(name, {field.name: -1})
+    for field in set(SAMPLERS.resolve(name).__struct_fields__).difference(LISTS):
+        with pytest.raises(UsageError, match=f"{field} must be"):
+            SAMPLERS.resolve(name, {field: -1})
 
 
 def test_the_published_walk_has_the_published_settings() -> None:
-    settings = load("rwm-isotropic").Settings()
+    settings: Any = SAMPLERS.resolve("rwm-isotropic")
     assert settings.proposal_variance == 0.01
     assert (settings.warmup, settings.draws) == (500, 1000)
 
@@ -51,7 +50,11 @@ def test_the_published_walk_has_the_published_settings() -> None:
         ({"sampler": "map", "draws": 10}, "has no setting draws: it has none"),
         ({"sampler": "nuts", "draws": 0}, "draws must be a whole number from 1 on, not 0"),
         ({"sampler": "nuts", "chains": float("nan")}, "chains must be"),
+        ({"sampler": "nuts", "target_accept": 5.0}, "target_accept must be a number above 0 and"),
         ({"sampler": "map", "prior_variance": 0.0}, "prior variance must be positive"),
+        ({"sampler": "map", "likelihood": "tied"}, "unknown likelihood 'tied': choose one of"),
+        ({"sampler": "map", "prior": "flat"}, "unknown prior 'flat': choose one of"),
+        ({"sampler": "weight-trace"}, "needs the lists that the canonical weights were tuned on"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(arguments: dict[str, Any], message: str) -> None:

@@ -15,7 +15,8 @@ import json
 import jax
 import numpy as np
 from bpa_ppl import NBest, adapt
-from bpa_ppl.models import tabulate
+from bpa_ppl.models import Prior, tabulate
+from bpa_ppl.sampling import Data
 from bpa_ppl.sampling.placement import place
 from bpa_ppl.weights import match
 
@@ -27,9 +28,10 @@ pool = NBest.from_lists(texts, [rng.normal(size=(n, 3)) for n in sizes], ["A", "
 canonical = {"A": 0.1, "B": 0.2, "C": 0.3}
 found = {"devices": len(jax.devices())}
 table = tabulate(pool, match(canonical, pool), np.zeros(30, int), multiple=found["devices"])
-shards = place(table).buckets[0].differences.addressable_shards
+prior = Prior.isotropic(canonical)._replace(names=None)
+shards = place(Data(table, prior)).lists.buckets[0].features.addressable_shards
 found["rows held by one device"] = [shard.data.shape[2] for shard in shards]
-found["rows"] = table.buckets[0].differences.shape[2]
+found["rows"] = table.buckets[0].features.shape[2]
 for sampler in ("map", "imh", "nuts"):
     settings = {} if sampler == "map" else {"draws": 200}
     post = adapt(pool, canonical, sampler=sampler, seed=1, **settings)

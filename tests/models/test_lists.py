@@ -1,4 +1,4 @@
-"""The table of an adaptation: buckets, multiplicities, rounding, memory."""
+"""Lists as models see them: buckets, multiplicities, rounding, memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from bpa_ppl import DataError, NBest, adapt
 from bpa_ppl.models import in_order, tabulate
-from bpa_ppl.models.data import PADDING
+from bpa_ppl.models.lists import PADDING
 from bpa_ppl.weights import match
 
 CANONICAL = {"A": 0.3, "B": -0.2}

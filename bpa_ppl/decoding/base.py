@@ -1,0 +1,88 @@
+"""Rule: how the draws of a posterior decide on a translation; and the votes that they cast."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+
+from bpa_ppl.component import Component
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.posterior import Draws
+
+
+class Voters(NamedTuple):
+    """Weight vectors in the order of the columns of a table (D draws, K features).
+
+    Attributes:
+        weights: (D, K).
+        log_weight: (D,) logarithm of the share of each draw in a sum over draws (Eq. 11, Eq. 13).
+        log_joint: (D,) logarithm of p(A|λ) p(λ|T), leveraged likewise, up to a constant.
+        exponent: 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
+    """
+
+    weights: Any
+    log_weight: Any
+    log_joint: Any
+    exponent: float
+
+    def in_groups(self, size: int) -> Voters:
+        """Return the draws in groups of `size`, (groups, size, …); what fills the last counts 0."""
+        draws, features = self.weights.shape
+        fill = ((0, -draws % size),)
+        low = {"constant_values": -np.inf}
+        return Voters(
+            weights=np.pad(self.weights, (*fill, (0, 0))).reshape(-1, size, features),
+            log_weight=np.pad(self.log_weight, fill, **low).reshape(-1, size),
+            log_joint=np.pad(self.log_joint, fill, **low).reshape(-1, size),
+            exponent=self.exponent,
+        )
+
+
+class Rule(Component, frozen=True):
+    """A decision rule: who votes, and how votes are counted.
+
+    Attributes:
+        needs_density: whether it looks at how probable each draw is.
+    """
+
+    needs_density: ClassVar[bool] = False
+
+    def voters(self, draws: Draws, nbest: NBest) -> Voters:
+        """Return who votes: every draw, unless a rule says otherwise.
+
+        Raises:
+            DataError: if the lists have a feature without a weight.
+        """
+        count = len(draws.flat)
+        log_share = np.full(count, -np.log(count))
+        if draws.log_weight is not None:
+            log_share = _normalised(draws.log_weight)
+        density = draws.log_weight if draws.log_weight is not None else draws.log_density
+        return Voters(
+            weights=draws.aligned(nbest),
+            log_weight=log_share,
+            log_joint=np.zeros(count) if density is None else _normalised(density),
+            exponent=float(draws.attrs.get("likelihood_exponent", 1.0)),
+        )
+
+    def votes(self, features: jax.Array, base: jax.Array, voters: Voters) -> jax.Array:
+        """Return the votes of some draws for the hypotheses of one list, (N, K) ↦ (N,).
+
+        Args:
+            features: (N, K), relative to the first hypothesis.
+            base: (N,) 0, or `PADDING` for rows beyond the list: it is added to every score.
+            voters: the draws; this is traced by JAX.
+        """
+        raise NotImplementedError
+
+    def combined(self, parts: jax.Array) -> jax.Array:
+        """Return the votes of all draws from those of groups of draws, (groups, N) ↦ (N,)."""
+        raise NotImplementedError
+
+
+def _normalised(log_values: Any) -> Float64:
+    flat = np.asarray(log_values, np.float64).reshape(-1)
+    shifted = flat - flat.max()
+    return np.asarray(shifted - np.log(np.exp(shifted).sum()))

@@ -1,0 +1,273 @@
+"""adapt: from n-best lists and canonical weights to a posterior over weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import UsageError
+from bpa_ppl.jax_cache import keep_compiled
+from bpa_ppl.models import Likelihood, Oracle, Prior, PriorFamily, log_linear, tabulate
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.posterior import Draws, to_arviz
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality import Oracles, gains, oracles
+from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
+from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
+from bpa_ppl.sampling.density import (
+    anatomy,
+    constrained,
+    constrained_draws,
+    evaluate,
+    prior_draws,
+    require_weights,
+    starting_point,
+    unraveller,
+)
+from bpa_ppl.sampling.placement import place
+from bpa_ppl.weights import Match, Weights, check_totals, match
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+#: The extra of a sentence that says to which of several domains it belongs.
+DOMAIN = "domain"
+_PRIOR_DRAWS = 1000
+_PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
+
+
+def adapt(
+    nbest: NBest,
+    weights: Mapping[str, float],
+    *,
+    sampler: str | Sampler = "auto",
+    likelihood: str | Likelihood = "oracle",
+    prior: str | PriorFamily | Prior = "isotropic",
+    prior_variance: npt.ArrayLike | None = None,
+    seed: int = 0,
+    metric: Any = "ter",
+    ties: str = "canonical",
+    oracle: Oracles | None = None,
+    jobs: int = 1,
+    cache: bool = True,
+    fixed: Iterable[str] | None = None,
+    defaults: Mapping[str, float] | None = None,
+    model: Model = log_linear,
+    progress: bool | Reporter = False,
+    **settings: Any,
+) -> InferenceData:
+    """Condition the weights on the oracles of a few sentences (Eq. 7).
+
+    Args:
+        nbest: n-best lists of the adaptation sentences, with references; no sentence at all
+            gives the prior back. An extra `domain` of the sentences numbers their domains.
+        weights: the canonical weights λ_T, by feature name.
+        sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
+            `rwm-isotropic` and `weight-trace`; or a sampler with its settings.
+        likelihood: `oracle`, as published, `margin`, or a likelihood with its settings.
+        prior: `isotropic`, as published; a `Prior`, whatever it was made of; or a family of them.
+        prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature;
+            None means 0.1.
+        seed: the same seed gives the same draws to the bit on the same machine.
+        metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, or a metric.
+        ties: how ties between oracles are broken.
+        oracle: oracles found before; then no references are needed.
+        jobs, cache: of the search for oracles, see `oracles`.
+        fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
+        defaults: weights of features that `weights` does not name.
+        model: a NumPyro program of (lists, prior, likelihood) with a site `weights`.
+        progress: True draws a bar on standard error.
+        settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
+
+    Returns:
+        InferenceData with the groups named in `bpa_ppl.posterior.adapter`.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        UsageError: if a sampler, metric or setting does not exist or makes no sense.
+    """
+    engine, likely = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
+    matched = match(weights, nbest, fixed=fixed, defaults=defaults)
+    family, before = _prior(prior, prior_variance, matched)
+    check_totals(nbest, matched.values)
+    search = {"jobs": jobs, "cache": cache}
+    chosen = oracle or _oracles(nbest, metric, matched, progress, ties=ties, **search)
+    worth = _gains(nbest, metric, progress, **search) if likely.needs_gains else None
+    keep_compiled()
+    with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
+        target = target_of(
+            nbest,
+            matched,
+            before,
+            likelihood=likely,
+            oracle=chosen.index,
+            gains=worth,
+            model=model,
+            seed=seed,
+            progress=report,
+        )
+        sampled = engine.sample(target)
+        draws = draws_of(target, sampled)
+    made = {
+        "sampler": SAMPLERS.name_of(engine),
+        "settings": engine.settings(),
+        "likelihood": {"name": LIKELIHOODS.name_of(likely), **likely.settings()},
+        "prior": family,
+        "seed": seed,
+        "model": getattr(model, "__name__", str(model)),
+        **_provenance(nbest, chosen),
+    }
+    return to_arviz(
+        replace(
+            draws,
+            observed={"oracle": chosen.index},
+            constants={**draws.constants, "oracle_score": chosen.score},
+            sentence_ids=nbest.sentence_ids,
+            attrs={**made, **draws.attrs},
+        )
+    )
+
+
+def target_of(
+    nbest: NBest,
+    matched: Match,
+    prior: Prior,
+    *,
+    likelihood: Likelihood | None = None,
+    oracle: npt.ArrayLike | None = None,
+    gains: npt.ArrayLike | None = None,
+    model: Model = log_linear,
+    seed: int = 0,
+    progress: Reporter = lambda done, total, note: None,
+) -> Target:
+    """Return the posterior to sample, laid out on JAX's devices; to be called with x64 enabled.
+
+    Args:
+        nbest: the adaptation sentences.
+        matched: the canonical weights, laid beside their features.
+        prior: of the free features.
+        likelihood: None is the published one.
+        oracle: (sentences,) position of e* in each list.
+        gains: (hypotheses,) what each is worth, for likelihoods that look at it.
+        model: the NumPyro program.
+        seed: of the sampler.
+        progress: told how far the sampling is.
+
+    Raises:
+        DataError: if something does not fit the lists.
+        UsageError: if the model has no `weights` of one value a free feature.
+    """
+    lists = tabulate(
+        nbest,
+        matched,
+        oracle,
+        gains=gains,
+        domain=_domains(nbest),
+        multiple=len(jax.devices()),
+    )
+    prepared, observing = (likelihood or Oracle()).prepare(lists)
+    data = place(Data(prepared, prior._replace(names=None)))
+    program = Program(model, observing)
+    require_weights(program, data)
+    return Target(program, data, starting_point(program, data), seed, progress, matched)
+
+
+def draws_of(target: Target, sampled: Sampled) -> Draws:
+    """Return what a sampler left as draws of the values of the sites, with all that is known.
+
+    The prior is recorded as far as the density depends on it: a model of the user's own may have
+    another one.
+    """
+    program, data = target.program, target.data
+    found = anatomy(program, data)
+    likelihood = sampled.log_likelihood
+    if likelihood is None:
+        likelihood = evaluate(program, data, sampled.z)[1]
+    free = target.match.free
+    recorded = {
+        f"prior_{name}": value
+        for name, value in data.prior._asdict().items()
+        if name in found.prior and name != "other"
+    }
+    constants = {"canonical": target.match.values[free], **recorded}
+    if sampled.mode is not None:
+        at_mode = unraveller(target.start)(sampled.mode)
+        constants["mode"] = constrained(program, data, at_mode)[WEIGHTS]
+    key = jax.random.key(target.seed)
+    before = prior_draws(program, data, _PRIOR_DRAWS, key)
+    arrays = jax.device_get(
+        {
+            "values": constrained_draws(program, data, sampled.z),
+            "warmup": constrained_draws(program, data, sampled.warmup) if sampled.warmup else {},
+            "prior": {name: values[None] for name, values in before.items()},
+            "constants": constants,
+        }
+    )
+    return Draws(
+        features=target.match.free_names,
+        kind=sampled.kind,
+        log_weight=sampled.log_weight,
+        log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
+        log_likelihood=likelihood,
+        sentence_sites=found.per_sentence,
+        statistics=sampled.statistics,
+        sites=found.latent,
+        fixed=Weights(
+            zip(target.match.fixed_names, target.match.fixed_values.tolist(), strict=True)
+        ),
+        attrs=sampled.attrs,
+        **arrays,
+    )
+
+
+def _prior(
+    chosen: str | PriorFamily | Prior, variance: npt.ArrayLike | None, matched: Match
+) -> tuple[dict[str, Any], Prior]:
+    """Return the prior in words, for the record, and the prior of the free features."""
+    if variance is not None and chosen != "isotropic":
+        raise UsageError("a prior variance is a setting of the isotropic prior: leave it out")
+    if isinstance(chosen, Prior):
+        kind = "NumPyro distribution" if chosen.other is not None else "Gaussian"
+        return {"name": kind}, chosen.matched(matched.free_names)
+    family = PRIORS.resolve(chosen, {} if variance is None else {"variance": variance})
+    settings = {name: np.asarray(v).tolist() for name, v in family.settings().items()}
+    built = family.build(matched).matched(matched.free_names)
+    return {"name": PRIORS.name_of(family), **settings}, built
+
+
+def _oracles(
+    nbest: NBest, metric: Any, matched: Match, progress: bool | Reporter, **options: Any
+) -> Oracles:
+    with reporter(progress, "oracles") as report:
+        preference = nbest.scores(matched.values)
+        return oracles(nbest, metric, preference=preference, progress=report, **options)
+
+
+def _gains(nbest: NBest, metric: Any, progress: bool | Reporter, **options: Any) -> Float64:
+    with reporter(progress, "gains") as report:
+        return gains(nbest, metric, progress=report, **options)
+
+
+def _domains(nbest: NBest) -> npt.NDArray[np.int64] | None:
+    """Return the number of the domain of each sentence: names are numbered in their order."""
+    if DOMAIN not in nbest.sentence_extras:
+        return None
+    return np.unique(np.asarray(nbest.sentence_extras[DOMAIN]), return_inverse=True)[1]
+
+
+def _provenance(nbest: NBest, chosen: Oracles) -> dict[str, Any]:
+    return {
+        "oracle_metric": chosen.metric,
+        "oracle_ties": chosen.ties,
+        "oracle_signature": chosen.signature,
+        "adaptation_sentences": len(nbest),
+        "lists": nbest.origin,
+        "versions": {name: version(name) for name in _PACKAGES},
+    }

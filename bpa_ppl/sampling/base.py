@@ -1,0 +1,107 @@
+"""What every sampler takes and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bpa_ppl.component import Component
+from bpa_ppl.models import Likelihood, Lists, Prior
+from bpa_ppl.nbest import Float64
+from bpa_ppl.progress import Reporter
+from bpa_ppl.weights import Match
+
+#: A NumPyro program over lists, a prior and a likelihood.
+Model = Callable[[Lists, Prior, Likelihood], None]
+#: The unconstrained values of the sites of a model, by name.
+Sites = dict[str, Any]
+
+
+class Data(NamedTuple):
+    """What a program is run on: arrays alone."""
+
+    lists: Lists
+    prior: Prior
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model with its likelihood: what is compiled, once for all data of the same shapes."""
+
+    model: Model
+    likelihood: Likelihood
+
+    def __call__(self, lists: Lists, prior: Prior) -> None:
+        """Run the model."""
+        self.model(lists, prior, self.likelihood)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A posterior to sample.
+
+    Attributes:
+        program: the NumPyro program.
+        data: what it conditions on, on JAX's devices.
+        start: z, the unconstrained values of its sites, at the prior's mean.
+        seed: the only source of randomness.
+        progress: told how far the sampling is.
+        match: the canonical weights, laid beside the features of the lists.
+    """
+
+    program: Program
+    data: Data
+    start: Sites
+    seed: int
+    progress: Reporter
+    match: Match
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """What a sampler leaves (C chains, D draws).
+
+    Attributes:
+        z: for each site of the model its unconstrained values, (C, D, …).
+        kind: `chains`, `weighted` or `point`.
+        log_density: (C, D) log p(z, data), or None.
+        log_weight: (C, D) of draws with importance weights.
+        statistics: (C, D) each, under ArviZ's names, such as `acceptance_rate`.
+        warmup: the draws before those kept, as in `z`.
+        mode: the flat z of the posterior's mode, where the sampler has found it.
+        log_likelihood: observed site -> (C, D, …), where the sampler has computed it anyway.
+        attrs: findings in words and numbers, for the posterior's attributes. `step_setting` names
+            the setting that sizes the steps of a random walk.
+    """
+
+    z: Sites
+    kind: str = "chains"
+    log_density: np.ndarray | None = None
+    log_weight: Float64 | None = None
+    statistics: dict[str, np.ndarray] = field(default_factory=dict)
+    warmup: Sites = field(default_factory=dict)
+    mode: Any = None
+    log_likelihood: dict[str, np.ndarray] | None = None
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+
+class Sampler(Component, frozen=True):
+    """A way to draw from a posterior; its fields are its settings.
+
+    Attributes:
+        exact: whether the draws, with their importance weights, follow the posterior.
+    """
+
+    exact: ClassVar[bool] = True
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw from the posterior.
+
+        Raises:
+            DataError: if the posterior cannot be sampled in this way.
+            UsageError: if the sampler does not fit the model.
+        """
+        raise NotImplementedError

@@ -1,0 +1,7 @@
+"""Likelihoods by name: what the adaptation sentences say about weights."""
+
+from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Oracle
+
+__all__ = ["Likelihood", "Margin", "Oracle"]

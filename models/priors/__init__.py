@@ -1,0 +1,6 @@
+"""Priors over weights: built from canonical weights, files, posteriors or NumPyro distributions."""
+
+from bpa_ppl.models.priors.base import Prior, PriorFamily
+from bpa_ppl.models.priors.isotropic import Isotropic
+
+__all__ = ["Isotropic", "Prior", "PriorFamily"]

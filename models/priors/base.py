@@ -1,0 +1,243 @@
+"""Prior: the distribution of named weights before the adaptation sentences are seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import numpyro.distributions as dist
+
+from bpa_ppl.component import Component
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.streams import atomic_writer, read_text
+from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.weights import Match
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
+
+class Prior(NamedTuple):
+    """p(λ | T) over the Q free features; a pytree of arrays.
+
+    Build it by `isotropic`, `gaussian`, `of`, or by `named` from a distribution of NumPyro's.
+
+    Attributes:
+        mean: (Q,) float64, where samplers start.
+        variance: (Q,) float64 of independent Gaussians, or None.
+        covariance: (Q, Q) float64 of a Gaussian, or None.
+        other: a NumPyro distribution of event shape (Q,) where the prior is no Gaussian.
+        names: the features, in order; None while the prior is inside a model.
+    """
+
+    mean: Any
+    variance: Any = None
+    covariance: Any = None
+    other: Any = None
+    names: Any = None
+
+    def distribution(self) -> dist.Distribution:
+        """Return the prior as a NumPyro distribution of event shape (Q,)."""
+        if self.other is not None:
+            return self.other
+        if self.covariance is not None:
+            return dist.MultivariateNormal(self.mean, covariance_matrix=self.covariance)
+        import jax.numpy as jnp
+
+        return dist.Normal(self.mean, jnp.sqrt(jnp.asarray(self.variance))).to_event(1)
+
+    @classmethod
+    def isotropic(cls, weights: Mapping[str, float], variance: npt.ArrayLike = 0.1) -> Prior:
+        """Return N(λ; λ_T, σ_T I), as published.
+
+        Args:
+            weights: the mean λ_T, by feature.
+            variance: σ_T, a variance: one number, or one a feature.
+
+        Raises:
+            UsageError: if a variance is not positive and finite, or there are too few or many.
+
+        >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, 0.1)
+        >>> prior.names, prior.mean.tolist(), prior.variance.tolist()
+        (('LM0', 'WP0'), [0.5, -1.0], [0.1, 0.1])
+        """
+        names = tuple(weights)
+        spread = np.asarray(variance, np.float64)
+        if spread.shape not in ((), (len(names),)):
+            raise UsageError(
+                f"the prior variance must be one number or {len(names)}, one for each free "
+                f"feature, not an array of shape {spread.shape}"
+            )
+        if not (np.isfinite(spread).all() and (spread > 0).all()):
+            raise UsageError(f"the prior variance must be positive and finite, not {spread.min()}")
+        mean = np.array([weights[name] for name in names], np.float64)
+        return cls(mean, np.array(np.broadcast_to(spread, mean.shape)), names=names)
+
+    @classmethod
+    def gaussian(cls, weights: Mapping[str, float], covariance: npt.ArrayLike) -> Prior:
+        """Return a Gaussian with a full covariance.
+
+        Args:
+            weights: the mean, by feature.
+            covariance: (Q, Q), in the order of `weights`.
+
+        Raises:
+            UsageError: if it is not symmetric and positive definite, or has another shape.
+
+        >>> Prior.gaussian({"a": 0.0, "b": 1.0}, [[1.0, 0.5], [0.5, 1.0]]).covariance.shape
+        (2, 2)
+        """
+        matrix = np.asarray(covariance, np.float64)
+        if matrix.shape != (len(weights),) * 2:
+            raise UsageError(
+                f"the prior covariance must be {len(weights)} × {len(weights)}, not "
+                + " × ".join(map(str, matrix.shape))
+            )
+        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+            raise UsageError("the prior covariance must be symmetric and positive definite")
+        mean = np.array([weights[name] for name in weights], np.float64)
+        return cls(mean, covariance=matrix, names=tuple(weights))
+
+    @classmethod
+    def named(cls, names: Sequence[str], distribution: dist.Distribution) -> Prior:
+        """Return a prior from a NumPyro distribution over the weights of some features.
+
+        Raises:
+            UsageError: if it is not of one vector, a value a feature.
+
+        >>> laplace = dist.Laplace(np.zeros(2), 0.3).to_event(1)
+        >>> Prior.named(["LM0", "WP0"], laplace).mean.tolist()
+        [0.0, 0.0]
+        """
+        if tuple(distribution.event_shape) != (len(names),) or distribution.batch_shape:
+            raise UsageError(
+                f"the prior must be a distribution of one vector of {len(names)} weights; its "
+                f"event shape is {tuple(distribution.event_shape)}: use to_event(1)"
+            )
+        mean = np.asarray(distribution.mean, np.float64)
+        return cls(mean, other=distribution, names=tuple(names))
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> Prior:
+        """Return the Gaussian with the mean and the covariance of a posterior's weights.
+
+        What was learned on one domain is a prior for the next one.
+
+        Raises:
+            UsageError: if it holds fewer draws than a covariance needs.
+        """
+        draws = as_draws(posterior)
+        matrix = np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance))
+        mean = dict(zip(draws.features, draws.mean.tolist(), strict=True))
+        return cls.gaussian(mean, matrix)
+
+    @classmethod
+    def recorded(cls, posterior: Posterior) -> Prior:
+        """Return the prior that a posterior was adapted from.
+
+        Raises:
+            DataError: if it does not record a Gaussian prior.
+        """
+        draws = as_draws(posterior)
+        known = draws.constants
+        if "prior_mean" not in known or not {"prior_variance", "prior_covariance"} & set(known):
+            raise DataError("the posterior does not record a Gaussian prior")
+        mean = dict(zip(draws.features, np.asarray(known["prior_mean"]).tolist(), strict=True))
+        if "prior_covariance" in known:
+            return cls.gaussian(mean, known["prior_covariance"])
+        return cls.isotropic(mean, known["prior_variance"])
+
+    def matched(self, names: Sequence[str]) -> Prior:
+        """Return the prior of some features, in their order; of the others nothing is left.
+
+        Raises:
+            DataError: if a feature has no prior.
+            UsageError: if the prior is no Gaussian, and the features are not its own in order.
+        """
+        own = tuple(self.names or ())
+        if tuple(names) == own:
+            return self
+        missing = [name for name in names if name not in own]
+        if missing:
+            raise DataError(
+                f"the prior has no {', '.join(missing)}: it is of {', '.join(own)}; hold the "
+                "feature at its canonical weight (fixed), or give a prior of all"
+            )
+        if self.other is not None:
+            raise UsageError(
+                f"this prior is of {', '.join(own)} in this order, and the free features are "
+                f"{', '.join(names)}: build it for those"
+            )
+        at = [own.index(name) for name in names]
+        return Prior(
+            self.mean[at],
+            None if self.variance is None else self.variance[at],
+            None if self.covariance is None else self.covariance[np.ix_(at, at)],
+            names=tuple(names),
+        )
+
+    def constants(self) -> dict[str, Float64]:
+        """Return mean and spread as arrays, by the names under which a posterior records them."""
+        known = {
+            "prior_mean": self.mean,
+            "prior_variance": self.variance,
+            "prior_covariance": self.covariance,
+        }
+        return {k: np.asarray(v, np.float64) for k, v in known.items() if v is not None}
+
+    def write(self, path: str | Path) -> None:
+        """Write a Gaussian prior as JSON, beside and renamed.
+
+        Raises:
+            DataError: if the file cannot be written.
+            UsageError: if the prior is no Gaussian.
+        """
+        if self.other is not None:
+            raise UsageError("only Gaussian priors are written to files: this one is another one")
+        content: dict[str, Any] = {"mean": dict(zip(self.names, self.mean.tolist(), strict=True))}
+        if self.covariance is None:
+            content["variance"] = dict(zip(self.names, self.variance.tolist(), strict=True))
+        else:
+            content["covariance"] = self.covariance.tolist()
+        with atomic_writer(path) as file:
+            json.dump(content, file, indent=1, ensure_ascii=False)
+            file.write("\n")
+
+    @classmethod
+    def read(cls, path: str | Path) -> Prior:
+        """Read what `write` wrote.
+
+        Raises:
+            DataError: if the file cannot be read, or is no prior.
+        """
+        try:
+            content = json.loads(read_text(path))
+            mean = {str(name): float(value) for name, value in content["mean"].items()}
+            if "covariance" in content:
+                return cls.gaussian(mean, content["covariance"])
+            return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
+        except DataError:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise DataError(
+                'not a prior: write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}}, or a '
+                f'"covariance" of as many rows and columns ({error})',
+                path,
+            ) from error
+
+
+class PriorFamily(Component, frozen=True):
+    """A way to make a prior of canonical weights, chosen by name."""
+
+    def build(self, match: Match) -> Prior:
+        """Return the prior of the free features.
+
+        Args:
+            match: the canonical weights, laid beside the features of the lists.
+        """
+        raise NotImplementedError

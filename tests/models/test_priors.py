@@ -1,0 +1,143 @@
+"""Priors: built, matched by name, written and read, and equal to SciPy's densities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import plain
+import pytest
+from foreign import autoregressive, foreign
+from scipy.stats import laplace, multivariate_normal
+
+from bpa_ppl import DataError, UsageError, adapt
+from bpa_ppl.models import Isotropic, Prior
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.weights import match
+
+CANONICAL = {"LM0": 0.5, "WP0": -1.0}
+COVARIANCE = np.array([[0.5, 0.3], [0.3, 0.4]])
+LISTS = plain.pairs([[1.0, -2.0], [0.5, 0.3]], ["LM0", "WP0"])
+GIVEN = plain.given(0, 0)
+
+
+def log_density(prior: Prior, at: list[float]) -> float:
+    return float(prior.distribution().log_prob(jnp.asarray(at)))
+
+
+def test_densities_are_those_of_scipy() -> None:
+    at = [0.1, 0.4]
+    isotropic = Prior.isotropic(CANONICAL, [0.1, 2.0])
+    expected = plain.log_prior(at, list(CANONICAL.values()), [0.1, 2.0])
+    assert log_density(isotropic, at) == pytest.approx(expected)
+    full = Prior.gaussian(CANONICAL, COVARIANCE)
+    expected = multivariate_normal(list(CANONICAL.values()), COVARIANCE).logpdf(at)
+    assert log_density(full, at) == pytest.approx(expected)
+    heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
+    assert log_density(heavy, at) == pytest.approx(laplace.logpdf(at, scale=0.3).sum())
+
+
+def test_features_are_matched_by_name() -> None:
+    full = Prior.gaussian(CANONICAL, COVARIANCE)
+    turned = full.matched(["WP0", "LM0"])
+    assert turned.mean.tolist() == [-1.0, 0.5]
+    assert turned.covariance.tolist() == COVARIANCE[::-1, ::-1].tolist()
+    assert full.matched(["WP0"]).covariance.tolist() == [[0.4]]
+    assert full.matched(["LM0", "WP0"]) is full
+    with pytest.raises(DataError, match="the prior has no TM0: it is of LM0, WP0"):
+        full.matched(["LM0", "TM0"])
+    heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
+    with pytest.raises(UsageError, match="in this order"):
+        heavy.matched(["WP0", "LM0"])
+
+
+@pytest.mark.parametrize(
+    "prior", [Prior.isotropic(CANONICAL, [0.1, 0.7]), Prior.gaussian(CANONICAL, COVARIANCE)]
+)
+def test_a_prior_survives_its_file(prior: Prior, tmp_path: Path) -> None:
+    prior.write(tmp_path / "prior.json")
+    again = Prior.read(tmp_path / "prior.json")
+    assert again.names == prior.names
+    for ours, theirs in zip(again[:3], prior[:3], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "no JSON",
+        "[]",
+        '{"mean": {"a": 1}}',
+        '{"mean": {"a": "x"}, "variance": {"a": 1}}',
+        '{"mean": {"a": 1}, "variance": {"a": -1}}',
+        '{"mean": {"a": 1, "b": 2}, "covariance": [[1, 2], [2, 1]]}',
+    ],
+)
+def test_what_is_no_prior_is_refused_with_its_file(content: str, tmp_path: Path) -> None:
+    (tmp_path / "prior.json").write_text(content)
+    with pytest.raises(DataError, match=r"prior\.json: not a prior"):
+        Prior.read(tmp_path / "prior.json")
+
+
+def test_a_distribution_is_not_written(tmp_path: Path) -> None:
+    heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
+    with pytest.raises(UsageError, match="only Gaussian priors"):
+        heavy.write(tmp_path / "prior.json")
+
+
+@pytest.mark.parametrize(
+    "covariance", [[[1.0]], [[1.0, 0.5], [0.4, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[0.0] * 2] * 2]
+)
+def test_what_is_no_covariance_is_refused(covariance: list[list[float]]) -> None:
+    with pytest.raises(UsageError, match="the prior covariance must be"):
+        Prior.gaussian(CANONICAL, covariance)
+
+
+def test_a_distribution_of_other_weights_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"event shape is \(\): use to_event"):
+        Prior.named(CANONICAL, dist.Normal(np.zeros(2), 1.0))
+
+
+def test_a_posterior_is_a_prior_for_the_next_domain() -> None:
+    draws = autoregressive(0.0, 4, 2000, 2, seed=3) @ np.linalg.cholesky(COVARIANCE).T
+    prior = Prior.of(foreign(draws, list(CANONICAL)))
+    np.testing.assert_allclose(prior.mean, draws.mean(axis=(0, 1)))
+    np.testing.assert_allclose(prior.covariance, np.cov(draws.reshape(-1, 2).T), rtol=1e-3)
+    found = adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=GIVEN)
+    assert as_draws(found).canonical is not None
+    assert as_draws(found).constants["prior_covariance"].shape == (2, 2)
+
+
+@pytest.mark.parametrize("prior", [Prior.isotropic(CANONICAL, 0.3), Isotropic(variance=0.3)])
+def test_one_prior_by_several_ways_gives_one_posterior(prior: Prior | Isotropic) -> None:
+    by_name = adapt(LISTS, CANONICAL, prior_variance=0.3, sampler="map", oracle=GIVEN)
+    other = adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=GIVEN)
+    np.testing.assert_array_equal(
+        other["posterior"]["weights"].values, by_name["posterior"]["weights"].values
+    )
+    recorded = Prior.recorded(other)
+    assert recorded.variance.tolist() == [0.3, 0.3]
+    assert recorded.names == ("LM0", "WP0")
+
+
+def test_the_mode_under_a_full_covariance_is_stationary() -> None:
+    prior = Prior.gaussian(CANONICAL, COVARIANCE)
+    found = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=GIVEN)).mean
+    gradient = np.linalg.solve(COVARIANCE, found - np.array(list(CANONICAL.values())))
+    for sentence in range(2):
+        features = LISTS.features[LISTS.rows(sentence)].astype(np.float64)
+        gradient += np.exp(plain.log_choice(features, found)) @ features - features[0]
+    np.testing.assert_allclose(gradient, 0.0, atol=2e-3)
+
+
+def test_a_variance_goes_with_the_isotropic_prior_alone() -> None:
+    prior = Prior.gaussian(CANONICAL, COVARIANCE)
+    with pytest.raises(UsageError, match="a setting of the isotropic prior"):
+        adapt(LISTS, CANONICAL, prior=prior, prior_variance=0.1, oracle=GIVEN)
+
+
+def test_the_family_follows_the_free_features() -> None:
+    matched = match(CANONICAL, LISTS, fixed=["LM0"])
+    assert Isotropic().build(matched).names == ("WP0",)

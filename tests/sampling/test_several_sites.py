@@ -1,0 +1,190 @@
+"""Models of one's own with several sites, several observations, factors and domains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import plain
+import pytest
+from agreement import assert_moments
+from scipy.special import log_expit
+from scipy.stats import multivariate_normal
+from targets import SENTENCES, TARGETS, integrated
+
+from bpa_ppl import UsageError, adapt, check, rerank
+from bpa_ppl.diagnostics import loo, posterior_page
+from bpa_ppl.models import OracleChoice, log_linear
+from bpa_ppl.posterior import as_draws
+
+LENGTHS = np.array([0.3, -0.2, 0.9, 0.1, 0.4])
+GIVEN = plain.given(*[0] * SENTENCES)
+
+
+def observe(lists: Any, weights: Any) -> None:
+    with numpyro.plate("sentence", len(lists.oracle)):
+        numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)
+
+
+def with_lengths(lists: Any, prior: Any, likelihood: Any) -> None:
+    """The published model beside a second one that shares nothing with it."""
+    log_linear(lists, prior, likelihood)
+    centre = numpyro.sample("centre", dist.Normal(0.0, 1.0))
+    with numpyro.plate("text", len(LENGTHS)):
+        numpyro.sample("length", dist.Normal(centre, 0.5), obs=LENGTHS)
+
+
+def with_factor(lists: Any, prior: Any, likelihood: Any) -> None:
+    """A factor that is a second Gaussian prior, N(0, 1)."""
+    weights = numpyro.sample("weights", prior.distribution())
+    numpyro.factor("towards_zero", -0.5 * (weights**2).sum())
+    observe(lists, weights)
+
+
+def with_factor_a_sentence(lists: Any, prior: Any, likelihood: Any) -> None:
+    """The published likelihood as factors, which look at the mass on the oracle."""
+    weights = numpyro.sample("weights", prior.distribution())
+    log_p = OracleChoice(lists, weights).log_prob(lists.oracle)
+    with numpyro.plate("sentence", len(lists.oracle)):
+        numpyro.factor("oracle", log_p)
+
+
+def of_its_own(lists: Any, prior: Any, likelihood: Any) -> None:
+    """A prior that has nothing to do with σ_T."""
+    weights = numpyro.sample("weights", dist.Normal(prior.mean, 2.0).to_event(1))
+    observe(lists, weights)
+
+
+def draws_of(name: str, model: Any, **options: Any) -> Any:
+    target = TARGETS[name]()
+    options = {"sampler": "imh", "prior_variance": target.variance, **options}
+    return adapt(target.pool, target.canonical, oracle=GIVEN, model=model, **options)
+
+
+def test_a_second_observation_leaves_the_sentences_alone() -> None:
+    plain_one, both = (draws_of("plane", m, draws=2000) for m in (log_linear, with_lengths))
+    draws = as_draws(both)
+    assert set(draws.log_likelihood) == {"oracle", "length"}
+    assert draws.log_likelihood["length"].shape == (4, 2000, len(LENGTHS))
+    assert draws.sentence_sites == ("oracle",)
+    assert set(draws.components()) == {"LM0", "WP0", "centre"}
+    ours, theirs = loo(both), loo(plain_one)
+    assert len(ours.pointwise) == SENTENCES
+    assert ours.elpd == pytest.approx(theirs.elpd, abs=0.05)
+
+
+def test_a_second_observation_is_learned_from() -> None:
+    draws = as_draws(draws_of("plane", with_lengths, draws=4000))
+    precision = 1 + len(LENGTHS) / 0.25
+    assert_moments(
+        draws.values["centre"][..., None], LENGTHS.sum() / 0.25 / precision, 1 / precision
+    )
+
+
+def test_a_factor_counts_as_the_density_that_it_is() -> None:
+    name, target = "plane", TARGETS["plane"]()
+    mean, variance = np.array(list(target.canonical.values())), np.asarray(target.variance)
+    joint = 1 / (1 / variance + 1)
+    same = adapt(
+        target.pool,
+        dict(zip(target.canonical, mean * joint / variance, strict=True)),
+        oracle=GIVEN,
+        prior_variance=joint,
+        sampler="map",
+    )
+    ours = draws_of(name, with_factor, sampler="map")
+    np.testing.assert_allclose(as_draws(ours).mean, as_draws(same).mean, atol=1e-5)
+    assert as_draws(ours).log_likelihood["towards_zero"].shape == (1, 1)
+
+
+def test_factors_of_sentences_are_a_likelihood() -> None:
+    published, ours = (
+        draws_of("plane", m, draws=500) for m in (log_linear, with_factor_a_sentence)
+    )
+    np.testing.assert_allclose(as_draws(ours).weights, as_draws(published).weights, atol=1e-9)
+    np.testing.assert_allclose(as_draws(ours).pointwise, as_draws(published).pointwise, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "recorded"),
+    [
+        (log_linear, {"prior_mean", "prior_variance"}),
+        (with_lengths, {"prior_mean", "prior_variance"}),
+        (of_its_own, {"prior_mean"}),
+    ],
+)
+def test_the_prior_is_recorded_as_far_as_the_model_uses_it(model: Any, recorded: set[str]) -> None:
+    constants = as_draws(draws_of("plane", model, draws=100)).constants
+    assert {name for name in constants if name.startswith("prior")} == recorded
+    assert "canonical" in constants
+
+
+def test_every_part_of_the_house_takes_such_a_posterior() -> None:
+    posterior = draws_of("plane", with_lengths, draws=2000)
+    assert check(posterior), str(check(posterior))
+    assert "centre" in posterior_page(posterior)
+    assert len(rerank(TARGETS["plane"]().pool, posterior).choice) == SENTENCES
+    assert "centre" in posterior["prior"]
+
+
+BETWEEN = 0.4  # standard deviation of the weights of a domain around what domains share
+
+
+def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:
+    """λ_d ~ N(μ, 0.4²), μ ~ p(λ|T): what is adapted is the first domain's weights."""
+    shared = numpyro.sample("shared", prior.distribution())
+    with numpyro.plate("domain", 2):
+        own = numpyro.sample("own", dist.Normal(shared, BETWEEN).to_event(1))
+    numpyro.deterministic("weights", own[0])
+    with numpyro.plate("sentence", len(lists.oracle)):
+        likelihood.observe(lists, own)
+
+
+@pytest.mark.parametrize("sampler", ["nuts", "imh", "rwm"])
+def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str) -> None:
+    rng = np.random.default_rng(8)
+    differences = rng.normal(0.5, 1.5, size=(14, 1))
+    domain = np.arange(14) % 2
+    lists = plain.pairs(differences, ["LM0"]).with_sentence_extras(
+        domain=tuple(np.array(["talks", "leaflets"])[domain])
+    )
+    found = as_draws(
+        adapt(
+            lists,
+            {"LM0": 0.5},
+            sampler=sampler,
+            prior_variance=0.7,
+            model=by_domain,
+            oracle=plain.given(*[0] * 14),
+            draws=4000,
+        )
+    )
+    features = lists.features[1::2, 0].astype(np.float64)
+    number = 1 - domain  # leaflets, then talks: in the order of their names
+    covariance = 0.7 + BETWEEN**2 * np.eye(2)
+
+    def log_density(own: plain.Array) -> plain.Array:
+        log_p = log_expit(-own[:, number] * features).sum(axis=1)
+        return np.asarray(log_p + multivariate_normal([0.5, 0.5], covariance).logpdf(own))
+
+    grid, p = integrated(log_density, [0.0, 0.0], 6.0)
+    mean = p @ grid
+    spread = (grid - mean).T @ ((grid - mean) * p[:, None])
+    assert_moments(found.values["own"][..., 0], mean, spread)
+    np.testing.assert_array_equal(found.weights, found.values["own"][:, :, 0])
+    assert found.pointwise is not None
+    weights = found.values["own"][0, 0, :, 0]
+    np.testing.assert_allclose(
+        found.pointwise[0, 0], log_expit(-weights[number] * features), rtol=1e-5, atol=1e-6
+    )
+    assert rerank(lists, found, unchecked=True).choice.shape == (14,)
+
+
+def test_a_model_takes_three_arguments() -> None:
+    def short(lists: Any) -> None:
+        numpyro.sample("weights", dist.Normal(0.0, 1.0))
+
+    with pytest.raises(UsageError, match=r"three arguments, \(lists, prior, likelihood\)"):
+        draws_of("plane", short)

@@ -1,0 +1,127 @@
+"""Additions from outside: the recipes of CONTRIBUTING.md, each in a package of its own."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest, Weights, registry
+from bpa_ppl.cli.app import app
+from bpa_ppl.registry import Registry
+
+ROOT = Path(__file__).resolve().parent.parent
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+REGISTRIES = {name: value for name, value in vars(registry).items() if isinstance(value, Registry)}
+_ENTRY = re.compile(r"# (?P<file>\w+\.py), entry point: (?P<group>\S+) (?P<point>.+)")
+_RECIPE = re.compile(r"### (\w+)\n\n```python\n(.*?)```\n\nUse:\n\n```python\n(.*?)```", re.DOTALL)
+RECIPES = {kind: (module, use) for kind, module, use in _RECIPE.findall(GUIDE)}
+#: kind -> (module, registry file, registry, base class), from the table.
+TABLE = {
+    row[0]: row[1:]
+    for row in re.findall(
+        r"^\| (\w+) \| `(.+?)` \| `(.+?)`: `(\w+)` \| `(.+?)` \|", GUIDE, re.MULTILINE
+    )
+}
+CANONICAL = Weights({"LM0": 0.4, "WP0": -0.2})
+
+
+@pytest.fixture
+def lists() -> NBest:
+    """Ten lists whose first hypotheses are their references, as a rule the best by weights too."""
+    rng = np.random.default_rng(5)
+    words = ["a", "b", "c", "d", "e", "f", "?"]
+    texts = [[" ".join(rng.choice(words, size=5)) for _ in range(6)] for _ in range(10)]
+    features = [rng.normal(size=(6, 2)) for _ in texts]
+    return NBest.from_lists(texts, features, ["LM0", "WP0"], references=[[t[0]] for t in texts])
+
+
+@pytest.fixture
+def installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Path]:
+    """A package outside of the repository with the module of a recipe; the current folder."""
+    source = RECIPES[request.param][0]
+    entry = _ENTRY.match(source)
+    assert entry is not None, "the first line of a recipe names its file and its entry point"
+    site, info = tmp_path / "site", tmp_path / "site" / "my_package-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / entry["file"]).write_text(source, "utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my_package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{entry['group']}]\n{entry['point']}\n")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    importlib.invalidate_caches()
+    for one in REGISTRIES.values():
+        monkeypatch.setattr(one, "_members", dict(one._members))
+        monkeypatch.setattr(one, "_searched", False)
+    yield tmp_path
+    sys.modules.pop(entry["file"].removesuffix(".py"), None)
+
+
+def test_every_kind_has_a_row_and_a_recipe() -> None:
+    assert set(TABLE) == set(RECIPES)
+    listed = {row[2] for row in TABLE.values()}
+    assert listed == set(REGISTRIES) - {"WEIGHT_FORMATS"}
+    assert {REGISTRIES[name].group for name in listed} == {
+        _ENTRY.match(module)["group"] for module, _ in RECIPES.values()
+    }
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_our_own_are_a_module_and_a_line_of_the_registry(kind: str) -> None:
+    """What we have ourselves stands where the table says, and nowhere else is a word about it."""
+    module, file, name, base = TABLE[kind]
+    assert (ROOT / file).samefile(registry.__file__)
+    room = Path(module).parent
+    for member in REGISTRIES[name].values():
+        dotted = member.__module__.removeprefix("bpa_ppl.").replace(".", "/")
+        folder = "" if dotted.startswith("models/") else "bpa_ppl/"
+        assert Path(f"{folder}{dotted}.py").parent == room
+        package, _, class_name = base.rpartition(".")
+        assert issubclass(member, getattr(importlib.import_module(package), class_name))
+
+
+@pytest.mark.parametrize("installed", RECIPES, indirect=True)
+def test_a_recipe_works_from_outside(
+    installed: Path, lists: NBest, request: pytest.FixtureRequest
+) -> None:
+    kind = request.node.callspec.params["installed"]
+    scope: dict[str, Any] = {"lists": lists, "canonical": CANONICAL}
+    exec(compile(RECIPES[kind][1], f"CONTRIBUTING.md, {kind}", "exec"), scope)
+
+
+@pytest.mark.parametrize("installed", ["sampler"], indirect=True)
+def test_the_command_line_knows_it_too(
+    installed: Path, lists: NBest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bpa_ppl import write_nbest
+
+    write_nbest(lists, installed / "a.nbest")
+    assert lists.references is not None
+    text = "".join(f"{refs[0]}\n" for refs in lists.references)
+    (installed / "a.ref").write_text(text)
+    (installed / "w.json").write_text('{"LM0": 0.4, "WP0": -0.2}')
+    arguments = "adapt a.nbest -r a.ref -w w.json -o p.nc --sampler from-the-prior --set draws=300"
+    app(arguments.split(), standalone_mode=False)
+    assert (installed / "p.nc").is_file()
+    assert "from-the-prior, 1 chains × 300 draws" in capsys.readouterr().err
+
+
+def test_the_model_of_the_guide_runs(lists: NBest) -> None:
+    from bpa_ppl import adapt, check
+
+    (source,) = re.findall(r"```python\n(import numpyro\n.*?def learned_scale.*?)```", GUIDE, re.S)
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    posterior = adapt(lists, CANONICAL, model=scope["learned_scale"], sampler="nuts", draws=200)
+    assert "scale" in posterior["posterior"]
+    assert {finding.where for finding in check(posterior).findings} & {"scale", "LM0", "WP0"}
+    assert "prior_variance" not in posterior["constant_data"]
