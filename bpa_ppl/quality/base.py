@@ -11,7 +11,7 @@ import numpy as np
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.registry import METRICS
 
 #: One tuple of references a sentence; their numbers may differ.
@@ -242,7 +242,7 @@ def streams_of(references: References) -> Streams:
 
 
 def check_parallel(
-    hypotheses: Sequence[Any], references: References, source: str | None = None
+    hypotheses: Sequence[Any] | Int64, references: References, source: str | None = None
 ) -> None:
     """Raise a DataError unless there is a tuple of references for each hypothesis or list.
 

@@ -164,8 +164,8 @@ def headroom(
     _, is_worst = _extreme(nbest, found.values, lowest=not config.lower_is_better)
 
     def corpus(choice: Int64) -> Score:
-        sources = getattr(nbest, "sources", None)
-        return corpus_score(nbest.chosen(choice), nbest.references, config, sources=sources)
+        chosen = nbest.chosen(choice)
+        return corpus_score(chosen, nbest.references, config, sources=nbest.sources)
 
     return Headroom(
         first_best=corpus(nbest.best(ranking)),

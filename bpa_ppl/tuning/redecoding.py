@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import write_weights
-from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.weights import Weights
 
@@ -133,10 +135,6 @@ def _run(line: str) -> None:
         )
 
 
-#: What makes hypotheses different: the text, and the features bit for bit.
-_Key = tuple[str, bytes]
-
-
 class Merged(NamedTuple):
     """Lists of several decodings.
 
@@ -168,47 +166,39 @@ def merge(old: NBest, new: NBest) -> Merged:
     >>> both.texts(0), added
     (['a', 'b', 'a'], 1)
     """
-    _check(old, new)
-    places = {identifier: s for s, identifier in enumerate(new.sentence_ids.tolist())}
-    unions, added = [], 0
-    for sentence, identifier in enumerate(old.sentence_ids.tolist()):
-        union = known = _hypotheses(old, sentence)
-        if identifier in places:
-            union = known | _hypotheses(new, places[identifier])
-        unions.append(union)
-        added += len(union) - len(known)
-    return Merged(_rebuilt(old, unions), added)
-
-
-def _hypotheses(nbest: NBest, sentence: int) -> dict[_Key, Float32]:
-    """Return the features of each hypothesis of a list, in order."""
-    table = nbest.features[nbest.rows(sentence)]
-    texts = nbest.texts(sentence)
-    return {(text, row.tobytes()): row for text, row in zip(texts, table, strict=True)}
-
-
-def _rebuilt(old: NBest, lists: list[dict[_Key, Float32]]) -> NBest:
-    """Return lists with other hypotheses of the same sentences."""
-    rebuilt = NBest.from_lists(
-        [[text for text, _ in hypotheses] for hypotheses in lists],
-        [list(hypotheses.values()) for hypotheses in lists],
-        old.feature_names,
-        references=old.references,
-    )
-    return replace(rebuilt, sentence_ids=old.sentence_ids, source=old.source)
-
-
-def _check(old: NBest, new: NBest) -> None:
-    if new.feature_names != old.feature_names:
+    if set(new.feature_names) != set(old.feature_names):
         raise DataError(
             f"the new lists have the features {', '.join(new.feature_names)}, those of "
-            f"{old.source} have {', '.join(old.feature_names)}: decode with the same model",
-            new.source,
+            f"{old.origin} have {', '.join(old.feature_names)}: decode with the same model",
+            new.origin,
         )
-    unknown = set(new.sentence_ids.tolist()) - set(old.sentence_ids.tolist())
-    if unknown:
-        raise DataError(
-            f"the new lists have sentence id {min(unknown)}, which {old.source} does not have: "
-            "decode the same text",
-            new.source,
-        )
+    both = NBest.concatenate(
+        [_without(old, new), _without(new, old).with_sentences_of(old)], renumber=True
+    )
+    places = {identifier: len(old) + s for s, identifier in enumerate(new.sentence_ids.tolist())}
+    rows: list[int] = []
+    sizes, added = [], 0
+    for sentence, identifier in enumerate(old.sentence_ids.tolist()):
+        known = _distinct_rows(both, {}, sentence)
+        union = _distinct_rows(both, known, places.get(identifier))
+        rows += union.values()
+        sizes.append(len(union))
+        added += len(union) - len(known)
+    merged = both.regroup(np.arange(len(old)), np.array(rows), sizes)
+    return Merged(replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added)
+
+
+def _without(lists: NBest, others: NBest) -> NBest:
+    """Leave out the totals, and columns that the others do not have."""
+    return lists.without("totals", *(name for name in lists.extras if name not in others.extras))
+
+
+def _distinct_rows(
+    lists: NBest, known: dict[tuple[str, bytes], int], sentence: int | None
+) -> dict[tuple[str, bytes], int]:
+    """Return the first row of each text with its features, bit for bit: known ones come first."""
+    found = dict(known)
+    if sentence is not None:
+        for row in range(*lists.rows(sentence).indices(len(lists.features))):
+            found.setdefault((lists.text(row), lists.features[row].tobytes()), row)
+    return found

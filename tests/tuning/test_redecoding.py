@@ -168,5 +168,5 @@ def test_lists_are_merged_by_sentence_id(toy: NBest) -> None:
     assert added == 0
     np.testing.assert_array_equal(both.sentence_ids, toy.sentence_ids)
     later = toy.select([1, 2])
-    with pytest.raises(DataError, match=r"sentence id 0, which .* does not have"):
+    with pytest.raises(DataError, match=r"sentence id 0 is not in .*: give lists of the same text"):
         merge(later, toy)
