@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest
 
@@ -19,6 +19,14 @@ UNTUNED = ("UnknownWordPenalty0",)
 
 class Weights(Mapping[str, float]):
     """An immutable mapping from feature name to weight, in a fixed order.
+
+    Args:
+        values: the weights by name, or pairs of name and weight.
+        origin: where they are from, for messages.
+
+    Raises:
+        DataError: if a name comes twice, or a weight is not finite.
+        UsageError: if they have no names.
 
     >>> canonical = Weights({"LM0": 0.5, "WordPenalty0": -1.5})
     >>> canonical["LM0"], canonical.normalised()["WordPenalty0"]
@@ -30,8 +38,8 @@ class Weights(Mapping[str, float]):
         values: Mapping[str, float] | Iterable[tuple[str, float]],
         origin: str = "<memory>",
     ):
-        pairs = list(values.items() if isinstance(values, Mapping) else values)
-        self._values = {name: float(value) for name, value in pairs}
+        pairs = _pairs(values)
+        self._values = dict(pairs)
         self.origin = origin
         if len(self._values) != len(pairs):
             raise DataError("two weights have the same name", origin)
@@ -75,13 +83,29 @@ class Weights(Mapping[str, float]):
         return self.updated({name: self[name] / norm for name in chosen})
 
 
+def _pairs(values: Any) -> list[tuple[str, float]]:
+    """Return names and weights of a mapping, or of pairs."""
+    try:
+        pairs = list(values.items() if isinstance(values, Mapping) else values)
+        named = [(name, float(value)) for name, value in pairs]
+    except (TypeError, ValueError) as error:
+        raise _nameless(values) from error
+    if not all(isinstance(name, str) for name, _ in named):
+        raise _nameless(values)
+    return named
+
+
+def _nameless(given: Any) -> UsageError:
+    return UsageError(f"weights are given by name, as {{name: number}}, not as {given!r}")
+
+
 class Match(NamedTuple):
-    """Weights laid beside the columns of an n-best table.
+    """Weights matched to the columns of an n-best table.
 
     Attributes:
         names: the feature names of the table.
         values: (features,) float64, the weight of each column.
-        free: (features,) bool, False where the weight is held at its canonical value.
+        free: (features,) bool, False where the weight is fixed at its canonical value.
     """
 
     names: tuple[str, ...]
@@ -95,7 +119,7 @@ class Match(NamedTuple):
 
     @property
     def fixed_names(self) -> tuple[str, ...]:
-        """The names of the features held at their canonical weight."""
+        """The names of the features whose weights stay canonical."""
         return tuple(n for n, free in zip(self.names, self.free, strict=True) if not free)
 
     @property
@@ -108,6 +132,24 @@ class Match(NamedTuple):
         """(fixed,) float64, the weights of the fixed features."""
         return self.values[~self.free]
 
+    def full(self, free: npt.ArrayLike) -> Float64:
+        """Return the weights of all features, given those of the free ones.
+
+        Args:
+            free: (…, free features) weights, any number of vectors.
+
+        Returns:
+            (…, features) float64, in the order of `names`.
+
+        >>> matched = Match(("LM0", "W0"), np.array([0.5, 2.0]), np.array([True, False]))
+        >>> matched.full([[1.0], [3.0]]).tolist()
+        [[1.0, 2.0], [3.0, 2.0]]
+        """
+        given = np.asarray(free, dtype=np.float64)
+        every = np.broadcast_to(self.values, (*given.shape[:-1], len(self.names))).copy()
+        every[..., self.free] = given
+        return every
+
 
 def match(
     weights: Mapping[str, float],
@@ -116,20 +158,32 @@ def match(
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
 ) -> Match:
-    """Lay weights beside the features of an n-best table, by name.
+    """Match weights to the features of an n-best table, by name.
 
     A weight whose feature the lists do not print is left out with a warning.
 
     Args:
         weights: the canonical weights.
         nbest: the lists.
-        fixed: names or labels of features held at their canonical weight; None holds
-            `UnknownWordPenalty0`, as Moses does, and an empty sequence holds none.
+        fixed: names or labels of features whose weights stay canonical; None fixes
+            `UnknownWordPenalty0`, as Moses does, and an empty sequence fixes none.
         defaults: values for features that have no weight.
 
     Raises:
         DataError: if a feature has no weight, or a name in `fixed` is no feature.
+        UsageError: if weights or lists are something else.
+
+    >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
+    >>> match({"W0": 0.5, "LM0": 1.0}, lists, fixed=["W0"]).free_names
+    ('LM0',)
     """
+    if not isinstance(nbest, NBest):
+        raise UsageError(f"weights are matched to n-best lists (NBest), not to {nbest!r}")
+    for given in (weights, defaults or {}):
+        if not isinstance(given, Mapping):
+            raise _nameless(given)
+    if isinstance(fixed, str):
+        raise UsageError(f"fixed features are a list of names, not the text {fixed!r}")
     origin = getattr(weights, "origin", "the weights")
     known = {**(defaults or {}), **weights}
     missing = [name for name in nbest.feature_names if name not in known]
@@ -154,17 +208,17 @@ def match(
 
 
 def _free(nbest: NBest, fixed: Iterable[str] | None) -> npt.NDArray[np.bool_]:
-    held = list(UNTUNED if fixed is None else fixed)
-    for name in held if fixed is not None else ():
+    names = list(UNTUNED if fixed is None else fixed)
+    for name in names if fixed is not None else ():
         if not any(matches(feature, [name]) for feature in nbest.feature_names):
             raise DataError(
-                f"cannot hold {name}, which is no feature of the lists: they have "
+                f"cannot fix {name}, which is no feature of the lists: they have "
                 + ", ".join(nbest.feature_names),
                 nbest.origin,
             )
-    free = np.array([not matches(name, held) for name in nbest.feature_names], dtype=bool)
+    free = np.array([not matches(name, names) for name in nbest.feature_names], dtype=bool)
     if not free.any():
-        raise DataError("every feature is held fixed: none is left to adapt", nbest.origin)
+        raise DataError("every feature is fixed: none is left to adapt", nbest.origin)
     return free
 
 

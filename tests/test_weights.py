@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Weights, check_totals, match
 
@@ -33,6 +34,11 @@ class TestWeights:
     def test_values_that_are_not_finite(self, value: float) -> None:
         with pytest.raises(DataError, match="the weight of LM0 is not a finite number"):
             Weights({"W0": 1, "LM0": value})
+
+    @pytest.mark.parametrize("values", [[0.5, 1.0], {"LM0": "high"}, {1: 0.5}, 3, None, "LM0"])
+    def test_values_without_names_or_numbers(self, values: Any) -> None:
+        with pytest.raises(UsageError, match=r"weights are given by name, as {name: number}"):
+            Weights(values)
 
     def test_updated_weights_are_others(self) -> None:
         weights = Weights(VALUES, "moses.ini")
@@ -84,20 +90,50 @@ class TestMatch:
         assert match(VALUES, toy, fixed=["TM0"]).free_names == ("LM0",)
         assert match(VALUES, toy, fixed=[]).free.all()
 
-    def test_unknown_words_are_held_unless_asked_for(self) -> None:
+    def test_unknown_words_are_fixed_unless_asked_for(self) -> None:
         names = ["LM0", "UnknownWordPenalty0"]
         nbest = NBest.from_lists([["a"]], [[[1, 2]]], names)
         weights = {"LM0": 1.0, "UnknownWordPenalty0": 1.0}
         assert match(weights, nbest).free_names == ("LM0",)
         assert match(weights, nbest, fixed=[]).free_names == tuple(names)
 
-    def test_holding_what_is_no_feature(self, toy: NBest) -> None:
-        with pytest.raises(DataError, match=r"cannot hold LM1.*they have LM0, TM0\[0\], TM0\[1\]"):
+    def test_fixing_what_is_no_feature(self, toy: NBest) -> None:
+        with pytest.raises(DataError, match=r"cannot fix LM1.*they have LM0, TM0\[0\], TM0\[1\]"):
             match(VALUES, toy, fixed=["LM0", "LM1"])
 
-    def test_holding_everything(self, toy: NBest) -> None:
+    def test_fixing_everything(self, toy: NBest) -> None:
         with pytest.raises(DataError, match="none is left to adapt"):
             match(VALUES, toy, fixed=["LM0", "TM0"])
+
+    def test_values_of_free_and_fixed_features(self, toy: NBest) -> None:
+        matched = match(VALUES, toy, fixed=["TM0[0]"])
+        assert matched.free_names == ("LM0", "TM0[1]")
+        assert matched.fixed_names == ("TM0[0]",)
+        assert matched.free_values.tolist() == [0.5, 0.25]
+        assert matched.fixed_values.tolist() == [-1.0]
+
+    def test_full_vectors_from_free_ones(self, toy: NBest) -> None:
+        matched = match(VALUES, toy, fixed=["TM0[0]"])
+        assert matched.full([7, 8]).tolist() == [7, -1, 8]
+        assert matched.full(np.arange(12).reshape(3, 2, 2)).shape == (3, 2, 3)
+        assert matched.full(matched.free_values).tolist() == matched.values.tolist()
+        assert matched.full(np.zeros((0, 2))).shape == (0, 3)
+        assert matched.values.tolist() == [0.5, -1.0, 0.25]  # a copy was filled
+        with pytest.raises(ValueError, match="shape mismatch"):
+            matched.full([1, 2, 3])
+
+    @pytest.mark.parametrize("weights", [[0.5, 1.0, 2.0], "w.ini", None, 3.0])
+    def test_weights_without_names(self, toy: NBest, weights: Any) -> None:
+        with pytest.raises(UsageError, match="weights are given by name"):
+            match(weights, toy)
+
+    def test_arguments_of_other_types(self, toy: NBest) -> None:
+        with pytest.raises(UsageError, match="weights are given by name"):
+            match(VALUES, toy, defaults=[1.0])  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="a list of names, not the text 'LM0'"):
+            match(VALUES, toy, fixed="LM0")
+        with pytest.raises(UsageError, match=r"n-best lists \(NBest\), not to 'dev.nbest'"):
+            match(VALUES, "dev.nbest")  # type: ignore[arg-type]
 
 
 class TestTotals:

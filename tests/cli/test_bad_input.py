@@ -140,7 +140,7 @@ def test_a_full_disk(folder: Path) -> None:
         (("--prior-variance", "-1"), "the prior variance must be positive .*-1.*"),
         (("--prior-variance", "nan"), "the prior variance must be positive .*nan"),
         (("--default", "LM0=big"), "--default LM0 needs a number, not 'big'"),
-        (("--fixed", "LM7"), "nbest: cannot hold LM7, .*"),
+        (("--fixed", "LM7"), "nbest: cannot fix LM7, .*"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
