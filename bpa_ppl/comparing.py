@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
-from bpa_ppl.diagnostics.comparison.runs import runs_of
+from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Oracles, oracles
+from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import adapt
-from bpa_ppl.sampling.registry import configure
 from bpa_ppl.weights import match
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.adapter import Posterior
 
 #: Number by which the seed of the reference run differs from that of the first run.
 _APART = 1_000_000
@@ -26,7 +28,7 @@ _APART = 1_000_000
 
 def compare_samplers(
     nbest: NBest,
-    prior: Mapping[str, float],
+    weights: Mapping[str, float],
     samplers: Sequence[str],
     *,
     runs: int = 4,
@@ -34,7 +36,7 @@ def compare_samplers(
     reference: str = "nuts",
     reference_draws: int = 5000,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    others: Mapping[str, Sequence[InferenceData]] | None = None,
+    others: Mapping[str, Sequence[Posterior]] | None = None,
     test: NBest | None = None,
     metric: str = "ter",
     progress: bool | Reporter = False,
@@ -43,7 +45,7 @@ def compare_samplers(
     """Run samplers and a long reference on the same data, and compare them.
 
     Args:
-        nbest, prior: as for `adapt`.
+        nbest, weights: as for `adapt`.
         samplers: their names.
         runs: of each, from as many seeds.
         seed: the first.
@@ -54,7 +56,7 @@ def compare_samplers(
         test: lists to be reranked with each posterior; None takes the adaptation lists.
         metric: what makes an oracle.
         progress: True draws a bar on standard error.
-        options: of `adapt`: `prior_variance`, `fixed`, `defaults`, `ties`, …
+        options: of `adapt`: `likelihood`, `prior_variance`, `fixed`, `defaults`, `ties`, …
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
@@ -62,30 +64,32 @@ def compare_samplers(
         UsageError: if there is nothing to run, or a setting makes no sense.
     """
     _configured(samplers, runs, settings)
-    configure(reference, {"draws": reference_draws})
+    SAMPLERS.resolve(reference, {"draws": reference_draws})
     extra = {
         name: _sound(name, posteriors, samplers) for name, posteriors in (others or {}).items()
     }
-    oracle = _oracles(nbest, prior, metric, options)
+    oracle = _oracles(nbest, weights, metric, options)
     with reporter(progress, "compare") as report:
         found = run_samplers(
             nbest,
-            prior,
+            weights,
             samplers,
             runs=runs,
             seed=seed,
             settings=settings,
             progress=report,
             oracle=oracle,
+            metric=metric,
             **options,
         )
         report(0, 1, f"reference {reference}")
         truth = adapt(
             nbest,
-            prior,
+            weights,
             sampler=reference,
             seed=seed + _APART,
             oracle=oracle,
+            metric=metric,
             draws=reference_draws,
             progress=report,
             **options,
@@ -103,7 +107,7 @@ def compare_samplers(
 
 def run_samplers(
     nbest: NBest,
-    prior: Mapping[str, float],
+    weights: Mapping[str, float],
     samplers: Sequence[str],
     *,
     runs: int = 4,
@@ -111,14 +115,14 @@ def run_samplers(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     progress: bool | Reporter = False,
     **options: Any,
-) -> dict[str, list[InferenceData]]:
+) -> dict[str, list[Draws]]:
     """Run each sampler on the same data from several seeds, and time it.
 
-    Seconds go into the attribute `sampling_time` of the group `posterior`, as PyMC does. Each
-    sampler runs once more before, untimed, so that compilation does not count.
+    Seconds go into the attribute `sampling_time`, as PyMC does. Each sampler runs once more
+    before, untimed, so that compilation does not count.
 
     Args:
-        nbest, prior: as for `adapt`.
+        nbest, weights: as for `adapt`.
         samplers: their names.
         runs: of each, from as many seeds.
         seed: the first.
@@ -131,17 +135,18 @@ def run_samplers(
         UsageError: if there is nothing to run, or a setting makes no sense.
     """
     chosen = _configured(samplers, runs, settings)
-    found: dict[str, list[InferenceData]] = {name: [] for name in chosen}
+    found: dict[str, list[Draws]] = {name: [] for name in chosen}
     steps = [(name, run) for name in chosen for run in range(-1, runs)]
     with reporter(progress, "run") as report:
         for done, (name, run) in enumerate(steps):
             report(done, len(steps), name)
             arguments = {**options, **chosen[name], "sampler": name, "seed": seed + max(run, 0)}
             start = time.perf_counter()
-            posterior = adapt(nbest, prior, **arguments)
-            posterior["posterior"].attrs["sampling_time"] = time.perf_counter() - start
+            posterior = adapt(nbest, weights, **arguments)
+            seconds = time.perf_counter() - start
             if run >= 0:
-                found[name].append(posterior)
+                draws = as_draws(posterior)
+                found[name].append(replace(draws, attrs={**draws.attrs, "sampling_time": seconds}))
     return found
 
 
@@ -153,23 +158,23 @@ def _configured(
         raise UsageError("a comparison needs at least one sampler and one run of each")
     chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
     for name, own in chosen.items():
-        configure(name, own)
+        SAMPLERS.resolve(name, own)
     return chosen
 
 
 def _sound(
-    name: str, posteriors: Sequence[InferenceData], samplers: Sequence[str]
-) -> Sequence[InferenceData]:
-    """Return posteriors from elsewhere; what is wrong with them is told before the long work."""
+    name: str, posteriors: Sequence[Posterior], samplers: Sequence[str]
+) -> Sequence[Posterior]:
+    """Return posteriors from elsewhere; what is wrong with them is said before the long work."""
     if name in samplers:
         raise UsageError(f"{name} is already the name of a sampler: call the posterior otherwise")
-    runs_of(posteriors)
+    runs_together(posteriors)
     return posteriors
 
 
 def _oracles(
-    nbest: NBest, prior: Mapping[str, float], metric: str, options: dict[str, Any]
+    nbest: NBest, weights: Mapping[str, float], metric: str, options: dict[str, Any]
 ) -> Oracles:
-    matched = match(prior, nbest, fixed=options.get("fixed"), defaults=options.get("defaults"))
+    matched = match(weights, nbest, fixed=options.get("fixed"), defaults=options.get("defaults"))
     ties = options.pop("ties", "canonical")
     return oracles(nbest, metric, ties=ties, preference=nbest.scores(matched.values))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl import registry as registries
 from bpa_ppl.posterior import Draws
 
-#: Of the attributes, those with a place of their own.
-_APART = ("command",)
+#: Of the attributes, one with a place of its own.
+_COMMAND = "command"
 
 
 def attributes(draws: Draws) -> dict[str, str]:
@@ -19,9 +20,15 @@ def attributes(draws: Draws) -> dict[str, str]:
     >>> attributes(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 7}))
     {'seed': '7'}
     """
-    found = {k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in _APART}
+    apart = {_COMMAND} if _knows_prior(draws) else {_COMMAND, "prior"}
+    found = {k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in apart}
     found |= _recorded_prior(draws)
     return {key: value for key, value in found.items() if value}
+
+
+def _knows_prior(draws: Draws) -> bool:
+    """Say whether the model used the prior that it was given: one of the user's own may not."""
+    return any(name.startswith("prior_") for name in draws.constants)
 
 
 def _recorded_prior(draws: Draws) -> dict[str, str]:
@@ -60,33 +67,34 @@ def reproduction(draws: Draws) -> tuple[str, str] | None:
     from Python.
     """
     attrs = draws.attrs
-    if "command" in attrs:
-        return str(attrs["command"]), "The command that made this posterior:"
+    if _COMMAND in attrs:
+        return str(attrs[_COMMAND]), "The command that made this posterior:"
     if not {"sampler", "settings", "seed", "lists"} <= set(attrs):
         return None
     note = (
-        "The call that made this posterior. It does not record the files of the references and of "
-        "the canonical weights, nor which lists were selected from their file: fill them in."
+        "The call that made this posterior. It does not record what stands in capitals, such as "
+        "the files of the references and of the canonical weights, nor which lists were selected "
+        "from their file: fill them in."
     )
     return _call(draws), note
 
 
 def _call(draws: Draws) -> str:
     attrs = draws.attrs
-    origin = str(attrs["lists"])
-    lists = "NBEST" if origin.startswith("<") else repr(origin)
-    options = {
-        "sampler": str(attrs["sampler"]),
-        "prior_variance": _prior_variance(draws),
-        "seed": int(attrs["seed"]),
-        "metric": attrs.get("oracle_metric"),
-        "ties": attrs.get("oracle_ties"),
-        "fixed": list(draws.fixed),
-        **_mapping(attrs["settings"]),
+    origin, prior = str(attrs["lists"]), _component("PRIORS", attrs.get("prior"), "isotropic")
+    known = {
+        "sampler": repr(str(attrs["sampler"])),
+        "likelihood": _component("LIKELIHOODS", attrs.get("likelihood"), "oracle"),
+        "prior": prior,
+        "prior_variance": _literal(None if prior else _prior_variance(draws)),
+        "seed": repr(int(attrs["seed"])),
+        "metric": _literal(attrs.get("oracle_metric")),
+        "ties": _literal(attrs.get("oracle_ties")),
+        "fixed": repr(list(draws.fixed)),
+        **{name: _literal(value) for name, value in _mapping(attrs["settings"]).items()},
+        "model": None if attrs.get("model", "log_linear") == "log_linear" else attrs["model"],
     }
-    lines = [f"    {key}={value!r}," for key, value in options.items() if value is not None]
-    if attrs.get("model", "log_linear") != "log_linear":
-        lines.append(f"    model={attrs['model']},")
+    lists = "NBEST" if origin.startswith("<") else repr(origin)
     return "\n".join(
         [
             "import bpa_ppl as bpa",
@@ -94,10 +102,28 @@ def _call(draws: Draws) -> str:
             "posterior = bpa.adapt(",
             "    lists,",
             "    bpa.read_weights(WEIGHTS),",
-            *lines,
+            *(f"    {name}={value}," for name, value in known.items() if value is not None),
             ")",
         ]
     )
+
+
+def _literal(value: Any) -> str | None:
+    return None if value is None else repr(value)
+
+
+def _component(registry: str, recorded: Any, default: str) -> str | None:
+    """Return the expression that makes a likelihood or a prior again; None for the default.
+
+    A prior that has no name, such as one made of another posterior, is left to be filled in.
+    """
+    settings = dict(_mapping(recorded))
+    name = settings.pop("name", default)
+    if name == default:
+        return None
+    if name not in getattr(registries, registry):
+        return registry.removesuffix("S")
+    return f"bpa.registry.{registry}.resolve({name!r}, {settings!r})"
 
 
 def _prior_variance(draws: Draws) -> float | list[float] | None:
