@@ -18,13 +18,16 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From the ground up; a room imports from those in lower layers, and from itself.
 #: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
 LAYERS = (
-    ("cache", "errors", "features", "progress"),
+    ("compiled", "errors", "progress", "workers"),
+    ("component", "features"),
+    ("registry",),
     ("nbest",),
-    ("weights",),
+    ("caching", "text", "weights"),
+    ("jax_cache",),
     ("formats",),
-    ("compilation", "posterior", "quality"),
-    ("models",),
-    ("sampling", "tuning", "diagnostics"),
+    ("posterior", "quality"),
+    ("models", "tuning"),
+    ("sampling", "diagnostics"),
     ("decoding",),
     ("calibrating", "comparing", "experiments", "demo"),
     ("bpa_ppl",),  # the public face itself
