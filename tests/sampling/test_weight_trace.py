@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from plain import log_likelihood, log_prior, predictive
 
-from bpa_ppl import NBest, Weights, check, oracles, rerank
-from bpa_ppl.experiments.weight_trace import visited_weights, weight_trace
+from bpa_ppl import NBest, UsageError, Weights, adapt, check, oracles, rerank
+from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights
 
 
 @pytest.fixture
@@ -29,8 +29,9 @@ def test_visited_weights_are_those_of_mert_in_the_length_of_the_canonical(
 @pytest.mark.parametrize("delta", [1.0, 4.0])
 def test_decisions_are_those_of_the_equation(toy: NBest, weights: Weights, delta: float) -> None:
     visited = visited_weights(toy, weights, restarts=5, seed=3)
-    sample = weight_trace(toy, weights, visited, prior_variance=0.2, delta=delta)
-    chosen = oracles(toy, scores=toy.scores(weights.values_array)).index
+    sampler = WeightTrace(visited=visited, delta=delta)
+    sample = adapt(toy, weights, sampler=sampler, prior_variance=0.2)
+    chosen = oracles(toy, preference=toy.scores(weights.values_array)).index
     say = [
         np.exp(log_likelihood(toy, chosen, w).sum() / delta)
         * np.exp(log_prior(w, weights.values_array, 0.2))
@@ -42,7 +43,18 @@ def test_decisions_are_those_of_the_equation(toy: NBest, weights: Weights, delta
     np.testing.assert_allclose(result.probability, [p.max() for p in expected], rtol=1e-4)
 
 
-def test_it_is_judged_as_a_weighted_sample(toy: NBest, weights: Weights) -> None:
+def test_visited_weights_are_found_on_the_development_set(toy: NBest, weights: Weights) -> None:
+    found = adapt(toy, weights, sampler=WeightTrace(development=toy, restarts=5), seed=3)
     visited = visited_weights(toy, weights, restarts=5, seed=3)
-    names = {finding.name for finding in check(weight_trace(toy, weights, visited)).findings}
-    assert "ESS of the weights" in names
+    np.testing.assert_allclose(found["posterior"]["weights"].values[0], visited)
+
+
+def test_it_is_checked_as_a_weighted_sample(toy: NBest, weights: Weights) -> None:
+    visited = visited_weights(toy, weights, restarts=5, seed=3)
+    sample = adapt(toy, weights, sampler=WeightTrace(visited=visited))
+    assert "ESS of the weights" in {finding.name for finding in check(sample).findings}
+
+
+def test_visited_weights_must_fit_the_free_features(toy: NBest, weights: Weights) -> None:
+    with pytest.raises(UsageError, match=r"visited must be \(steps, 3\)"):
+        adapt(toy, weights, sampler=WeightTrace(visited=np.zeros((4, 2))))
