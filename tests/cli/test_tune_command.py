@@ -8,6 +8,9 @@ import pytest
 from command_line import run
 
 import bpa_ppl
+from bpa_ppl.component import Count
+from bpa_ppl.registry import TUNERS
+from bpa_ppl.tuning import Tuned, Tuner, TuningProblem
 
 TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini")
 FAST = ("--tuner", "mira", "--set", "epochs=3")
@@ -28,6 +31,26 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     assert done.out == ""
     assert "TER of the lists: " in done.err
     assert bpa_ppl.read_weights("new.json") == library(tuner="mira", epochs=3, metric="ter", seed=2)
+
+
+class Doubled(Tuner, frozen=True):
+    """A tuner from outside the package."""
+
+    factor: Count = 2
+
+    def tune(self, problem: TuningProblem) -> Tuned:
+        """Return a multiple of the weights."""
+        weights = self.factor * problem.start
+        return Tuned(weights, weights[None])
+
+
+def test_a_tuner_of_ones_own_has_a_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TUNERS, "_members", dict(TUNERS._members))
+    TUNERS.register("mine", Doubled)
+    mine = ("--tuner", "mine", "--set", "factor=3", "--fixed", "none", "-o", "new.json")
+    assert run(*TUNE, *mine).code == 0
+    old, new = (bpa_ppl.read_weights(name) for name in ("moses.ini", "new.json"))
+    assert dict(new) == {name: 3 * value for name, value in old.items()}
 
 
 def test_a_template_is_renewed_and_the_rest_of_it_stays(folder: Path) -> None:
