@@ -1,8 +1,8 @@
-"""Posteriors that another program made: InferenceData with draws of `weights`, and no more."""
+"""Posteriors that another program made: InferenceData with draws of `weights` and more."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +14,37 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 
-def foreign(weights: npt.ArrayLike, names: Sequence[str], **stats: npt.ArrayLike) -> InferenceData:
-    """Draws of the weights, (chains, draws, features), with a sampler's statistics of each draw."""
+def foreign(
+    weights: npt.ArrayLike,
+    names: Sequence[str],
+    *,
+    sites: Mapping[str, npt.ArrayLike] | None = None,
+    log_likelihood: Mapping[str, npt.ArrayLike] | None = None,
+    observed: Mapping[str, npt.ArrayLike] | None = None,
+    **stats: npt.ArrayLike,
+) -> InferenceData:
+    """Draws of the weights, (chains, draws, features), and what else the program recorded.
+
+    Args:
+        weights: the draws.
+        names: of the features.
+        sites: draws of other sites, (chains, draws, …).
+        log_likelihood: of each observed site, (chains, draws, …).
+        observed: what was observed there.
+        stats: the sampler's statistics of each draw, (chains, draws).
+    """
+    groups = {
+        "posterior": {"weights": weights, **(sites or {})},
+        "sample_stats": stats,
+        "log_likelihood": log_likelihood or {},
+        "observed_data": observed or {},
+    }
     return import_arviz().from_dict(
-        posterior={"weights": np.asarray(weights)},
-        sample_stats={name: np.asarray(values) for name, values in stats.items()} or None,
+        **{
+            group: {name: np.asarray(values) for name, values in variables.items()}
+            for group, variables in groups.items()
+            if variables
+        },
         coords={"feature": list(names)},
         dims={"weights": ["feature"]},
     )

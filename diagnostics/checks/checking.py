@@ -110,7 +110,7 @@ def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
 
 
 def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
-    """Return the names and draws, (C, D, components), of all that was sampled.
+    """Return the names and draws, (C, D, components), of all that was sampled; NaN if not finite.
 
     A cell that is one and the same number in all draws, of a site whose other cells move, is left
     out: it is part of the site's form, as the ones of a correlation matrix are.
@@ -125,7 +125,8 @@ def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
         cells = [name for name in found if name == site or name.startswith(f"{site}[")]
         moving = [name for name in cells if np.ptp(found[name]) != 0]
         names += moving or cells
-    return names, np.stack([found[name] for name in names], axis=-1)
+    values = np.stack([found[name] for name in names], axis=-1)
+    return names, np.where(np.isfinite(values), values, np.nan)
 
 
 def drift(values: Float64) -> Float64:

@@ -43,13 +43,13 @@ def label(name: str) -> str:
 
 
 def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
-    """Write a figure, beside and renamed; the suffix of the path chooses the format.
+    """Write a figure, whole or not at all; the suffix of the path chooses the format.
 
     Raises:
         DataError: if the file cannot be written.
     """
-    with atomic_path(path) as beside:
-        figure.savefig(beside, dpi=dpi)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=dpi)
 
 
 def write_figure_files(figures: Mapping[str, Figure], folder: Path, kind: str) -> list[Path]:

@@ -254,7 +254,7 @@ def page(title: str, verdict: Verdict, sections: Iterable[Section], note: str = 
 
 
 def write_page(html: str, path: str | Path) -> None:
-    """Write a page, beside and renamed; `-` is standard output.
+    """Write a page, whole or not at all; `-` is standard output.
 
     Raises:
         DataError: if the file cannot be written.

@@ -28,7 +28,7 @@ def attributes(draws: Draws) -> dict[str, str]:
 
 def _knows_prior(draws: Draws) -> bool:
     """Say whether the model used the prior that it was given: one of the user's own may not."""
-    return any(name.startswith("prior_") for name in draws.constants)
+    return not {"prior_variance", "prior_covariance"}.isdisjoint(draws.constants)
 
 
 def _recorded_prior(draws: Draws) -> dict[str, str]:
