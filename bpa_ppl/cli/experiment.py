@@ -15,7 +15,7 @@ def run(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the results; resumed if begun.")
     ],
-    jobs: Annotated[int, typer.Option(help="Processes side by side; -1 takes every core.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes at the same time; -1 takes every core.")] = 1,
     backend: Annotated[str, typer.Option(help="local, or dask for an existing cluster.")] = "local",
     scheduler: Annotated[
         str | None, typer.Option(help="Address of the Dask scheduler: tcp://host:8786.")

@@ -222,7 +222,7 @@ def _by_size(places: Sequence[Any], shown: Callable[[Any], str], caption: str) -
 
 
 def details_table(results: pa.Table, domain: str, metric: str) -> Table:
-    """Return a metric and what else it tells, such as precisions: means at the largest A."""
+    """Return a metric with its details, such as precisions: means at the largest size of A."""
     here = results.filter((pc.field("domain") == domain) & (pc.field("setting") == ""))
     largest = pc.max(here["size"]).as_py()
     columns = [metric, *detail_names(metric)]

@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 def results_schema(metrics: Iterable[str]) -> pa.Schema:
     """Return the columns of the results, one row a cell.
 
-    Each metric has its value, what else it tells (BLEU: precisions, brevity penalty), and its
+    Each metric has its value, its details (BLEU: precisions, brevity penalty), and its
     counts of the chosen hypotheses, (sentences × S) row by row.
 
     >>> results_schema(["ter"]).names[5:]
@@ -90,7 +90,7 @@ def study_metrics() -> tuple[str, ...]:
 
 
 def detail_names(metric: str) -> list[str]:
-    """Return the names of what a metric tells besides its value.
+    """Return the names of what a metric says beyond its value.
 
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']

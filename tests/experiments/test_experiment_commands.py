@@ -31,7 +31,7 @@ def test_from_a_study_to_a_page(study_file: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('"mira"', '"mirra"', "unknown method 'mirra'"),
         ('"nbest"', '"lists"', "there is no file"),
@@ -39,7 +39,7 @@ def test_from_a_study_to_a_page(study_file: Path, capsys: pytest.CaptureFixture[
     ],
 )
 def test_mistakes_are_one_line_before_any_work(
-    study_file: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, told: str
+    study_file: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
 ) -> None:
     study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
     folder = study_file.parent / "results"
@@ -47,7 +47,7 @@ def test_mistakes_are_one_line_before_any_work(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("error: ")
-    assert told in said.err
+    assert message in said.err
     assert said.err.count("\n") == 1
     assert not folder.exists()
 
