@@ -25,6 +25,7 @@ from bpa_ppl.cli import (
     weights,
 )
 from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
+from bpa_ppl.cli.options import expanded
 from bpa_ppl.errors import BpaError, BpaWarning
 
 app = typer.Typer(
@@ -49,7 +50,7 @@ for module in (
     figures,
     demo,
 ):
-    app.command(module.__name__.rpartition(".")[2])(module.run)
+    app.command(module.__name__.rpartition(".")[2])(expanded(module.run))
 
 
 def _version(wanted: bool) -> None:

@@ -16,9 +16,8 @@ from bpa_ppl.errors import NotConverged
 
 def run(
     nbest: options.NBestPath,
-    weights: Annotated[
-        Path, typer.Option("--weights", "-w", help="moses.ini, dense weights or JSON.")
-    ],
+    weights: options.Weights,
+    reading: options.Reading,
     samplers: Annotated[
         str, typer.Option(help="Names, separated by commas.")
     ] = "imh,laplace,nuts,rwm",
@@ -27,14 +26,9 @@ def run(
     ] = None,
     replications: Annotated[int, typer.Option(help="Simulated data sets of each sampler.")] = 200,
     prior_variance: Annotated[float, typer.Option(help="σ_T, a variance.")] = 0.1,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="SAMPLER.NAME=VALUE, such as rwm.draws=500."),
-    ] = None,
+    setting: options.SamplerSettings = None,
     jobs: Annotated[int, typer.Option(help="Threads side by side.")] = 1,
     seed: Annotated[int, typer.Option(help="The same seed gives the same ranks.")] = 0,
-    first_id: options.FirstId = 0,
-    bad: options.Bad = "error",
     quiet: options.Quiet = False,
 ) -> None:
     """Test whether samplers find back weights that oracles were simulated from; exit 3 if not."""
@@ -44,7 +38,7 @@ def run(
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = settings_of(names_of(samplers), setting)
-    pool = bpa_ppl.read_nbest(nbest, first_id=first_id, bad=bad)
+    pool = reading.read(nbest)
     canonical = bpa_ppl.read_weights(weights)
     found = []
     for name, own in settings.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +11,14 @@ import typer
 
 from bpa_ppl.cli import options
 from bpa_ppl.cli.sampler_settings import VERSIONS, command_line, names_of, settings_of
-from bpa_ppl.errors import UsageError, one_of
+from bpa_ppl.errors import one_of
 
 
 def run(
     nbest: options.NBestPath,
-    weights: Annotated[
-        Path, typer.Option("--weights", "-w", help="moses.ini, dense weights or JSON.")
-    ],
+    weights: options.Weights,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of page and tables.")],
+    reading: options.Reading,
     references: options.References = None,
     samplers: Annotated[
         str, typer.Option(help="Names, separated by commas.")
@@ -43,13 +41,8 @@ def run(
     figures: Annotated[str, typer.Option(help="Also as files: png, pdf or none.")] = "none",
     prior_variance: Annotated[float, typer.Option(help="σ_T, a variance.")] = 0.1,
     metric: options.Metric = "ter",
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="SAMPLER.NAME=VALUE, such as rwm.draws=500."),
-    ] = None,
+    setting: options.SamplerSettings = None,
     seed: Annotated[int, typer.Option(help="Of the first run.")] = 0,
-    first_id: options.FirstId = 0,
-    bad: options.Bad = "error",
     quiet: options.Quiet = False,
 ) -> None:
     """Compare samplers: their cost, their errors against a long run, their translations."""
@@ -60,8 +53,7 @@ def run(
     from bpa_ppl.formats.streams import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures")
-    if not references:
-        raise UsageError("compare needs --references: the reference translations of the lists")
+    references = options.required(references, "compare")
     names = names_of(samplers)
     settings = settings_of(names, setting)
     others = {
@@ -69,9 +61,8 @@ def run(
         for name, path in options.assignments(posterior, "--posterior").items()
     }
     make_folder(output)
-    read = partial(bpa_ppl.read_nbest, first_id=first_id, bad=bad)
     comparison = compare_samplers(
-        read(nbest, references=references),
+        reading.read(nbest, references),
         bpa_ppl.read_weights(weights),
         names,
         runs=runs,
@@ -80,7 +71,7 @@ def run(
         reference_draws=reference_draws,
         settings=settings,
         others=others,
-        test=None if test is None else read(test, references=test_references),
+        test=None if test is None else reading.read(test, test_references),
         metric=metric,
         prior_variance=prior_variance,
         progress=not quiet,

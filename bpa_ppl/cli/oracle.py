@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from bpa_ppl.cli import options
-from bpa_ppl.errors import UsageError
 
 
 def run(
     nbest: options.NBestPath,
+    reading: options.Reading,
     references: options.References = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Oracle texts, one a line; - is stdout.")
@@ -23,8 +23,6 @@ def run(
     ] = None,
     metric: options.Metric = "ter",
     ties: options.Ties = "canonical",
-    first_id: options.FirstId = 0,
-    bad: options.Bad = "error",
     jobs: options.Jobs = 1,
     cache: options.Cache = True,
     quiet: options.Quiet = False,
@@ -36,14 +34,12 @@ def run(
     from bpa_ppl.quality import headroom
     from bpa_ppl.weights import match
 
-    if not references:
-        raise UsageError("oracle needs --references: the reference translations of the lists")
-    pool = bpa_ppl.read_nbest(nbest, references=references, first_id=first_id, bad=bad)
+    lists = reading.read(nbest, options.required(references, "oracle"))
     known = None if weights is None else bpa_ppl.read_weights(weights)
-    scores = None if known is None else pool.scores(match(known, pool, fixed=()).values)
+    scores = None if known is None else lists.scores(match(known, lists, fixed=()).values)
     with reporter(not quiet, "oracle") as report:
-        room = headroom(pool, scores, metric, ties=ties, jobs=jobs, cache=cache, progress=report)
+        room = headroom(lists, scores, metric, ties=ties, jobs=jobs, cache=cache, progress=report)
     if output is not None:
         with atomic_writer(output) as file:
-            file.writelines(f"{text}\n" for text in pool.chosen(room.oracles.index))
+            file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))
     print(room, file=sys.stderr if output == "-" else sys.stdout)

@@ -9,23 +9,23 @@ from typing import Annotated
 import typer
 
 from bpa_ppl.cli import options
+from bpa_ppl.registry import RULES
 
 
 def run(
     nbest: options.NBestPath,
     posterior: Annotated[Path, typer.Option("--posterior", "-p", help="From `bpa adapt`.")],
+    reading: options.Reading,
     output: Annotated[str, typer.Option("--output", "-o", help="Translations; - is stdout.")] = "-",
     details: Annotated[
         Path | None, typer.Option(help="Also write choices and probabilities, tab-separated.")
     ] = None,
     references: options.References = None,
-    rule: Annotated[str, typer.Option(help="predictive, viterbi, map or mean.")] = "predictive",
+    rule: Annotated[str, typer.Option(help=f"{options.names_in(RULES)}.")] = "predictive",
     derivations: Annotated[
         str, typer.Option(help="Equal strings: scored separate, as published, or summed.")
     ] = "separate",
     unchecked: options.Unchecked = False,
-    first_id: options.FirstId = 0,
-    bad: options.Bad = "error",
     quiet: options.Quiet = False,
 ) -> None:
     """Rerank n-best lists by the predictive distribution."""
@@ -33,7 +33,7 @@ def run(
     from bpa_ppl.decoding import scoreboard, write_details, write_texts
 
     result = bpa_ppl.rerank(
-        bpa_ppl.iter_nbest(nbest, references=references, first_id=first_id, bad=bad),
+        reading.stream(nbest, references),
         bpa_ppl.read_posterior(posterior),
         rule=rule,
         derivations=derivations,

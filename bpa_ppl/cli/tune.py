@@ -10,6 +10,7 @@ import typer
 
 from bpa_ppl.cli import options
 from bpa_ppl.errors import UsageError
+from bpa_ppl.registry import TUNERS
 
 if TYPE_CHECKING:
     from bpa_ppl.tuning import Reestimation
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 def run(
     nbest: options.NBestPath,
-    weights: Annotated[
-        Path, typer.Option("--weights", "-w", help="moses.ini, dense weights or JSON.")
-    ],
+    weights: options.Weights,
     output: Annotated[Path, typer.Option("--output", "-o", help="The weights; - is stdout.")],
+    reading: options.Reading,
+    matching: options.Matching,
     references: options.References = None,
-    tuner: Annotated[str, typer.Option(help="mert, mert+, mira or pro.")] = "mert",
+    tuner: Annotated[str, typer.Option(help=f"{options.names_in(TUNERS)}.")] = "mert",
     metric: Annotated[str, typer.Option(help="What to optimise: bleu or ter.")] = "bleu",
     decoder: Annotated[
         str | None,
@@ -40,38 +41,30 @@ def run(
     template: Annotated[
         Path | None, typer.Option(help="moses.ini to copy, with the new weights put in.")
     ] = None,
-    fixed: options.Fixed = None,
-    default: options.Default = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE of the tuner: restarts, epochs, pairs, …"),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same weights.")] = 0,
-    first_id: options.FirstId = 0,
-    bad: options.Bad = "error",
     quiet: options.Quiet = False,
 ) -> None:
     """Estimate the weights anew by MERT, MIRA or PRO, to compare with."""
     import bpa_ppl
-    from bpa_ppl.registry import TUNERS
     from bpa_ppl.tuning import Command, redecode, reestimate
 
     # A mistake in the settings is found before any file is read.
     chosen = TUNERS.resolve(tuner, options.assignments(setting, "--set"))
-    if not references:
-        raise UsageError("tune needs --references: the reference translations of the lists")
+    references = options.required(references, "tune")
     if (extra is None) != (not extra_references):
         raise UsageError("--extra and --extra-references go together: give both or neither")
-    read = partial(bpa_ppl.read_nbest, first_id=first_id, bad=bad)
-    read_again = partial(read, references=references)
+    read_again = partial(reading.read, references=references)
     command = None if decoder is None else Command(decoder, read_again, template)
     wanted: dict[str, Any] = {
         "tuner": chosen,
         "metric": metric,
         "seed": seed,
-        "fixed": [] if fixed == ["none"] else fixed,
-        "defaults": options.numbers(default, "--default"),
-        "extra": None if extra is None else read(extra, references=extra_references),
+        **matching.arguments(),
+        "extra": None if extra is None else reading.read(extra, extra_references),
         "progress": not quiet,
     }
     lists, canonical = read_again(nbest), bpa_ppl.read_weights(weights)

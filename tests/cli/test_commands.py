@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from pathlib import Path
 
 import arviz as az
 import numpy as np
 import pytest
+import typer
 from command_line import run
 
 import bpa_ppl
 from bpa_ppl.cli import adapt, options, rerank
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.cli.app import app
+from bpa_ppl.registry import METRICS, NBEST_FORMATS, RULES, SAMPLERS, TUNERS, Registry
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini")
 SENTENCES = 12  # in the lists of the fixture
@@ -166,10 +169,21 @@ def test_bad_hypotheses_can_be_dropped(folder: Path) -> None:
     assert "note: nbest: 1 hypotheses dropped" in done.err
 
 
-def test_help_names_every_sampler() -> None:
-    done = run("adapt", "--help")
-    assert done.code == 0
-    assert [name for name in SAMPLERS if name not in done.out] == []
+@pytest.mark.parametrize(
+    ("command", "option", "registry"),
+    [
+        ("adapt", "sampler", SAMPLERS),
+        ("adapt", "metric", METRICS),
+        ("rerank", "format", NBEST_FORMATS),
+        ("rerank", "rule", RULES),
+        ("tune", "tuner", TUNERS),
+    ],
+)
+def test_help_names_every_choice(command: str, option: str, registry: Registry) -> None:
+    """Names are compared as words: `rwm` is a part of `rwm-isotropic`."""
+    shown = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    (text,) = [p.help for p in shown.params if p.name == option]
+    assert set(registry) <= set(re.findall(r"[\w+-]+", text))
 
 
 @pytest.mark.parametrize(("command", "function"), [(adapt, "adapt"), (rerank, "rerank")])
@@ -180,6 +194,35 @@ def test_defaults_are_those_of_the_library(command: object, function: str) -> No
     shared = optional & set(ours)
     assert len(shared) >= 3
     assert {n: ours[n].default for n in shared} == {n: theirs[n].default for n in shared}
+
+
+@pytest.mark.parametrize("function", ["read_nbest", "iter_nbest"])
+def test_reading_options_are_arguments_of_the_library(function: str) -> None:
+    theirs = inspect.signature(getattr(bpa_ppl, function)).parameters
+    ours = vars(options.Reading())
+    assert ours == {name: theirs[name].default for name in ours}
+
+
+READERS = ("adapt", "calibrate", "compare", "oracle", "rerank", "tune")
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_every_command_that_reads_lists_reads_them_alike(command: str) -> None:
+    shown = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    found = {p.name: p.opts for p in shown.params}
+    assert found["first_id"] == ["--first-id"]
+    assert found["bad"] == ["--bad"]
+    assert found["format"] == ["--format"]
+
+
+def test_reading_options_reach_the_reader(folder: Path) -> None:
+    plain = run("rerank", "nbest", "-p", "good.nc")
+    assert run("rerank", "nbest", "-p", "good.nc", "--format", "moses").out == plain.out
+    refused = run("rerank", "nbest", "-p", "good.nc", "--format", "xml")
+    assert (refused.code, refused.out) == (2, "")
+    assert "unknown format of n-best lists 'xml': choose one of auto, moses" in refused.err
+    late = run("rerank", "nbest", "-p", "good.nc", "--first-id", "1")
+    assert "sentence id 0 is below the first id, 1" in late.err
 
 
 def test_values_of_settings() -> None:
