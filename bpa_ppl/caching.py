@@ -107,14 +107,16 @@ def write_array(key: str, values: Float64) -> None:
     path = _path(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            part = Path(file.name)
-            np.savez_compressed(file, values=values)
-        if part.stat().st_size > limit:
-            part.unlink()
-        else:
-            os.replace(part, path)
-            _evict(path.parent, limit)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as made:
+            part = Path(made.name)
+        try:
+            with open(part, "wb") as file:
+                np.savez_compressed(file, values=values)
+            if part.stat().st_size <= limit:
+                os.replace(part, path)
+                _evict(path.parent, limit)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         warnings.warn(
             f"sentence scores are not kept ({error}): name a folder that can be written in "

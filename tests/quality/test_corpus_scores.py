@@ -112,10 +112,10 @@ def test_settings_that_make_no_sense(settings_: Any, message: str) -> None:
 FIRST_BEST = {"captions/adapt": (53.27, 20.12), "conversation/adapt": (48.44, 26.38)}
 
 
-@pytest.mark.parametrize("pool", FIRST_BEST)
-def test_first_best_of_real_lists(shared_data: Path, pool: str) -> None:
-    lists = read_nbest(shared_data / f"{pool}.nbest.gz", references=shared_data / f"{pool}.ref")
+@pytest.mark.parametrize("text", FIRST_BEST)
+def test_first_best_of_real_lists(shared_data: Path, text: str) -> None:
+    lists = read_nbest(shared_data / f"{text}.nbest.gz", references=shared_data / f"{text}.ref")
     assert lists.references is not None
     first = lists.chosen(np.zeros(len(lists), dtype=int))
     values = [corpus_score(first, lists.references, metric).value for metric in ("ter", "bleu")]
-    assert values == pytest.approx(FIRST_BEST[pool], abs=0.005)
+    assert values == pytest.approx(FIRST_BEST[text], abs=0.005)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bpa_ppl import NBest, read_nbest
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.quality import TER, Oracles, corpus_score, headroom, oracles
+from bpa_ppl.quality import TER, Oracles, corpus_score, headroom, oracles, scoring
 from bpa_ppl.quality.scoring import distinct
 
 SCORERS: dict[str, Callable[[], Any]] = {
@@ -47,7 +47,7 @@ def assert_same(found: Oracles, wanted: tuple[list, list, list]) -> None:
     assert found.tied.tolist() == wanted[2]
 
 
-def pool_of(texts: list[list[str]], references: list[list[str]], **arguments: Any) -> NBest:
+def lists_of(texts: list[list[str]], references: list[list[str]], **arguments: Any) -> NBest:
     features = [np.zeros((len(t), 1)) for t in texts]
     return NBest.from_lists(texts, features, ["LM0"], references=references, **arguments)
 
@@ -64,7 +64,7 @@ SENTENCE = st.tuples(st.lists(LINE, min_size=1, max_size=8), st.lists(LINE, min_
 @settings(max_examples=60, deadline=None)
 @given(text=st.lists(SENTENCE, min_size=1, max_size=5), seed=st.integers(0, 9))
 def test_same_as_brute_force(metric: str, text: list, seed: int) -> None:
-    nbest = pool_of([t for t, _ in text], [r for _, r in text])
+    nbest = lists_of([t for t, _ in text], [r for _, r in text])
     scores = np.random.default_rng(seed).integers(0, 3, len(nbest.features)).astype(float)
     assert_same(oracles(nbest, metric, preference=scores), brute_force(nbest, metric, scores))
     order = np.zeros(len(nbest.features))
@@ -80,9 +80,9 @@ def test_same_as_brute_force_on_the_example(metric: str) -> None:
     assert_same(oracles(sample, metric), brute_force(sample, metric, sample.totals))
 
 
-@pytest.mark.parametrize("pool", TEXTS)
-def test_same_as_brute_force_on_real_lists(shared_data: Path, pool: str) -> None:
-    lists = real(shared_data, pool)
+@pytest.mark.parametrize("name", TEXTS)
+def test_same_as_brute_force_on_real_lists(shared_data: Path, name: str) -> None:
+    lists = real(shared_data, name)
     chosen = np.random.default_rng(1).choice(len(lists), 8, replace=False)
     sample = lists.truncate(40).select(chosen)
     assert sample.totals is not None
@@ -113,25 +113,25 @@ def test_every_hypothesis_of_a_real_file(shared_data: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pool", TEXTS)
-def test_whole_real_pools(shared_data: Path, pool: str) -> None:
-    lists = real(shared_data, pool)
+@pytest.mark.parametrize("name", TEXTS)
+def test_whole_real_files(shared_data: Path, name: str) -> None:
+    lists = real(shared_data, name)
     assert lists.totals is not None
     assert_same(oracles(lists), brute_force(lists, "ter", lists.totals))
 
 
 def test_ties_go_to_the_totals_unless_preferences_are_given() -> None:
     texts = [["a x", "a y", "a z", "b c d"]]
-    lists = pool_of(texts, [["a b"]], totals=[[-3.0, -1.0, -1.0, 0.0]])
+    lists = lists_of(texts, [["a b"]], totals=[[-3.0, -1.0, -1.0, 0.0]])
     assert oracles(lists).index.tolist() == [1]
     assert oracles(lists, preference=[0.0, 0.0, 5.0, 9.0]).index.tolist() == [2]
     assert oracles(lists, ties="first").index.tolist() == [0]
     assert oracles(lists).tied.tolist() == [3]
-    assert oracles(pool_of(texts, [["a b"]])).index.tolist() == [0]
+    assert oracles(lists_of(texts, [["a b"]])).index.tolist() == [0]
 
 
 def test_empty_references_make_every_edit_cost_the_same() -> None:
-    lists = pool_of([["a b", "c"], ["a", ""]], [[""], ["", ""]])
+    lists = lists_of([["a b", "c"], ["a", ""]], [[""], ["", ""]])
     found = oracles(lists, preference=[0.0, 1.0, 1.0, 0.0])
     assert (found.index.tolist(), found.score.tolist()) == ([1, 1], [100.0, 0.0])
     assert found.tied.tolist() == [2, 1]
@@ -147,16 +147,28 @@ def test_says_what_it_did(toy: NBest) -> None:
 def test_workers_change_nothing(metric: str) -> None:
     rng = np.random.default_rng(5)
     texts = [[" ".join(rng.choice(list("abcd"), 6)) for _ in range(4)] for _ in range(40)]
-    lists = pool_of(texts, [[t[0]] for t in texts])
+    lists = lists_of(texts, [[t[0]] for t in texts])
     alone, together = oracles(lists, metric), oracles(lists, metric, jobs=2)
     assert_same(together, (alone.index.tolist(), alone.score.tolist(), alone.tied.tolist()))
+
+
+def test_processes_start_afresh_and_threads_need_not(
+    toy: NBest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[None] = []
+    monkeypatch.setattr(scoring, "start_afresh", lambda: calls.append(None))
+    oracles(toy, "ter", jobs=2)
+    oracles(toy, "bleu", jobs=1)
+    assert not calls
+    oracles(toy, "bleu", jobs=2)
+    assert len(calls) == 1
 
 
 def test_progress_ends_at_all_sentences() -> None:
     texts = [["a", "b"]] * 40
     seen: list[tuple[int, int]] = []
     oracles(
-        pool_of(texts, [["a"]] * 40), progress=lambda done, total, note: seen.append((done, total))
+        lists_of(texts, [["a"]] * 40), progress=lambda done, total, note: seen.append((done, total))
     )
     assert seen == [(16, 40), (32, 40), (40, 40)]
 
@@ -166,7 +178,7 @@ def test_headroom_is_the_corpus_score_of_brute_force(metric: str) -> None:
     rng = np.random.default_rng(11)
     texts = [[" ".join(rng.choice(list("abcde"), 7)) for _ in range(9)] for _ in range(12)]
     references = [[" ".join(rng.choice(list("abcde"), 7))] for _ in range(12)]
-    lists, scores = pool_of(texts, references), rng.normal(size=108)
+    lists, scores = lists_of(texts, references), rng.normal(size=108)
     room = headroom(lists, scores, metric)
     scorer, sign = SCORERS[metric](), -1 if metric == "ter" else 1
     worst = []
@@ -180,7 +192,7 @@ def test_headroom_is_the_corpus_score_of_brute_force(metric: str) -> None:
 
 
 def test_headroom_prints_scores_and_ties() -> None:
-    lists = pool_of([["a x", "a b", "y x"]], [["a b"]])
+    lists = lists_of([["a x", "a b", "y x"]], [["a b"]])
     lines = str(headroom(lists)).splitlines()
     assert [line.split(" (")[0] for line in lines] == [
         "first-best  TER 50.00",
@@ -208,7 +220,7 @@ def test_arguments_that_make_no_sense(
 
 
 def test_lists_without_references(toy: NBest) -> None:
-    bare = pool_of([["a"]], [["a"]]).with_references([()])
+    bare = lists_of([["a"]], [["a"]]).with_references([()])
     for call in (oracles, headroom):
         with pytest.raises(DataError, match="no reference"):
             call(bare)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from bpa_ppl import DataError, NBest, UsageError, corpus_score, oracles, reestimate
+from bpa_ppl import DataError, NBest, UsageError, adapt, corpus_score, oracles, reestimate
 from bpa_ppl.component import Count
 from bpa_ppl.quality import (
     BLEU,
@@ -125,6 +125,13 @@ def test_sentence_scores_alone_give_oracles_headroom_and_gains(registered: None)
         statistics(LISTS, "overlap")
     with pytest.raises(UsageError, match="no tuner can optimise overlap"):
         reestimate(LISTS, {"LM0": 1.0}, metric="overlap")
+
+
+def test_sentence_scores_alone_are_enough_to_adapt(registered: None) -> None:
+    posterior = adapt(LISTS, {"LM0": 1.0}, metric="overlap", sampler="laplace")
+    assert posterior.attrs["oracle_metric"] == "overlap"
+    mean = float(posterior["posterior"]["weights"].mean())
+    assert mean < 1  # the second of three, then the first of two: λ is too large
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])

@@ -19,7 +19,7 @@ def sentence(rng: np.random.Generator, longest: int = 12) -> str:
 
 
 @pytest.fixture(scope="module", params=range(3))
-def pool(request: pytest.FixtureRequest) -> NBest:
+def lists(request: pytest.FixtureRequest) -> NBest:
     """Lists of random sentences with one to three references, repeated texts among them."""
     rng = np.random.default_rng(request.param)
     texts = [[sentence(rng) for _ in range(rng.integers(1, 9))] for _ in range(20)]
@@ -29,14 +29,14 @@ def pool(request: pytest.FixtureRequest) -> NBest:
     return NBest.from_lists(texts, features, ["LM0"], references=references)
 
 
-def test_bleu_counts_are_those_of_sacrebleu(pool: NBest) -> None:
-    counts = statistics(pool, "bleu").counts
-    assert pool.references is not None
-    for s, refs in enumerate(pool.references):
-        rows = range(*pool.rows(s).indices(len(counts)))
+def test_bleu_counts_are_those_of_sacrebleu(lists: NBest) -> None:
+    counts = statistics(lists, "bleu").counts
+    assert lists.references is not None
+    for s, refs in enumerate(lists.references):
+        rows = range(*lists.rows(s).indices(len(counts)))
         for row in rows:
             scorer = metrics.BLEU(tokenize="none", force=True)
-            theirs = scorer.corpus_score([pool.text(row)], [[ref] for ref in refs])
+            theirs = scorer.corpus_score([lists.text(row)], [[ref] for ref in refs])
             expected = [*theirs.counts, *theirs.totals, theirs.ref_len]
             assert counts[row].tolist() == expected
 
@@ -52,13 +52,13 @@ COUNTED = [
 
 
 @pytest.mark.parametrize("metric", COUNTED, ids=str)
-def test_sums_give_the_corpus_score(pool: NBest, metric: str | Metric) -> None:
-    counted = statistics(pool, metric)
+def test_sums_give_the_corpus_score(lists: NBest, metric: str | Metric) -> None:
+    counted = statistics(lists, metric)
     rng = np.random.default_rng(5)
     for _ in range(20):
-        choice = rng.integers(pool.sizes)
-        score = corpus_score(pool.chosen(choice), pool.references or (), metric)
-        assert counted.corpus(pool.offsets[:-1] + choice) == pytest.approx(score.value, rel=1e-12)
+        choice = rng.integers(lists.sizes)
+        score = corpus_score(lists.chosen(choice), lists.references or (), metric)
+        assert counted.corpus(lists.offsets[:-1] + choice) == pytest.approx(score.value, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,15 @@ def test_sums_give_the_corpus_score(pool: NBest, metric: str | Metric) -> None:
 @pytest.mark.parametrize("metric", COUNTED, ids=str)
 def test_scores_at_the_edge(texts: list[str], references: list[str], metric: str | Metric) -> None:
     refs = [(reference,) for reference in references]
-    pool = NBest.from_lists([[t] for t in texts], [[[0.0]]] * len(texts), ["F"], references=refs)
+    lists = NBest.from_lists([[t] for t in texts], [[[0.0]]] * len(texts), ["F"], references=refs)
     expected = corpus_score(texts, refs, metric).value
-    assert statistics(pool, metric).corpus(pool.offsets[:-1]) == pytest.approx(expected, rel=1e-12)
+    assert statistics(lists, metric).corpus(lists.offsets[:-1]) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
-def test_many_sums_at_once(pool: NBest) -> None:
-    counts = statistics(pool, "bleu").counts
+def test_many_sums_at_once(lists: NBest) -> None:
+    counts = statistics(lists, "bleu").counts
     sums = counts.cumsum(axis=0).reshape(1, *counts.shape)
     value = resolve("bleu").value
     each = [float(value(row)) for row in sums[0]]
@@ -98,12 +100,12 @@ def test_other_metrics_have_no_such_counts(toy: NBest) -> None:
         statistics(toy, "chrf")
 
 
-def test_what_a_study_reports_beyond_bleu_is_what_sacrebleu_says(pool: NBest) -> None:
-    counted = statistics(pool, "bleu")
-    rows = pool.offsets[:-1]
+def test_what_a_study_reports_beyond_bleu_is_what_sacrebleu_says(lists: NBest) -> None:
+    counted = statistics(lists, "bleu")
+    rows = lists.offsets[:-1]
     details = counted.metric.details_of(counted.counts[rows].sum(axis=0))
     plain = BLEU(smoothing="none")  # the precisions in tables are not smoothed
-    score = corpus_score(pool.chosen(rows - rows), pool.references or (), plain)
+    score = corpus_score(lists.chosen(rows - rows), lists.references or (), plain)
     precisions = score.details["precisions"]
     assert isinstance(precisions, tuple)
     assert [details[f"precision_{n}"] for n in range(1, 5)] == pytest.approx(precisions)
@@ -116,16 +118,16 @@ def test_a_hypothesis_has_as_many_counts_as_is_said(toy: NBest, metric: str | Me
     assert statistics(toy, metric).counts.shape[1] == resolve(metric).width
 
 
-def test_gains_of_ter_are_edits_and_higher_is_better(pool: NBest) -> None:
-    np.testing.assert_array_equal(gains(pool, "TER"), -statistics(pool, "ter").counts[:, 0])
+def test_gains_of_ter_are_edits_and_higher_is_better(lists: NBest) -> None:
+    np.testing.assert_array_equal(gains(lists, "TER"), -statistics(lists, "ter").counts[:, 0])
 
 
-def test_gains_of_bleu_are_smoothed_and_in_words(pool: NBest) -> None:
+def test_gains_of_bleu_are_smoothed_and_in_words(lists: NBest) -> None:
     scorer = metrics.BLEU(tokenize="none", force=True)
-    found = gains(pool, "bleu")
-    for s, refs in enumerate(pool.references or ()):
-        for row in range(*pool.rows(s).indices(len(found))):
-            one = scorer.corpus_score([pool.text(row)], [[ref] for ref in refs])
+    found = gains(lists, "bleu")
+    for s, refs in enumerate(lists.references or ()):
+        for row in range(*lists.rows(s).indices(len(found))):
+            one = scorer.corpus_score([lists.text(row)], [[ref] for ref in refs])
             precisions = (np.array(one.counts) + 1) / (np.array(one.totals) + 1)
             brevity = np.exp(min(0, 1 - one.ref_len / max(one.sys_len, 1)))
             assert found[row] == pytest.approx(brevity * precisions.prod() ** 0.25 * one.ref_len)
@@ -149,8 +151,8 @@ def test_the_best_gain_is_a_good_hypothesis(metric: str) -> None:
 
 def test_bleu_of_the_original_extractor(shared_data: Path) -> None:
     tools = shared_data / "tools"
-    pool = read_nbest(tools / "nbest.gz", references=read_references([tools / "ref"]))
+    lists = read_nbest(tools / "nbest.gz", references=read_references([tools / "ref"]))
     weights = np.array((tools / "init.txt").read_text().split(), dtype=float)
-    rows = pool.offsets[:-1] + pool.best(pool.scores(weights))
+    rows = lists.offsets[:-1] + lists.best(lists.scores(weights))
     known = json.loads((tools / "results.json").read_text())["canonical"]["dev_bleu"]
-    assert statistics(pool, "bleu").corpus(rows) == pytest.approx(known, rel=1e-6)
+    assert statistics(lists, "bleu").corpus(rows) == pytest.approx(known, rel=1e-6)

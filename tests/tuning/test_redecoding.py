@@ -74,22 +74,22 @@ def test_the_command_decodes_with_the_weights(everything: NBest, decoder: Comman
 
 
 def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) -> None:
-    told: list[tuple[int, float, int]] = []
+    reports: list[tuple[int, float, int]] = []
 
-    def tell(iteration: int, found: Reestimation, added: int) -> None:
-        told.append((iteration, found.after, added))
+    def keep(iteration: int, found: Reestimation, added: int) -> None:
+        reports.append((iteration, found.after, added))
 
-    found = redecode(decoder(CANONICAL), CANONICAL, decoder, report=tell, metric="ter")
-    assert [iteration for iteration, _, _ in told] == list(range(1, len(told) + 1))
-    assert len(told) > 1
-    assert told[-1][2] == 0
-    assert all(added > 0 for _, _, added in told[:-1])
+    found = redecode(decoder(CANONICAL), CANONICAL, decoder, report=keep, metric="ter")
+    assert [iteration for iteration, _, _ in reports] == list(range(1, len(reports) + 1))
+    assert len(reports) > 1
+    assert reports[-1][2] == 0
+    assert all(added > 0 for _, _, added in reports[:-1])
     # The best of everything is in the lists by now: they can mislead no longer.
     best = everything.chosen(everything.best(everything.scores(found.weights.values_array)))
     assert corpus_score(best, everything.references or (), "ter").value == pytest.approx(
         found.after
     )
-    assert found.after == told[-1][1]
+    assert found.after == reports[-1][1]
 
 
 def test_the_loop_ends_where_it_began_if_everything_is_known(everything: NBest) -> None:

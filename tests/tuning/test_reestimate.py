@@ -18,10 +18,10 @@ from bpa_ppl.tuning.mert import Mert
 CANONICAL = Weights({"LM0": 0.5, "TM0[0]": -0.2, "TM0[1]": 0.3})
 
 
-def reranked(pool: NBest, weights: Weights, metric: str) -> float:
+def reranked(lists: NBest, weights: Weights, metric: str) -> float:
     """Return sacreBLEU's corpus score of the lists reranked."""
-    scores = pool.scores([weights[name] for name in pool.feature_names])
-    return corpus_score(pool.chosen(pool.best(scores)), pool.references or (), metric).value
+    scores = lists.scores([weights[name] for name in lists.feature_names])
+    return corpus_score(lists.chosen(lists.best(scores)), lists.references or (), metric).value
 
 
 @pytest.mark.parametrize("metric", ["bleu", "ter"])
