@@ -124,7 +124,7 @@ class OracleChoice(dist.Distribution):
         Args:
             blockwise: give weights a leading dimension of blocks in any case.
         """
-        weights = self.weights.astype(jnp.float32)
+        weights = jnp.asarray(self.weights).astype(jnp.float32)
         parts, first = [], 0
         for bucket in self.lists.buckets:
             blocks, sentences = bucket.base.shape[:2]

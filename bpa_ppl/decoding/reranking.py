@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -29,6 +30,7 @@ DERIVATIONS = ("separate", "summed")
 _CHUNK = 16  # lists decided at once
 _ROUND = 64  # lengths of lists are rounded up to a multiple
 _GROUP = 512  # draws that vote at once
+_SHOWN = 5  # changes in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,20 @@ class Reranked:
         """(S,) bool: whether the translation differs from the canonical first-best."""
         pairs = zip(self.texts, self.canonical_texts, strict=True)
         return np.array([ours != theirs for ours, theirs in pairs], dtype=bool)
+
+    def __repr__(self) -> str:
+        return f"Reranked({len(self.texts)} sentences, {int(self.changed.sum())} changed)"
+
+    def _repr_html_(self) -> str:
+        """Return the first changes side by side, for notebooks."""
+        first = np.flatnonzero(self.changed)[:_SHOWN]
+        rows = "".join(
+            f"<tr><td>{int(self.sentence_ids[s])}</td><td>{escape(self.canonical_texts[s])}</td>"
+            f"<td>{escape(self.texts[s])}</td><td>{self.probability[s]:.2f}</td></tr>"
+            for s in first
+        )
+        head = "<tr><th>sentence</th><th>canonical</th><th>chosen</th><th>probability</th></tr>"
+        return f"<p>{escape(repr(self))}</p>" + (f"<table>{head}{rows}</table>" if rows else "")
 
 
 def rerank(

@@ -9,6 +9,7 @@ from bpa_ppl.decoding.reranking import Reranked
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.quality import Score, corpus_score
+from bpa_ppl.tables import text_table
 
 _COLUMNS = (
     "sentence",
@@ -37,14 +38,18 @@ class Scoreboard:
     sentences: int
 
     def __str__(self) -> str:
-        rows = [("", "canonical", "adapted", "change")]
-        for old, new in zip(self.before, self.after, strict=True):
-            change = f"{new.value - old.value:+.2f}"
-            rows.append((old.metric.upper(), f"{old.value:.2f}", f"{new.value:.2f}", change))
-        table = ["  ".join(f"{cell:>9}" for cell in row) for row in rows]
+        rows = [
+            (old.metric.upper(), f"{old.value:.2f}", f"{new.value:.2f}", _change(old, new))
+            for old, new in zip(self.before, self.after, strict=True)
+        ]
+        table = text_table(rows, ("", "canonical", "adapted", "change"), align="rrrr", least=9)
         signatures = [score.signature for score in self.after]
         changed = f"{self.changed} of {self.sentences} translations changed"
-        return "\n".join([*table, changed, *signatures])
+        return "\n".join([table, changed, *signatures])
+
+
+def _change(old: Score, new: Score) -> str:
+    return f"{new.value - old.value:+.2f}"
 
 
 def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> Scoreboard:

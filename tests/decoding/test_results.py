@@ -53,3 +53,17 @@ def test_details_are_a_row_a_sentence(reranked: Reranked, tmp_path: Path) -> Non
         reranked.probability, rel=1e-5
     )
     assert [int(row["changed"]) for row in table] == reranked.changed.tolist()
+
+
+def test_a_notebook_shows_changes_escaped_and_short() -> None:
+    texts = [["<b>a</b>", "b & c"]] * 40
+    pool = NBest.from_lists(texts, [[[1.0], [0.0]]] * 40, ["LM0"])
+    result = rerank(pool, foreign(np.full((1, 2, 1), -1.0), ["LM0"]), unchecked=True)
+    turned = Reranked(**{**vars(result), "canonical_texts": ["<b>a</b>"] * 40})
+    html = turned._repr_html_()
+    assert repr(turned) == "Reranked(40 sentences, 40 changed)"
+    assert html.count("<tr>") == 6
+    assert "<b>" not in html
+    assert "&lt;b&gt;a&lt;/b&gt;" in html
+    assert "b &amp; c" in html
+    assert "<table>" not in Reranked(**{**vars(turned), "texts": ["<b>a</b>"] * 40})._repr_html_()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -72,7 +73,8 @@ def test_a_second_observation_leaves_the_sentences_alone() -> None:
     assert set(draws.components()) == {"LM0", "WP0", "centre"}
     ours, theirs = loo(both), loo(plain_one)
     assert len(ours.pointwise) == SENTENCES
-    assert ours.elpd == pytest.approx(theirs.elpd, abs=0.05)
+    # Five lengths more would change it by nats; draws of one weight more by chance only.
+    assert ours.elpd == pytest.approx(theirs.elpd, abs=0.2)
 
 
 def test_a_second_observation_is_learned_from() -> None:
@@ -135,8 +137,7 @@ BETWEEN = 0.4  # standard deviation of the weights of a domain around what domai
 def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:
     """λ_d ~ N(μ, 0.4²), μ ~ p(λ|T): what is adapted is the first domain's weights."""
     shared = numpyro.sample("shared", prior.distribution())
-    with numpyro.plate("domain", 2):
-        own = numpyro.sample("own", dist.Normal(shared, BETWEEN).to_event(1))
+    own = numpyro.sample("own", dist.Normal(jnp.stack([shared, shared]), BETWEEN).to_event(2))
     numpyro.deterministic("weights", own[0])
     with numpyro.plate("sentence", len(lists.oracle)):
         likelihood.observe(lists, own)
