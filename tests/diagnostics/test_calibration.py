@@ -14,8 +14,8 @@ from targets import plane
 
 from bpa_ppl import UsageError
 from bpa_ppl.calibrating import LOG_LIKELIHOOD, calibrate_sampler, simulated
-from bpa_ppl.diagnostics.calibration.bands import bands, uniformity
 from bpa_ppl.diagnostics.calibration.calibration import RANKED, Calibration, Replication, calibrate
+from bpa_ppl.diagnostics.significance import bands, uniformity
 from bpa_ppl.models import Adaptation, log_linear, tabulate
 from bpa_ppl.sampling import RandomWalk
 from bpa_ppl.sampling.chains import Plan, run_chains

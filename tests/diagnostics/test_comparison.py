@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,14 +12,13 @@ from foreign import autoregressive, foreign
 from scipy.stats import norm, rankdata, wasserstein_distance
 
 from bpa_ppl import DataError, NotConverged, corpus_score
-from bpa_ppl.diagnostics.comparison.accuracy import discrepancies
+from bpa_ppl.diagnostics.comparison.accuracy import discrepancies, sliced_wasserstein
 from bpa_ppl.diagnostics.comparison.comparison import AGREES, DIFFERS, UNDECIDED, compare
-from bpa_ppl.diagnostics.comparison.distance import sliced_wasserstein
 from bpa_ppl.diagnostics.comparison.downstream import downstream
 from bpa_ppl.diagnostics.comparison.efficiency import nested_r_hat
-from bpa_ppl.diagnostics.comparison.multiple_testing import holm
-from bpa_ppl.diagnostics.comparison.runs import runs_of
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.diagnostics.estimates import runs_together
+from bpa_ppl.diagnostics.significance import holm
+from bpa_ppl.posterior import as_draws, import_arviz
 
 NAMES = ("LM0", "TM0", "WP0")
 Change = Callable[[np.ndarray], np.ndarray]
@@ -93,12 +93,12 @@ def test_a_wrong_sampler_is_caught(
 
 
 def test_right_samplers_are_hardly_ever_accused(reference: list[InferenceData]) -> None:
-    truth = runs_of(reference)
+    truth = runs_together(reference)
     accused = 0
     for seed in range(60):
         # Against fresh draws each time, so that one odd reference does not decide them all.
         draws = tied(autoregressive(0.8, 4, 600, 3, seed=2000 + seed))
-        ours = runs_of([foreign(draws, NAMES)])
+        ours = runs_together([foreign(draws, NAMES)])
         accused += min(gap.p_value for gap in discrepancies(ours, truth)) < 0.05
     # A level of 5% gives 3 of 60; 10 or more have a probability of 0.1%.
     assert accused < 10
@@ -108,9 +108,9 @@ def test_the_distance_is_the_mean_of_wasserstein_distances_along_directions() ->
     # In one dimension there is one direction, and SciPy knows the distance.
     one = [foreign(autoregressive(0.0, 4, 2000, 1, seed=5), NAMES[:1])]
     other = [foreign(1 + autoregressive(0.0, 4, 500, 1, seed=6), NAMES[:1])]
-    truth, ours = runs_of(one), runs_of(other)
+    truth, ours = runs_together(one), runs_together(other)
     found = sliced_wasserstein(ours, truth)
-    expected = wasserstein_distance(ours.draws[:, 0], truth.draws[:, 0]) / truth.draws.std()
+    expected = wasserstein_distance(ours.flat[:, 0], truth.flat[:, 0]) / truth.flat.std()
     assert found.value == pytest.approx(expected, abs=0.06)
     assert found.p_value == pytest.approx(1 / (len(found.null) + 1))
 
@@ -149,14 +149,14 @@ def test_a_poor_reference_is_refused() -> None:
 @pytest.mark.parametrize(
     ("posteriors", "told"),
     [
-        (runs(count=1, draws=5), "5 draws a chain are no sample"),
+        (runs(count=1, draws=5), "5 draws a chain are too few"),
         ([*runs(count=1), *runs(count=1, draws=60)], "must agree in features and number of draws"),
         (runs(lambda x: np.where(x < 2, x, np.nan), count=1), "not a finite number"),
     ],
 )
 def test_what_is_no_sample_is_refused(posteriors: list[InferenceData], told: str) -> None:
     with pytest.raises(DataError, match=told):
-        runs_of(posteriors)
+        runs_together(posteriors)
 
 
 def test_no_runs_are_an_error(reference: list[InferenceData]) -> None:
@@ -209,7 +209,7 @@ def test_nested_r_hat_is_large_for_superchains_apart() -> None:
     assert nested_r_hat(values[:1]) is None
 
 
-def test_costs_are_told_as_far_as_they_are_known() -> None:
+def test_costs_are_stated_as_far_as_they_are_known() -> None:
     silent, timed = runs(count=2), runs(count=2)
     told = compare({"silent": silent})["silent"].efficiency
     assert set(told.missing) == {"acceptance", "seconds", "evaluations"}
@@ -230,6 +230,31 @@ def test_burn_in_ends_when_the_last_chain_arrives() -> None:
         return out
 
     assert compare({"late": runs(late, count=1)})["late"].efficiency.burn_in == 37
+
+
+def test_where_chains_arrive_is_asked_by_the_names_of_the_weights() -> None:
+    def late(draws: np.ndarray) -> np.ndarray:
+        out = draws.copy()
+        out[2, :37, 0] += 50
+        return out
+
+    turned = [
+        foreign(run["posterior"]["weights"].values[..., ::-1], NAMES[::-1])
+        for run in runs(late, count=1)
+    ]
+    wide = foreign(np.array([1.0, 1.0, 1e4]) * autoregressive(0.2, 4, 4000, 3, seed=9), NAMES)
+    assert compare({"late": turned}, [wide])["late"].efficiency.burn_in == 37
+
+
+def test_draws_are_compared_as_inference_data_are(reference: list[InferenceData]) -> None:
+    data = runs(count=2)
+    for run in data:
+        run["posterior"].attrs["sampling_time"] = 2.0
+    draws = [as_draws(run) for run in data]
+    plain = [replace(one, attrs={"sampling_time": 2.0}) for one in draws]
+    theirs, ours = compare({"x": data}, reference), compare({"x": plain}, [as_draws(reference[0])])
+    assert ours["x"].efficiency.seconds == 2.0
+    assert ours.as_dict() == theirs.as_dict()
 
 
 def test_differences_of_scores_are_those_of_the_corpus() -> None:

@@ -61,7 +61,7 @@ def test_the_page_is_whole_and_safe(comparison: Comparison) -> None:
     assert not {"script", "b", "i"} & set(found)
     assert "DIFFERS: wrong" in html
     assert "&lt;b&gt;right" in html
-    assert "bpa compare &#x27;x&lt;y&#x27;" in html
+    assert "bpa compare &#39;x&lt;y&#39;" in html
 
 
 def test_the_tables_can_be_read_back(comparison: Comparison, tmp_path: Path) -> None:
@@ -79,11 +79,11 @@ def test_the_tables_can_be_read_back(comparison: Comparison, tmp_path: Path) -> 
     assert (folder / "distance.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_without_a_reference_nobody_is_judged(tmp_path: Path) -> None:
+def test_without_a_reference_there_are_no_verdicts(tmp_path: Path) -> None:
     some = [foreign(autoregressive(0.3, 4, 200, 2, seed=1), NAMES)]
     found = compare({"some": some})
     assert found
-    assert "nobody is judged" in comparison_page(found)
+    assert "there are no verdicts" in comparison_page(found)
     written = write_comparison(found, tmp_path, kind="png")
     assert {path.suffix for path in written} == {".html", ".json", ".csv", ".png"}
 
@@ -96,6 +96,13 @@ def test_a_folder_that_cannot_be_made(comparison: Comparison, tmp_path: Path) ->
         write_comparison(comparison, tmp_path, kind="gif")
 
 
+def test_a_notebook_shows_the_comparison_escaped(comparison: Comparison) -> None:
+    html = comparison._repr_html_()
+    assert "&lt;b&gt;right" in html
+    assert "DIFFERS" in html
+    assert not {"script", "b", "i", "img"} & set(tags(html))
+
+
 def test_the_page_of_calibrations() -> None:
     def replicate(i: int) -> Replication:
         return Replication([0.1], autoregressive(0.0, 1, 99, 1, seed=i))
@@ -104,3 +111,5 @@ def test_the_page_of_calibrations() -> None:
     html = calibration_page([found], command="bpa calibrate")
     assert "NOT calibrated: &lt;b&gt;" in html
     assert not {"script", "b", "i"} & set(tags(html))
+    assert "&lt;b&gt;, 30 replications: NOT calibrated" in found._repr_html_()
+    assert "&lt;i&gt;λ" in found._repr_html_()

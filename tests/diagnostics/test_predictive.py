@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,11 +16,15 @@ from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated, plane, skewed
 
 from bpa_ppl import DataError, NBest, UsageError, adapt
-from bpa_ppl.diagnostics.comparison.equal_draws import equal_draws
 from bpa_ppl.diagnostics.predictive.checks import predictive_check, reliability
-from bpa_ppl.diagnostics.predictive.loo import compare_loo, loo
+from bpa_ppl.diagnostics.predictive.likelihood import (
+    compare_loo,
+    loo,
+    power_sensitivity,
+    summary_table,
+)
 from bpa_ppl.diagnostics.predictive.page import model_sections, predictive_section
-from bpa_ppl.diagnostics.predictive.sensitivity import power_sensitivity, told
+from bpa_ppl.posterior import as_draws
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
@@ -107,7 +112,7 @@ def test_prior_and_posterior_of_our_own_are_found() -> None:
         predictive_check(posterior, known.pool, group="warmup")
 
 
-def test_what_is_missing_is_told() -> None:
+def test_what_is_missing_is_said() -> None:
     posterior, pool = posterior_of(NARROW), lists(3, seed=1)
     with pytest.raises(DataError, match="does not record oracles"):
         predictive_check(posterior, pool)
@@ -195,7 +200,7 @@ def test_a_narrow_prior_holds_the_posterior_and_a_wide_one_does_not() -> None:
     assert wide.likelihood > 0.05
     assert narrow.finding
     assert not wide.finding
-    assert "LM0" in told([narrow])
+    assert "LM0" in summary_table([narrow])
 
 
 def test_a_prior_that_the_data_contradict_is_told() -> None:
@@ -230,27 +235,78 @@ def test_resampled_draws_have_the_moments_of_the_weighted() -> None:
         oracle=plain.given(*[0] * SENTENCES),
         draws=4000,
     )
-    equal = equal_draws(posterior)
-    assert equal["posterior"]["weights"].shape == (1, 4000, 2)
-    assert "log_weight" not in equal["sample_stats"]
-    assert equal["log_likelihood"]["oracle"].shape == (1, 4000, SENTENCES)
+    equal = as_draws(posterior).resampled()
+    assert equal.weights.shape == (1, 4000, 2)
+    assert equal.log_weight is None
+    assert equal.log_likelihood["oracle"].shape == (1, 4000, SENTENCES)
     rng = np.random.default_rng(0)
-    draws = rng.permutation(equal["posterior"]["weights"].values[0]).reshape(4, 1000, 2)
+    draws = rng.permutation(equal.weights[0]).reshape(4, 1000, 2)
     assert_moments(draws, known.mean, known.covariance)
-    chains = posterior_of(NARROW)
-    assert equal_draws(chains) is chains
+    chains = as_draws(posterior_of(NARROW))
+    assert chains.resampled() is chains
 
 
-def test_sections_tell_what_is_recorded() -> None:
+def test_sections_show_what_is_recorded() -> None:
     sections = model_sections(adapted("imh"))
     assert [section.title for section in sections] == [
-        "What holds the weights",
+        "Prior and data",
         "Sentences left out",
     ]
     html = "".join(block.html() for section in sections for block in section.blocks)
     assert "LM0" in html
     assert "12 sentences" in html
     assert model_sections(posterior_of(NARROW)) == []
+
+
+def observing(**log_likelihood: np.ndarray) -> InferenceData:
+    """Four chains of a program of somebody's own with several observed sites."""
+    rng = np.random.default_rng(11)
+    weights = TRUTH + 0.1 * rng.normal(size=(4, 250, 2))
+    lp = -50 * ((weights - TRUTH) ** 2).sum(axis=2)
+    return foreign(weights, NAMES, log_likelihood=log_likelihood, lp=lp)
+
+
+def log_p(*shape: int) -> np.ndarray:
+    return np.log(0.5) + 0.1 * np.random.default_rng(12).normal(size=(4, 250, *shape))
+
+
+def test_loo_is_of_sentences_alone_whatever_else_was_observed() -> None:
+    alone = loo(observing(oracle=log_p(6)))
+    both = loo(observing(oracle=log_p(6), total=log_p(), table=log_p(3, 2), other=log_p(9)))
+    np.testing.assert_array_equal(both.pointwise, alone.pointwise)
+    assert both.elpd == alone.elpd
+
+
+def test_several_observations_of_a_sentence_are_left_out_together() -> None:
+    one = as_draws(observing(oracle=2 * log_p(6)))
+    halves = as_draws(observing(oracle=log_p(6), length=log_p(6)))
+    halves = replace(halves, sentence_sites=("oracle", "length"))
+    np.testing.assert_allclose(loo(halves).pointwise, loo(one).pointwise)
+
+
+@pytest.mark.parametrize("sites", [{"total": log_p()}, {"table": log_p(3, 2)}])
+def test_no_sentence_can_be_left_out_where_none_was_observed(sites: dict) -> None:
+    posterior = observing(**sites)
+    with pytest.raises(DataError, match="does not record the log-likelihood of its sentences"):
+        loo(posterior)
+    assert [section.title for section in model_sections(posterior)] == ["Prior and data"]
+
+
+def test_power_scaling_is_of_all_that_was_observed() -> None:
+    table = log_p(3, 2)
+    parts = power_sensitivity(observing(oracle=log_p(6), table=table, total=log_p()))
+    whole = np.concatenate([log_p(6), table.reshape(4, 250, 6), log_p()[..., None]], axis=-1)
+    together = power_sensitivity(observing(oracle=whole))
+    for part, one in zip(parts, together, strict=True):
+        assert (part.prior, part.likelihood) == pytest.approx((one.prior, one.likelihood))
+    alone = power_sensitivity(observing(oracle=log_p(6)))
+    assert parts[0].likelihood != pytest.approx(alone[0].likelihood, rel=1e-3)
+
+
+def test_posteriors_of_other_numbers_of_sentences_are_not_ranked() -> None:
+    posteriors = {"six": observing(oracle=log_p(6)), "seven": observing(oracle=log_p(7))}
+    with pytest.raises(DataError, match="not of the same sentences"):
+        compare_loo(posteriors)
 
 
 def test_a_section_of_predictions_has_a_diagram() -> None:
