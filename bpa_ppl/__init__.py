@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from bpa_ppl.decoding import Reranked, rerank
     from bpa_ppl.diagnostics import Report, check
     from bpa_ppl.errors import BpaError, BpaWarning, DataError, NotConverged, UsageError
+    from bpa_ppl.features import add_features
     from bpa_ppl.formats import (
         iter_nbest,
         read_nbest,
@@ -39,6 +40,7 @@ _PUBLIC = {
     "UsageError": "errors",
     "Weights": "weights",
     "adapt": "sampling",
+    "add_features": "features",
     "check": "diagnostics",
     "corpus_score": "quality",
     "iter_nbest": "formats",
@@ -67,6 +69,7 @@ __all__ = [
     "UsageError",
     "Weights",
     "adapt",
+    "add_features",
     "check",
     "corpus_score",
     "iter_nbest",

@@ -13,13 +13,15 @@ FUNCTIONS = {
     "adapt": "nbest prior * sampler='auto' prior_variance=0.1 seed=0 metric='ter' ties='canonical' "
     "oracle=None jobs=1 cache=True fixed=None defaults=None model=log_linear progress=False "
     "**settings",
+    "add_features": "nbest sources",
     "check": "posterior thresholds=None",
     "corpus_score": "hypotheses references metric='ter'",
-    "iter_nbest": "path * chunk=64 references=None format='auto' first_id=0 bad='error' "
-    "strict=False",
+    "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
+    "bad='error' strict=False",
     "oracles": "nbest metric='ter' * ties='canonical' scores=None jobs=1 cache=True progress=None",
     "point_weights": "posterior point='mean' draw=0",
-    "read_nbest": "path * references=None format='auto' first_id=0 bad='error' strict=False",
+    "read_nbest": "path * references=None sources=None format='auto' first_id=0 bad='error' "
+    "strict=False",
     "read_posterior": "path",
     "read_references": "paths",
     "read_weights": "path format='auto'",
@@ -27,7 +29,7 @@ FUNCTIONS = {
     "extra=None progress=False **settings",
     "rerank": "nbest posterior * rule='predictive' derivations='separate' unchecked=False "
     "progress=False",
-    "write_nbest": "nbest path weights=None",
+    "write_nbest": "nbest path weights=None * format='moses'",
     "write_posterior": "posterior path",
     "write_weights": "weights path * template=None format='auto'",
 }
@@ -36,8 +38,9 @@ CLASSES = {
     "BpaError": "exit_code",
     "BpaWarning": "",
     "DataError": "",
-    "NBest": "best chosen chunks from_lists references rows scores select sizes source text texts "
-    "totals truncate with_references",
+    "NBest": "best chosen chunks concatenate from_lists origin references regroup rows scores "
+    "select sizes sources text texts totals truncate with_extras with_features with_references "
+    "with_sentence_extras with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
     "Report": "as_dict failures passed",

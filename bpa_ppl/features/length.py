@@ -1,0 +1,51 @@
+"""Length: how long a hypothesis is, in words and characters, and against its source."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpa_ppl.features.base import Features, FeatureSource, of_each_string
+from bpa_ppl.nbest import Float32, NBest
+
+
+class Length(FeatureSource, frozen=True):
+    """The length of each hypothesis.
+
+    Attributes:
+        words: give `LengthWords`, the number of words; they stand between spaces.
+        characters: give `LengthCharacters`, spaces included.
+        ratio: give `LengthRatio`, words for each word of the source; one that is empty counts as
+            one word.
+    """
+
+    words: bool = True
+    characters: bool = False
+    ratio: bool = False
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The source sentences, for the ratio alone."""
+        return frozenset({"sources"}) if self.ratio else frozenset()
+
+    def columns(self, nbest: NBest) -> Features:
+        """Return the lengths that the settings ask for.
+
+        >>> lists = NBest.from_lists([["a b c", "a"]], [[[0.0]] * 2], ["LM0"], sources=["x y"])
+        >>> found = Length(ratio=True).columns(lists)
+        >>> {name: column.tolist() for name, column in found.items()}
+        {'LengthWords': [3.0, 1.0], 'LengthRatio': [1.5, 0.5]}
+        """
+        columns: dict[str, Float32] = {}
+        words = of_each_string(nbest, _words)
+        if self.words:
+            columns["LengthWords"] = words
+        if self.characters:
+            columns["LengthCharacters"] = of_each_string(nbest, len)
+        if self.ratio:
+            sources = np.array([max(_words(s), 1) for s in nbest.sources or ()], dtype=np.float32)
+            columns["LengthRatio"] = words / np.repeat(sources, nbest.sizes)
+        return columns
+
+
+def _words(text: str) -> int:
+    return len(text.split())
