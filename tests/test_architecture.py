@@ -18,14 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From the ground up; a room imports from those in lower layers, and from itself.
 #: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
 LAYERS = (
-    ("compiled", "errors", "progress", "workers"),
-    ("component", "features"),
-    ("registry",),
-    ("nbest",),
+    ("compiled", "errors", "labels", "progress", "tables", "workers"),
+    ("columns", "component"),
+    ("nbest", "registry"),
     ("caching", "text", "weights"),
     ("jax_cache",),
     ("formats",),
-    ("posterior", "quality"),
+    ("features", "posterior", "quality"),
     ("models", "tuning"),
     ("sampling", "diagnostics"),
     ("decoding",),
@@ -33,6 +32,15 @@ LAYERS = (
     ("bpa_ppl",),  # the public face itself
     ("cli",),
 )
+#: What only posterior/ may know of InferenceData: the names of its groups.
+GROUPS = {
+    "constant_data",
+    "log_likelihood",
+    "observed_data",
+    "posterior",
+    "sample_stats",
+    "warmup_posterior",
+}
 HEAVY = ("arviz", "jax", "matplotlib", "numba", "numpyro")
 STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
 
@@ -89,13 +97,50 @@ def _lines(node: ast.stmt) -> int:
     return node.end_lineno - node.lineno + 1
 
 
+def run_time(tree: ast.Module) -> ast.Module:
+    """Return a module without the imports that only a type checker sees."""
+    body = [node for node in tree.body if not _is_for_types(node)]
+    return ast.Module(body=body, type_ignores=[])
+
+
+def _is_for_types(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def groups_used(tree: ast.AST) -> set[str]:
+    """Return the groups of InferenceData that a module subscripts, gets, or asks for with `in`."""
+    asked: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            asked.append(node.slice)
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            asked.append(node.left)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".get", ".pop")):
+            asked += node.args[:1]
+    return GROUPS & {node.value for node in asked if isinstance(node, ast.Constant)}
+
+
 @pytest.mark.parametrize("name", [name for name in SOURCES if name != "__init__"])
 def test_imports_run_one_way(name: str) -> None:
     own = name.split(".")[0]
-    ours = {i for i in imported(TREES[name]) if i.split(".")[0] == "bpa_ppl"}
+    # The registry names the types of all rooms, and loads none of them before it is asked.
+    tree = run_time(TREES[name]) if name == "registry" else TREES[name]
+    ours = {i for i in imported(tree) if i.split(".")[0] == "bpa_ppl"}
     theirs = {room_of(i) for i in ours - {"bpa_ppl.__version__"}}
     upward = {room for room in theirs - {own} if layer(room) >= layer(own)}
     assert not upward, f"bpa_ppl.{name} must not import from {upward}"
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if name.split(".")[0] != "posterior"])
+def test_only_the_adapter_knows_inference_data(name: str) -> None:
+    assert groups_used(TREES[name]) == set()
+    assert "arviz" not in {i.split(".")[0] for i in imported(run_time(TREES[name]))}
+
+
+def test_a_group_that_is_reached_into_is_found() -> None:
+    assert groups_used(ast.parse('x["sample_stats"]["lp"]')) == {"sample_stats"}
+    assert groups_used(ast.parse('"posterior" in x')) == {"posterior"}
+    assert groups_used(TREES["posterior.adapter"]) >= {"posterior", "constant_data"}
 
 
 def test_third_party_packages_are_those_declared() -> None:

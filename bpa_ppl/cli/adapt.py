@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bpa_ppl.cli import options
 from bpa_ppl.cli.sampler_settings import command_line
+from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
+
+if TYPE_CHECKING:
+    from bpa_ppl.models import Prior, PriorFamily
 
 
 def run(
@@ -17,8 +21,17 @@ def run(
     output: Annotated[Path, typer.Option("--output", "-o", help="Posterior (NetCDF).")],
     reading: options.Reading,
     matching: options.Matching,
+    development: options.Development,
     references: options.References = None,
     sampler: options.Sampler = "auto",
+    likelihood: Annotated[
+        str,
+        typer.Option(help=f"{options.names_in(LIKELIHOODS)}, with settings: margin:gamma=4."),
+    ] = "oracle",
+    prior: Annotated[
+        str,
+        typer.Option(help=f"{options.names_in(PRIORS)}, or a file that holds a Gaussian (JSON)."),
+    ] = "isotropic",
     prior_variance: Annotated[
         float | None, typer.Option(help="σ_T of the prior, a variance: 0.1 unless given.")
     ] = None,
@@ -36,18 +49,24 @@ def run(
     """Adapt the weights to a few sentences and their references."""
     import bpa_ppl
     from bpa_ppl.formats import atomic_path
-    from bpa_ppl.registry import SAMPLERS
 
     # A mistake in the options is found before any file is read.
-    chosen = SAMPLERS.resolve(sampler, options.assignments(setting, "--set"))
+    settings: dict[str, Any] = dict(options.assignments(setting, "--set"))
+    SAMPLERS.resolve(sampler, settings)
+    likely = options.component(LIKELIHOODS, likelihood, "--likelihood")
     matched = matching.arguments()
     references = options.required(references, "adapt")
+    before = _prior(prior)
+    if (extra := development.read(reading)) is not None:
+        settings["development"] = extra
     # Opened first: a path that cannot be written shall not cost the user the sampling.
     with atomic_path(output) as temporary:
         posterior = bpa_ppl.adapt(
             reading.read(nbest, references),
             bpa_ppl.read_weights(weights),
-            sampler=chosen,
+            sampler=sampler,
+            likelihood=likely,
+            prior=before,
             prior_variance=prior_variance,
             seed=seed,
             metric=metric,
@@ -56,7 +75,19 @@ def run(
             cache=cache,
             progress=not quiet,
             **matched,
+            **settings,
         )
         posterior.attrs["command"] = command_line()
         bpa_ppl.write_posterior(posterior, temporary)
     options.say(bpa_ppl.check(posterior), quiet)
+
+
+def _prior(text: str) -> str | Prior | PriorFamily:
+    """Return a prior from a file, or a family of priors by name with its settings."""
+    from bpa_ppl.models import Prior
+
+    if text.partition(":")[0] in PRIORS:
+        return text if text in PRIORS else options.component(PRIORS, text, "--prior")
+    if Path(text).suffix == ".json":
+        return Prior.read(text)
+    return options.component(PRIORS, text, "--prior")

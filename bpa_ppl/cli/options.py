@@ -13,15 +13,19 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.registry import METRICS, NBEST_FORMATS, SAMPLERS
+from bpa_ppl.component import Component
+from bpa_ppl.registry import METRICS, NBEST_FORMATS, SAMPLERS, Registry
 
 if TYPE_CHECKING:
     from bpa_ppl.nbest import NBest
+
+
+C = TypeVar("C", bound=Component)
 
 
 def names_in(registry: Iterable[str], *more: str) -> str:
@@ -109,6 +113,29 @@ class Matching:
         return {"fixed": fixed, "defaults": numbers(self.default, "--default")}
 
 
+@dataclass(frozen=True)
+class Development:
+    """The lists of the out-of-domain set that the canonical weights were tuned on."""
+
+    extra: Annotated[
+        Path | None,
+        typer.Option(help="N-best lists of the out-of-domain set, for mert+ and weight-trace."),
+    ] = None
+    extra_references: Annotated[
+        list[Path] | None, typer.Option(help="Their references; repeat for several.")
+    ] = None
+
+    def read(self, reading: Reading) -> NBest | None:
+        """Return the lists, or None where there are none.
+
+        Raises:
+            UsageError: if references are given without lists, or lists without references.
+        """
+        if (self.extra is None) != (not self.extra_references):
+            raise UsageError("--extra and --extra-references go together: give both or neither")
+        return None if self.extra is None else reading.read(self.extra, self.extra_references)
+
+
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose groups of options are options of its own, after the others.
 
@@ -176,6 +203,18 @@ def assignments(pairs: Iterable[str] | None, option: str) -> dict[str, float | s
             raise UsageError(f"{option} takes NAME=VALUE, not {pair!r}")
         values[name] = _value(text)
     return values
+
+
+def component(registry: Registry[C], text: str, option: str) -> C:
+    """Read `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`.
+
+    >>> from bpa_ppl.registry import METRICS
+    >>> component(METRICS, "chrf:word_order=2", "--metric")
+    CHRF(char_order=6, word_order=2, beta=2)
+    """
+    name, _, settings = text.partition(":")
+    pairs = [pair for pair in settings.split(",") if pair]
+    return registry.resolve(name, assignments(pairs, option))
 
 
 def numbers(pairs: Iterable[str] | None, option: str) -> dict[str, float]:

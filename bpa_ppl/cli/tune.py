@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bpa_ppl.cli import options
-from bpa_ppl.errors import UsageError
 from bpa_ppl.registry import TUNERS
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ def run(
     output: Annotated[Path, typer.Option("--output", "-o", help="The weights; - is stdout.")],
     reading: options.Reading,
     matching: options.Matching,
+    development: options.Development,
     references: options.References = None,
     tuner: Annotated[str, typer.Option(help=f"{options.names_in(TUNERS)}.")] = "mert",
     metric: Annotated[str, typer.Option(help="What to optimise: bleu or ter.")] = "bleu",
@@ -32,12 +32,6 @@ def run(
         ),
     ] = None,
     iterations: Annotated[int, typer.Option(help="Decode at most so many times.")] = 25,
-    extra: Annotated[
-        Path | None, typer.Option(help="N-best lists of the out-of-domain set, for mert+.")
-    ] = None,
-    extra_references: Annotated[
-        list[Path] | None, typer.Option(help="Their references; repeat for several.")
-    ] = None,
     template: Annotated[
         Path | None, typer.Option(help="moses.ini to copy, with the new weights put in.")
     ] = None,
@@ -55,8 +49,6 @@ def run(
     # A mistake in the settings is found before any file is read.
     chosen = TUNERS.resolve(tuner, options.assignments(setting, "--set"))
     references = options.required(references, "tune")
-    if (extra is None) != (not extra_references):
-        raise UsageError("--extra and --extra-references go together: give both or neither")
     read_again = partial(reading.read, references=references)
     command = None if decoder is None else Command(decoder, read_again, template)
     wanted: dict[str, Any] = {
@@ -64,7 +56,7 @@ def run(
         "metric": metric,
         "seed": seed,
         **matching.arguments(),
-        "extra": None if extra is None else reading.read(extra, extra_references),
+        "extra": development.read(reading),
         "progress": not quiet,
     }
     lists, canonical = read_again(nbest), bpa_ppl.read_weights(weights)

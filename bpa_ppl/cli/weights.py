@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bpa_ppl.cli import options
+from bpa_ppl.registry import WEIGHT_FORMATS
 
 
 def run(
@@ -22,19 +23,19 @@ def run(
         bool, typer.Option(help="Divide the adapted weights by their sum of absolute values.")
     ] = True,
     format: Annotated[
-        str, typer.Option(help="auto (by suffix), moses.ini, dense or json.")
+        str, typer.Option(help=f"{options.names_in(WEIGHT_FORMATS, 'auto')}; auto is by suffix.")
     ] = "auto",
     unchecked: options.Unchecked = False,
 ) -> None:
     """Write the posterior mean (or mode, or a draw) as weights for the decoder."""
     import bpa_ppl
     from bpa_ppl.decoding import refuse_unconverged
-    from bpa_ppl.posterior import feature_names
+    from bpa_ppl.posterior import as_draws
 
-    loaded = bpa_ppl.read_posterior(posterior)
+    loaded = as_draws(bpa_ppl.read_posterior(posterior))
     if not unchecked:
         refuse_unconverged(loaded)
     weights = bpa_ppl.point_weights(loaded, point, draw)
     if normalise:
-        weights = weights.normalised(feature_names(loaded))
+        weights = weights.normalised(loaded.features)
     bpa_ppl.write_weights(weights, output, template=template, format=format)
