@@ -93,8 +93,7 @@ def weights_table(draws: Draws) -> Table:
     if moved.canonical is not None:
         columns = {"canonical": _decimals(moved.canonical), **columns, **_compared(moved)}
     if not draws.weighted and draws.shape[1] > 1:
-        columns |= _drawn(draws.weights)
-        columns["tail ESS"] = [f"{value:.0f}" for value in ess(draws.weights, "tail")]
+        columns |= _drawn(draws.weights, "bulk", "tail")
     rows = [list(row) for row in zip(draws.features, *columns.values(), strict=True)]
     rows += [_fixed_row(name, value, list(columns)) for name, value in draws.fixed.items()]
     caption = (
@@ -121,7 +120,7 @@ def others_table(draws: Draws) -> Table | None:
         interval = quantiles(flat, (tail, 1 - tail), importance)
         columns |= {"sd": _decimals(deviation), **_interval(interval)}
     if not draws.weighted and draws.shape[1] > 1:
-        columns |= _drawn(values)
+        columns |= _drawn(values, "bulk")
     rows = [list(row) for row in zip(shown, *columns.values(), strict=True)]
     most = f" The first {_ROWS} of {len(names)}." if len(names) > _ROWS else ""
     caption = f"Mean, standard deviation and equal-tailed {100 * PROBABILITY:g}% interval.{most}"
@@ -146,12 +145,21 @@ def _compared(moved: Movement) -> dict[str, list[str]]:
     }
 
 
-def _drawn(values: Float64) -> dict[str, list[str]]:
-    """Return how well the chains drew each component, (C, D, components)."""
-    return {
-        "R-hat": [f"{value:.3f}" for value in r_hat(values)],
-        "bulk ESS": [f"{value:.0f}" for value in ess(values)],
-    }
+def _drawn(values: Float64, *methods: str) -> dict[str, list[str]]:
+    """Return how well the chains drew each component, (C, D, components); – if it never moved.
+
+    Args:
+        values: the draws.
+        methods: whose ESS, `bulk` or `tail`.
+    """
+    moved = np.ptp(values, axis=(0, 1)) > 0
+
+    def cells(numbers: Float64, decimals: int) -> list[str]:
+        pairs = zip(numbers, moved, strict=True)
+        return [f"{number:.{decimals}f}" if moves else "–" for number, moves in pairs]
+
+    sizes = {f"{method} ESS": cells(ess(values, method), 0) for method in methods}
+    return {"R-hat": cells(r_hat(values), 3), **sizes}
 
 
 def _fixed_row(name: str, value: float, columns: list[str]) -> list[str]:

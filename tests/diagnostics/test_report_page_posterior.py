@@ -15,10 +15,8 @@ from xarray import DataArray
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.diagnostics import Thresholds, check
-from bpa_ppl.diagnostics.pages.foreign import with_features
-from bpa_ppl.diagnostics.pages.sample import sample_of
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior import Draws, as_draws, import_arviz
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -30,7 +28,7 @@ TITLES = [
     "Diagnostics",
     "Chains",
     "Correlated weights",
-    "What holds the weights",
+    "Prior and data",
     "Sentences left out",
     "How it was made",
 ]
@@ -110,7 +108,7 @@ def test_the_weight_that_the_data_want_is_said_to_have_moved(page_of_chains: Out
         "LM0": "",
         "TM0": "▲ up",
         "WP0": "",
-        "UnknownWordPenalty0": "held",
+        "UnknownWordPenalty0": "fixed",
     }
     assert any(text.startswith("1 of 3 weights clearly moved") for text in page_of_chains.texts)
     assert any(text.startswith("TM0 up, 0.200 → ") for text in page_of_chains.texts)
@@ -167,8 +165,7 @@ def test_the_call_on_the_page_makes_the_same_posterior(
     posterior = adapted(
         lists, "heuristic", prior_variance=0.5, seed=11, draws=40, delta=3.0, fixed=["WP0"]
     )
-    outline = Outline(posterior_page(posterior))
-    call = next(text for text in outline.texts if text.startswith("import bpa_ppl"))
+    call = _call_on(posterior_page(posterior))
     assert "fixed=['WP0']" in call
     monkeypatch.setattr(bpa_ppl, "read_nbest", lambda path, references: lists)
     monkeypatch.setattr(bpa_ppl, "read_weights", lambda path: CANONICAL)
@@ -189,7 +186,7 @@ def test_a_recorded_command_is_shown_as_it_is() -> None:
     assert "bpa adapt 'my lists' -o <out>" in Outline(posterior_page(posterior, shown=1)).texts
 
 
-def test_settings_versions_seed_and_signature_are_told(page_of_chains: Outline) -> None:
+def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline) -> None:
     told = page_of_chains.column(ORIGIN, "value")
     assert (told["seed"], told["oracle metric"]) == ("0", "ter")
     assert told["prior variance σ_T"] == "0.1"
@@ -231,9 +228,9 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
     p = np.exp(log_weight - log_weight.max())
     chosen = rng.choice(len(p), size=200_000, p=p / p.sum())
     resampled = posterior["posterior"]["weights"].values.reshape(-1, 3)[chosen]
-    sample = sample_of(posterior)
-    np.testing.assert_allclose(sample.deviation, resampled.std(axis=0), rtol=0.02)
-    np.testing.assert_allclose(sample.correlation, np.corrcoef(resampled.T), atol=0.02)
+    draws = as_draws(posterior)
+    np.testing.assert_allclose(draws.deviation, resampled.std(axis=0), rtol=0.02)
+    np.testing.assert_allclose(draws.correlation, np.corrcoef(resampled.T), atol=0.02)
     shown, intervals = outline.column(0, "mean"), outline.column(0, "95% interval")
     for i, name in enumerate(NAMES):
         error = 5 * resampled[:, i].std() / np.sqrt(len(resampled)) + 6e-4
@@ -248,7 +245,7 @@ def test_a_mode_has_no_intervals_and_no_chains(lists: NBest) -> None:
     outline = Outline(posterior_page(adapted(lists, "map")))
     assert titles(outline) == ["What moved", "Diagnostics", "How it was made"]
     assert set(outline.column(0, "95% interval").values()) == {""}
-    assert set(outline.column(0, "moved").values()) == {"", "held"}
+    assert set(outline.column(0, "moved").values()) == {"", "fixed"}
 
 
 def test_a_foreign_posterior_without_anything_else() -> None:
@@ -282,7 +279,7 @@ def test_the_order_of_dimensions_is_found_by_name() -> None:
     posterior = foreign(draws, NAMES)
     turned = posterior["posterior"]["weights"].transpose("feature", "draw", "chain")
     other = import_arviz().InferenceData(posterior=turned.to_dataset())
-    np.testing.assert_array_equal(sample_of(with_features(other)).values, draws)
+    np.testing.assert_array_equal(as_draws(other).weights, draws)
 
 
 def test_a_chain_that_stands_still_and_one_that_diverged() -> None:
@@ -296,6 +293,78 @@ def test_a_chain_that_stands_still_and_one_that_diverged() -> None:
     assert any("1 divergent transitions" in text for text in texts)
     assert any("Red dots: divergent transitions" in text for text in texts)
     assert any("0.250 in all" in text for text in texts)
+
+
+OTHERS = {
+    "scale": np.exp(autoregressive(0.1, 4, 400, 1, seed=3)[..., 0]),
+    "raw": autoregressive(0.98, 4, 400, 2, seed=2),
+    "total": np.full((4, 400), 3.0),
+}
+
+
+def test_other_parameters_have_a_table_and_their_traces() -> None:
+    posterior = foreign(autoregressive(0.1, 4, 400, 3, seed=1), NAMES, sites=OTHERS)
+    outline = Outline(posterior_page(posterior, shown=2))
+    assert titles(outline)[:4] == ["What moved", "Other parameters", "Diagnostics", "Chains"]
+    summary = import_arviz().summary(posterior, var_names=["scale", "raw"], round_to="none")
+    table = outline.tables[1]
+    assert [row[0] for row in table] == ["parameter", "scale", "raw[0]", "raw[1]", "total"]
+    for column, theirs in (("mean", "mean"), ("R-hat", "r_hat"), ("bulk ESS", "ess_bulk")):
+        shown = outline.column(1, column)
+        for name in ("scale", "raw[0]", "raw[1]"):
+            error = 0.51 if column == "bulk ESS" else 5.1e-4
+            assert float(shown[name]) == pytest.approx(summary.loc[name, theirs], abs=error)
+    assert float(outline.column(1, "sd")["scale"]) == pytest.approx(OTHERS["scale"].std(), abs=1e-3)
+    low, high = map(float, outline.column(1, "95% interval")["scale"].split(" to "))
+    inside = (low < OTHERS["scale"]) & (OTHERS["scale"] < high)
+    assert inside.mean() == pytest.approx(0.95, abs=0.005)
+    assert outline.column(1, "R-hat")["total"] == "–"
+    assert "Trace and rank plots of raw[0], raw[1]" in outline.values("img", "alt")
+    assert any("the 2 of 6 weights and other parameters" in text for text in outline.texts)
+
+
+def test_the_table_of_other_parameters_ends() -> None:
+    many = {"raw": autoregressive(0.1, 2, 100, 70, seed=2)}
+    posterior = foreign(autoregressive(0.1, 2, 100, 3, seed=1), NAMES, sites=many)
+    html = posterior_page(posterior, shown=1)
+    assert len(Outline(html).tables[1]) == 51
+    assert "The first 50 of 70." in html
+
+
+def test_a_prior_is_stated_only_where_the_model_used_it() -> None:
+    values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
+    attrs = {"prior": {"name": "isotropic", "variance": 0.1}}
+    unused = Draws(values, NAMES, attrs=attrs)
+    assert "isotropic" not in posterior_page(unused, shown=1)
+    assert "prior variance" not in posterior_page(unused, shown=1)
+    used = Draws(values, NAMES, attrs=attrs, constants={"prior_variance": np.full(3, 0.1)})
+    origin = Outline(posterior_page(used, shown=1)).column(-1, "value")
+    assert origin["prior"] == "name isotropic, variance 0.1"
+    assert origin["prior variance σ_T"] == "0.1"
+    full = Draws(values, NAMES, constants={"prior_covariance": np.diag([0.04, 0.25, 0.16])})
+    origin = Outline(posterior_page(full, shown=1)).column(-1, "value")
+    assert origin["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
+
+
+def test_the_call_names_likelihood_and_prior_where_they_are_not_the_published_ones() -> None:
+    values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
+    made = {"sampler": "imh", "settings": {"draws": 100}, "seed": 1, "lists": "my.nbest"}
+    other = {
+        "likelihood": {"name": "margin", "gamma": 3.0},
+        "prior": {"name": "Gaussian"},
+        "model": "mine",
+    }
+    call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **other}), shown=1))
+    assert "likelihood=bpa.registry.LIKELIHOODS.resolve('margin', {'gamma': 3.0})" in call
+    assert "prior=PRIOR," in call
+    assert "model=mine," in call
+    published = {"likelihood": {"name": "oracle"}, "prior": {"name": "isotropic", "variance": 0.1}}
+    call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **published}), shown=1))
+    assert not any(word in call for word in ("likelihood", "prior", "model"))
+
+
+def _call_on(html: str) -> str:
+    return next(text for text in Outline(html).texts if text.startswith("import bpa_ppl"))
 
 
 def test_names_are_escaped_on_the_page_and_literal_in_figures() -> None:
