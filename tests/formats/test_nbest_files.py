@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +105,23 @@ class TestReferences:
     def test_they_may_be_read_already(self, write: Write) -> None:
         nbest = read_nbest(write(line(1), line(0)), references=[("x",), ("y", "Y")])
         assert nbest.references == (("y", "Y"), ("x",))
+
+    def test_entries_may_be_texts_or_lists(self, write: Write) -> None:
+        nbest = read_nbest(write(line(0), line(1)), references=["the cat", ["a", "b"]])  # type: ignore[list-item]
+        assert nbest.references == (("the cat",), ("a", "b"))
+
+    def test_texts_alone_are_names_of_files(self, write: Write) -> None:
+        with pytest.raises(
+            UsageError, match=r"names of files of ref.* no file the cat: check .*one"
+        ):
+            read_nbest(write(line(0), line(1)), references=["the cat", "a dog"])
+        with pytest.raises(DataError, match="a dog: no such file"):
+            read_nbest(write(line(0)), references=[str(write("x", name="ref")), "a dog"])
+
+    @pytest.mark.parametrize("references", [[1, 2], [("a",), 2], [{"a"}, ("b",)], [[["a"]], "b"]])
+    def test_what_is_none(self, write: Write, references: Any) -> None:
+        with pytest.raises(UsageError, match="references are one text, or a tuple of texts, for"):
+            read_nbest(write(line(0), line(1)), references=references)
 
     def test_one_based_ids(self, write: Write) -> None:
         path = write(line(1), line(2))

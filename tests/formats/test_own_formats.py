@@ -1,0 +1,203 @@
+"""Formats of a third party: found by content, by name and by suffix, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TextIO
+
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
+from bpa_ppl.component import Count
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.base import NBestFormat, ReadOptions, Rows, WeightFormat
+from bpa_ppl.nbest import Float64
+from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
+
+Write = Callable[..., Path]
+
+
+class Toy(NBestFormat, frozen=True):
+    """`#toy` in the first line, then id, text, feature, total, spans and confidence by tabs."""
+
+    digits: Count = 17
+
+    def detect(self, first_line: bytes) -> bool:
+        return first_line.startswith(b"#toy")
+
+    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
+        first = 1
+        for block in blocks:
+            lines = block.decode().splitlines()
+            cells = [line.split("\t") for line in lines if not line.startswith("#")]
+            yield Rows(
+                names=("Toy0",),
+                ids=np.array([int(row[0]) for row in cells], dtype=np.int64),
+                lines=np.arange(first + len(lines) - len(cells), first + len(lines)),
+                features=np.array([[float(row[2])] for row in cells], dtype=np.float32),
+                totals=np.array([float(row[3]) for row in cells], dtype=np.float32),
+                strings=[row[1] for row in cells],
+                string_index=np.arange(len(cells), dtype=np.int32),
+                extras=self.extras(cells),
+            )
+            first += len(lines)
+
+    def extras(self, cells: list[list[str]]) -> dict[str, Any]:
+        return {
+            "spans": [tuple(row[4].split()) for row in cells],
+            "confidence": np.array([float(row[5]) for row in cells]),
+        }
+
+    def write(self, nbest: NBest, file: TextIO) -> None:
+        file.write("#toy\n")
+        spans, confidence = nbest.extras["spans"], nbest.extras["confidence"]
+        assert nbest.totals is not None
+        for s, identifier in enumerate(nbest.sentence_ids):
+            for h in range(nbest.rows(s).start, nbest.rows(s).stop):
+                numbers = (nbest.features[h, 0], nbest.totals[h])
+                cells = (*(f"{x:.{self.digits}g}" for x in numbers), " ".join(spans[h]))
+                print(identifier, nbest.text(h), *cells, confidence[h], sep="\t", file=file)
+
+
+class Forgetful(Toy, frozen=True):
+    """Has the spans of odd sentences alone."""
+
+    def extras(self, cells: list[list[str]]) -> dict[str, Any]:
+        return super().extras(cells) if int(cells[0][0]) % 2 else {}
+
+
+class ToyWeights(WeightFormat, frozen=True):
+    """`name: value` lines, as in YAML."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".toy", ".yaml")
+
+    def detect(self, text: str) -> bool:
+        return text.startswith("%toy")
+
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        pairs = [line.split(": ") for line in text.splitlines()[1:]]
+        return [(name, float(value)) for name, value in pairs]
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        file.write("%toy\n" + "".join(f"{n}: {value!r}\n" for n, value in weights.items()))
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    NBEST_FORMATS.register("toy", Toy)
+    WEIGHT_FORMATS.register("toy", ToyWeights)
+    yield
+    del NBEST_FORMATS._members["toy"]
+    del WEIGHT_FORMATS._members["toy"]
+
+
+def line(identifier: int, number: int) -> str:
+    row = f"{identifier}\ttext {number % 3}\t{number}\t{-number}"
+    return f"{row}\t{' '.join(map(str, range(number)))}\t{number / 4}"
+
+
+@pytest.fixture
+def path(write: Write) -> Path:
+    """A file of lists of 1, 2, 3 and 4 hypotheses; the n-th hypothesis has n spans."""
+    ids = [s for s in range(4) for _ in range(s + 1)]
+    return write("#toy", *(line(s, n) for n, s in enumerate(ids)))
+
+
+def assert_toy(nbest: NBest) -> None:
+    """Assert that each value of each column is that of its hypothesis."""
+    numbers = nbest.features[:, 0].astype(int).tolist()
+    confidence = nbest.extras["confidence"]
+    assert isinstance(confidence, np.ndarray)
+    assert confidence.tolist() == [number / 4 for number in numbers]
+    assert nbest.extras["spans"] == tuple(tuple(map(str, range(number))) for number in numbers)
+    assert [nbest.text(h) for h in range(len(numbers))] == [f"text {n % 3}" for n in numbers]
+
+
+def test_it_is_found_by_content(path: Path) -> None:
+    nbest = read_nbest(path, references=[("r",)] * 4)
+    assert nbest.feature_names == ("Toy0",)
+    assert nbest.sizes.tolist() == [1, 2, 3, 4]
+    assert_toy(nbest)
+    assert_toy(nbest.select([2, 0]))
+    assert repr(nbest).startswith("NBest(4 sentences, 10 hypotheses, 1 feature, totals, references")
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 9])
+@pytest.mark.parametrize("block", [1, 60, 1 << 20])
+def test_it_is_read_as_a_stream(
+    path: Path, chunk: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", block)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
+    parts = list(iter_nbest(path, chunk=chunk, format="toy"))
+    assert [i for part in parts for i in part.sentence_ids.tolist()] == [0, 1, 2, 3]
+    for part in parts:
+        assert_toy(part)
+    assert len(NBest.concatenate(parts).extras["spans"]) == 10
+
+
+def test_it_is_written_by_name_and_with_settings(path: Path, tmp_path: Path) -> None:
+    nbest = read_nbest(path)
+    write_nbest(nbest, tmp_path / "again.gz", format="toy")
+    again = read_nbest(tmp_path / "again.gz")
+    assert_toy(again)
+    assert again.totals is not None
+    assert again.totals.tolist() == nbest.totals.tolist()  # type: ignore[union-attr]
+    scored = read_nbest(path).with_extras(confidence=np.zeros(10))
+    write_nbest(scored, tmp_path / "short", {"Toy0": 1 / 3}, format=Toy(digits=2))
+    assert (tmp_path / "short").read_text().splitlines()[2] == "1\ttext 1\t1\t0.33\t0\t0.0"
+    with pytest.raises(UsageError, match="unknown format of n-best lists 'xml': choose one of mos"):
+        write_nbest(nbest, tmp_path / "other", format="xml")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_format_with_its_settings_is_read_with_them(path: Path) -> None:
+    assert_toy(read_nbest(path, format=Toy(digits=3)))
+    with pytest.raises(UsageError, match="a format of n-best lists is a name"):
+        read_nbest(path, format=Toy)  # type: ignore[arg-type]
+
+
+def test_columns_that_come_and_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 30)
+    with pytest.raises(DataError, match=r"dev\.nbest: only some .* have confidence, spans: give"):
+        read_nbest(path, format=Forgetful())
+
+
+def test_unknown_files_name_it(write: Write) -> None:
+    with pytest.raises(DataError, match=r"in a known format \(moses, toy\)"):
+        read_nbest(write("text"))
+
+
+def test_sources_belong_to_ids(path: Path, write: Write) -> None:
+    sources = [f"s{i}" for i in range(4)]
+    nbest = read_nbest(path, sources=sources)
+    assert nbest.sources == tuple(sources)
+    file = write("a", "b", "c", "d", name="src")
+    both = read_nbest(path, sources=file, references=[("x",)] * 4)
+    assert [part.sources for part in both.chunks(3)] == [("a", "b", "c"), ("d",)]
+    with pytest.raises(DataError, match=r"no source for sentence id 3: .*src has 3 .*the sources"):
+        read_nbest(path, sources=write("a", "b", "c", name="src"))
+    with pytest.raises(UsageError, match="sources are one text for each sentence"):
+        read_nbest(path, sources=[("a",)] * 4)  # type: ignore[list-item]
+
+
+def test_weights_are_found_by_content_and_suffix(tmp_path: Path) -> None:
+    values: Float64 = np.array([0.1, 1 / 3])
+    weights = dict(zip(("LM0", "W0"), values.tolist(), strict=True))
+    for name in ("w.toy", "w.yaml"):
+        write_weights(weights, tmp_path / name)
+        assert (tmp_path / name).read_text().startswith("%toy\nLM0: 0.1\n")
+        assert dict(read_weights(tmp_path / name)) == weights
+    write_weights(weights, tmp_path / "w", format="toy")
+    assert dict(read_weights(tmp_path / "w", format=ToyWeights())) == weights
+    write_weights(weights, tmp_path / "w.txt")
+    assert (tmp_path / "w.txt").read_text().startswith("LM0= 0.1\n")
+    with pytest.raises(
+        UsageError, match=r"a template is a moses\.ini, so the format cannot be toy"
+    ):
+        write_weights(weights, "-", template=tmp_path / "w", format="toy")
+    with pytest.raises(UsageError, match=r"choose one of auto, json, moses\.ini, dense, toy"):
+        read_weights(tmp_path / "w", format="yaml")
