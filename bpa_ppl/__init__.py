@@ -19,11 +19,12 @@ if TYPE_CHECKING:
         write_nbest,
         write_weights,
     )
+    from bpa_ppl.models import Prior
     from bpa_ppl.nbest import NBest
-    from bpa_ppl.posterior import point_weights, read_posterior, write_posterior
-    from bpa_ppl.quality import Oracles, corpus_score, oracles
+    from bpa_ppl.posterior import Draws, as_draws, point_weights, read_posterior, write_posterior
+    from bpa_ppl.quality import Oracles, corpus_score, gains, oracles
     from bpa_ppl.sampling import adapt
-    from bpa_ppl.tuning import reestimate
+    from bpa_ppl.tuning import Reestimation, reestimate
     from bpa_ppl.weights import Weights
 
 # Public name -> module that defines it. Loaded on first use, so that `import bpa_ppl` and
@@ -32,17 +33,22 @@ _PUBLIC = {
     "BpaError": "errors",
     "BpaWarning": "errors",
     "DataError": "errors",
+    "Draws": "posterior",
     "NBest": "nbest",
     "NotConverged": "errors",
     "Oracles": "quality",
+    "Prior": "models",
+    "Reestimation": "tuning",
     "Report": "diagnostics",
     "Reranked": "decoding",
     "UsageError": "errors",
     "Weights": "weights",
     "adapt": "sampling",
     "add_features": "features",
+    "as_draws": "posterior",
     "check": "diagnostics",
     "corpus_score": "quality",
+    "gains": "quality",
     "iter_nbest": "formats",
     "oracles": "quality",
     "point_weights": "posterior",
@@ -61,17 +67,22 @@ __all__ = [
     "BpaError",
     "BpaWarning",
     "DataError",
+    "Draws",
     "NBest",
     "NotConverged",
     "Oracles",
+    "Prior",
+    "Reestimation",
     "Report",
     "Reranked",
     "UsageError",
     "Weights",
     "adapt",
     "add_features",
+    "as_draws",
     "check",
     "corpus_score",
+    "gains",
     "iter_nbest",
     "oracles",
     "point_weights",

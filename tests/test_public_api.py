@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
 
 import bpa_ppl
+from bpa_ppl import registry
 
 FUNCTIONS = {
-    "adapt": "nbest prior * sampler='auto' prior_variance=0.1 seed=0 metric='ter' ties='canonical' "
-    "oracle=None jobs=1 cache=True fixed=None defaults=None model=log_linear progress=False "
-    "**settings",
+    "adapt": "nbest weights * sampler='auto' likelihood='oracle' prior='isotropic' "
+    "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
+    "fixed=None defaults=None model=log_linear progress=False **settings",
     "add_features": "nbest sources",
+    "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
-    "corpus_score": "hypotheses references metric='ter'",
+    "corpus_score": "hypotheses references metric='ter' * sources=None",
+    "gains": "nbest metric='ter' * jobs=1 cache=True progress=None",
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
     "bad='error' strict=False",
-    "oracles": "nbest metric='ter' * ties='canonical' scores=None jobs=1 cache=True progress=None",
+    "oracles": "nbest metric='ter' * ties='canonical' preference=None jobs=1 cache=True "
+    "progress=None",
     "point_weights": "posterior point='mean' draw=0",
     "read_nbest": "path * references=None sources=None format='auto' first_id=0 bad='error' "
     "strict=False",
@@ -38,15 +44,55 @@ CLASSES = {
     "BpaError": "exit_code",
     "BpaWarning": "",
     "DataError": "",
+    "Draws": "aligned at_point canonical components correlation deviation flat importance "
+    "interval kind log_density log_weight mean moved_most pointwise reordered resampled "
+    "sentence_ids sentence_sites shape sites total_log_likelihood weighted weights",
     "NBest": "best chosen chunks concatenate from_lists origin references regroup rows scores "
     "select sizes sources text texts totals truncate with_extras with_features with_references "
     "with_sentence_extras with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
+    "Prior": "constants covariance distribution gaussian isotropic matched mean named names of "
+    "other read recorded variance write",
+    "Reestimation": "",
     "Report": "as_dict failures passed",
     "Reranked": "changed",
     "UsageError": "",
     "Weights": "names normalised updated values_array",
+}
+#: Room -> what it offers to other rooms and to additions from outside.
+ROOMS = {
+    "decoding": "DERIVATIONS Reranked Rule Scoreboard Voters refuse_unconverged rerank "
+    "rerank_stream scoreboard write_details write_texts",
+    "diagnostics": "Calibration Comparison Finding Loo PredictiveCheck Ranked Reliability "
+    "Replication Report Sensitivity Thresholds calibrate check compare compare_loo loo plot_trace "
+    "posterior_page power_sensitivity predictive_check reliability write_page",
+    "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
+    "write_figures",
+    "features": "FeatureSource add_features of_each_string",
+    "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
+    "read_nbest read_references read_weights write_nbest write_weights",
+    "models": "Bucket Isotropic Likelihood Lists Margin Oracle OracleChoice Prior PriorFamily "
+    "in_order log_linear log_probabilities tabulate",
+    "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
+    "quantiles read_posterior to_arviz write_posterior",
+    "quality": "BLEU CHRF Headroom Metric Oracles Score TER corpus_score counted_metrics gains "
+    "headroom oracles resolve statistics ter_edits",
+    "sampling": "Data Model Program RandomWalk Sampled Sampler Target adapt draws_of evaluate "
+    "perturbed target_of",
+    "tuning": "Command Reestimation Tuned Tuner TuningLists TuningProblem redecode reestimate",
+}
+#: Registry -> the names that can be chosen, in order.
+CHOICES = {
+    "FEATURES": "length",
+    "LIKELIHOODS": "oracle margin",
+    "METRICS": "ter bleu chrf",
+    "NBEST_FORMATS": "moses",
+    "PRIORS": "isotropic",
+    "RULES": "predictive viterbi map mean",
+    "SAMPLERS": "auto heuristic imh laplace map nuts rwm rwm-isotropic weight-trace",
+    "TUNERS": "mert mert+ mira pro",
+    "WEIGHT_FORMATS": "json moses.ini dense",
 }
 
 
@@ -88,6 +134,28 @@ def test_signature_of_function(name: str) -> None:
 def test_members_of_class(name: str) -> None:
     members = [m for m in vars(getattr(bpa_ppl, name)) if not m.startswith("_")]
     assert " ".join(sorted(members)) == CLASSES[name]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_names_of_room(room: str) -> None:
+    names = import_module(f"bpa_ppl.{room}").__all__
+    assert " ".join(sorted(names)) == ROOMS[room]
+
+
+def test_every_room_is_listed() -> None:
+    packages = {m.name for m in pkgutil.iter_modules(bpa_ppl.__path__) if m.ispkg}
+    assert packages | {"diagnostics", "models"} == set(ROOMS) | {"cli", "text"}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices_of_registry(name: str) -> None:
+    assert " ".join(getattr(registry, name)) == CHOICES[name]
+
+
+def test_every_registry_is_listed() -> None:
+    assert {n for n, v in vars(registry).items() if isinstance(v, registry.Registry)} == set(
+        CHOICES
+    )
 
 
 def test_unknown_name_is_an_attribute_error() -> None:
