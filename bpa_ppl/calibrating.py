@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,31 +11,28 @@ import jax
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
-from bpa_ppl.models import Adaptation, log_linear, tabulate
+from bpa_ppl.jax_cache import keep_compiled
+from bpa_ppl.models import Prior, log_linear
 from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter
-from bpa_ppl.sampling.density import Model, constrained_draws, evaluate, starting_point
-from bpa_ppl.sampling.draws import Problem
-from bpa_ppl.sampling.registry import configure, load
+from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling.adapting import target_of
+from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
+from bpa_ppl.sampling.density import constrained_draws, evaluate, total
 from bpa_ppl.weights import match
 
-#: Quantity beside the weights whose ranks calibration looks at: it sees the data, which makes
+#: Quantity next to the weights whose ranks calibration looks at: it sees the data, which makes
 #: it find faults that the weights hide (Modrák et al. 2023).
 LOG_LIKELIHOOD = "log p(A|λ)"
-#: Samplers whose draws, weighted if they weigh them, follow the posterior.
-EXACT = ("imh", "laplace", "nuts", "rwm", "rwm-isotropic")
-
-#: Given data and a seed, draws of the weights and of log p(A|λ), (chains, draws, Q + 1), and the
-#: logarithm of their importance weights or None.
-Sample = Callable[[Adaptation, int], tuple[Any, Any]]
+_OBSERVED = "oracle"
 
 
 def calibrate_sampler(
     nbest: NBest,
-    prior: Mapping[str, float],
-    sampler: str | Sample,
+    weights: Mapping[str, float],
+    sampler: str | Sampler,
     *,
     replications: int = 200,
     prior_variance: float = 0.1,
@@ -47,17 +45,17 @@ def calibrate_sampler(
     """Calibrate a sampler by simulation on given lists.
 
     Weights are drawn from the prior, oracles from the model given the weights, and the ranks of
-    the weights among the sampler's draws are held against uniform ones.
+    the weights among the sampler's draws are compared with uniform ones.
 
     Args:
         nbest: lists; references are not needed, because oracles are simulated.
-        prior: the canonical weights λ_T.
-        sampler: a name, or a function of your own from data and a seed to draws.
+        weights: the canonical weights λ_T.
+        sampler: a name, or a sampler with its settings, such as one of your own.
         replications: simulated data sets.
         prior_variance: σ_T, a variance.
         seed: of everything.
         jobs: threads side by side.
-        model: a NumPyro model over `Adaptation` with a site `weights`.
+        model: a NumPyro model with the sites `weights` and `oracle`.
         progress: True draws a bar on standard error.
         settings: of the sampler.
 
@@ -65,51 +63,36 @@ def calibrate_sampler(
         DataError: if lists and weights do not fit together.
         UsageError: if there is no such sampler or setting.
     """
-    name = sampler if isinstance(sampler, str) else getattr(sampler, "__name__", "sampler")
-    draw = sampler_by_name(sampler, model, **settings) if isinstance(sampler, str) else sampler
-    matched = match(prior, nbest)
-    first = np.zeros(len(nbest), np.int64)
+    engine, matched = SAMPLERS.resolve(sampler, settings), match(weights, nbest)
+    free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     keep_compiled()
     with jax.enable_x64(True):
-        data = jax.device_put(tabulate(nbest, matched, first, prior_variance))
+        target = target_of(nbest, matched, Prior.isotropic(free, prior_variance), model=model)
     return calibrate(
-        partial(_replicated, draw, model, data, seed),
-        [*matched.free_names, LOG_LIKELIHOOD],
+        partial(_replicated, engine, target, seed),
+        [*free, LOG_LIKELIHOOD],
         replications=replications,
-        sampler=name,
+        sampler=SAMPLERS.name_of(engine),
         seed=seed,
         jobs=jobs,
         progress=progress,
     )
 
 
-def sampler_by_name(name: str, model: Model = log_linear, **settings: Any) -> Sample:
-    """Return a sampler as a function from data and a seed to draws, for calibration.
-
-    Raises:
-        UsageError: if there is no such sampler or setting.
-    """
-    configuration = configure(name, settings)
-
-    def sample(data: Adaptation, seed: int) -> tuple[Any, Any]:
-        problem = Problem(model, data, starting_point(model, data), seed, lambda *_: None)
-        draws = load(name).sample(problem, configuration)
-        each = draws.log_likelihood
-        if each is None:
-            each = evaluate(model, data, draws.z)[1]
-        weights = constrained_draws(model, data, draws.z)["weights"]
-        likelihood = each.sum(axis=-1, dtype=np.float64)
-        return np.concatenate([weights, likelihood[..., None]], -1), draws.stats.get("log_weight")
-
-    return sample
-
-
-def _replicated(draw: Sample, model: Model, data: Adaptation, seed: int, i: int) -> Replication:
+def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
+    """Simulate data, and draw from the posterior given them."""
+    program, known = target.program, target.data
     # The width of numbers is each thread's own affair.
     with jax.enable_x64(True):
-        weights, oracle, likelihood = simulated(model, data, _key(seed, i))
-        draws, log_weight = draw(data._replace(oracle=oracle), seed + i)
-        return Replication(np.append(weights, likelihood), draws, log_weight)
+        truth, oracle, likelihood = simulated(program, known, _key(seed, i))
+        data = known._replace(lists=known.lists._replace(oracle=oracle))
+        sampled = engine.sample(replace(target, data=data, seed=seed + i))
+        each = sampled.log_likelihood
+        if each is None:
+            each = evaluate(program, data, sampled.z)[1]
+        weights = constrained_draws(program, data, sampled.z)[WEIGHTS]
+        draws = np.concatenate([weights, total(each)[..., None]], -1)
+        return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
 
 
 def _key(seed: int, i: int) -> jax.Array:
@@ -119,11 +102,12 @@ def _key(seed: int, i: int) -> jax.Array:
 
 @partial(jax.jit, static_argnums=0)
 def simulated(
-    model: Model, data: Adaptation, key: jax.Array
+    program: Program, data: Data, key: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return weights from the prior, oracles from the model given them, and log p(A|λ)."""
-    program = handlers.trace(handlers.uncondition(handlers.seed(model, key)))
-    sites = program.get_trace(data)
-    oracle = sites["oracle"]
+    unconditioned = handlers.trace(handlers.uncondition(handlers.seed(program, key)))
+    sites = unconditioned.get_trace(*data)
+    oracle = sites[_OBSERVED]
     likelihood = oracle["fn"].log_prob(oracle["value"]).sum()
-    return sites["weights"]["value"], oracle["value"].astype(data.oracle.dtype), likelihood
+    chosen = oracle["value"].astype(data.lists.oracle.dtype)
+    return sites[WEIGHTS]["value"], chosen, likelihood

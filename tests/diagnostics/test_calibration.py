@@ -16,13 +16,11 @@ from bpa_ppl import UsageError
 from bpa_ppl.calibrating import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.diagnostics.calibration.calibration import RANKED, Calibration, Replication, calibrate
 from bpa_ppl.diagnostics.significance import bands, uniformity
-from bpa_ppl.models import Adaptation, log_linear, tabulate
-from bpa_ppl.sampling import RandomWalk
+from bpa_ppl.models import Prior
+from bpa_ppl.sampling import RandomWalk, Sampled, Target, target_of
 from bpa_ppl.sampling.chains import Plan, run_chains
-from bpa_ppl.sampling.density import evaluate, starting_point
-from bpa_ppl.sampling.draws import Problem
 from bpa_ppl.sampling.mode import around, require_mode
-from bpa_ppl.sampling.rwm import Settings
+from bpa_ppl.sampling.rwm import RandomWalkMetropolis
 from bpa_ppl.weights import match
 
 TARGET = plane()
@@ -75,7 +73,7 @@ def test_an_exact_sampler_is_calibrated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "said"),
     [
         ({"shift": 0.4}, "too large"),
         ({"shift": -0.4}, "too small"),
@@ -83,10 +81,10 @@ def test_an_exact_sampler_is_calibrated() -> None:
         ({"width": 1.6}, "too wide"),
     ],
 )
-def test_what_is_wrong_is_told(fault: dict[str, Any], told: str) -> None:
+def test_what_is_wrong_is_said(fault: dict[str, Any], said: str) -> None:
     found = calibrate(partial(gaussian, **fault), ["x"])
     assert not found
-    assert told in str(found)
+    assert said in str(found)
 
 
 def test_weighted_draws_are_ranked_by_their_weights() -> None:
@@ -118,26 +116,21 @@ def test_too_few_replications_are_refused() -> None:
         calibrate(gaussian, ["x"], replications=5)
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_shown() -> None:
     steps: list[int] = []
     calibrate(gaussian, ["x"], replications=20, progress=lambda done, *_: steps.append(done))
     assert steps == list(range(1, 21))
 
 
-def data() -> Adaptation:
-    matched = match(TARGET.canonical, TARGET.pool)
-    first = np.zeros(len(TARGET.pool), np.int64)
-    return jax.device_put(tabulate(TARGET.pool, matched, first, TARGET.variance))
-
-
 def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> None:
-    known = data()
+    prior = Prior.isotropic(TARGET.canonical, TARGET.variance)
+    target = target_of(TARGET.pool, match(TARGET.canonical, TARGET.pool), prior)
     keys = jax.random.split(jax.random.key(0), 4000)
-    weights, oracle, likelihood = jax.vmap(partial(simulated, log_linear, known))(keys)
+    weights, oracle, likelihood = jax.vmap(partial(simulated, target.program, target.data))(keys)
     centre = list(TARGET.canonical.values())
     z = (np.asarray(weights) - centre) / np.sqrt(TARGET.variance)
     assert all(kstest(z[:, k], "norm").pvalue > 0.001 for k in range(2))
-    rows = {int(s): j for j, s in enumerate(known.sentence) if s >= 0}
+    rows = {int(s): j for j, s in enumerate(target.data.lists.sentence) if s >= 0}
     p = np.array(
         [
             [np.exp(plain.log_choice(TARGET.pool.features[TARGET.pool.rows(s)], w)) for s in rows]
@@ -169,32 +162,31 @@ class Forgetful(RandomWalk):
         return proposal + 0.5 * self._factor.sum(axis=1), log_ratio
 
 
-def _forgetful(model: Any, settings: Any, covariance: jax.Array) -> Forgetful:
-    return Forgetful(model, proposal_variance=2.0, shape=covariance)
+def _forgetful(program: Any, settings: Any, covariance: jax.Array) -> Forgetful:
+    return Forgetful(program, proposal_variance=2.0, covariance=covariance)
 
 
-def forgetful(data: Adaptation, seed: int) -> tuple[Any, Any]:
-    start = starting_point(log_linear, data)
-    problem = Problem(log_linear, data, start, seed, lambda *_: None)
-    mode, settings = require_mode(problem), Settings(draws=250)
-    plan = Plan(_forgetful, log_linear, settings, ("accept_prob", "potential_energy"))
-    draws = run_chains(plan, problem, mode.covariance, around(problem, mode, settings.chains))
-    likelihood = evaluate(log_linear, data, draws.z)[1].sum(axis=-1, dtype=np.float64)
-    return np.concatenate([draws.z["weights"], likelihood[..., None]], -1), None
+class Forgetting(RandomWalkMetropolis, frozen=True):
+    """Chains of the forgetful walk."""
+
+    def sample(self, target: Target) -> Sampled:
+        mode = require_mode(target)
+        plan = Plan(_forgetful, target.program, self, ("accept_prob", "potential_energy"))
+        return run_chains(plan, target, mode.covariance, around(target, mode, self.chains))
 
 
 def test_a_wrong_accept_ratio_is_found() -> None:
-    found = calibrated(forgetful)
+    found = calibrated(Forgetting(draws=250))
     assert not found
-    assert found.sampler == "forgetful"
+    assert found.sampler == "Forgetting"
     assert found.ess > RANKED  # it is not for want of draws
     assert "too large" in str(found)
 
 
 def test_the_outcome_is_data() -> None:
     found: Calibration = calibrate(gaussian, ["x"], replications=30)
-    told = found.as_dict()
-    assert told["passed"] is True
-    assert len(told["ranks"]["x"]) == 30
+    data = found.as_dict()
+    assert data["passed"] is True
+    assert len(data["ranks"]["x"]) == 30
     counts = np.histogram(calibrate(gaussian, ["x"], replications=400).ranks, bins=10)[0]
     assert chisquare(counts).pvalue > 0.001
