@@ -139,7 +139,7 @@ def taken(column: Column, which: Which) -> Column:
     (('c', 'a'), array([1, 2]))
     """
     if isinstance(which, slice) or isinstance(column, np.ndarray):
-        return column[which]  # type: ignore[index]
+        return column[which]
     return tuple(map(column.__getitem__, which.tolist()))
 
 
@@ -159,11 +159,10 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
     """
     if isinstance(parts[0], Mapping):
         groups = [part for part in parts if isinstance(part, Mapping)]
-        names = dict.fromkeys(chain.from_iterable(groups))
-        return {
-            each_name: joined(each_name, [group.get(each_name) for group in groups], origins)
-            for each_name in names
-        }  # type: ignore[return-value]
+        several: dict[str, Any] = {}
+        for own in dict.fromkeys(chain.from_iterable(groups)):
+            several[own] = joined(own, [group.get(own) for group in groups], origins)
+        return several
     columns = [part for part in parts if part is not None and not isinstance(part, Mapping)]
     if not columns:
         return None

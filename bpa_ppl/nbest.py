@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from html import escape
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -225,7 +225,7 @@ class NBest:
         # Read-only mappings do not pickle; and what is built anew is read-only again.
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {n: dict(v) if isinstance(v, Mapping) else v for n, v in values.items()}
-        return partial(NBest, **plain), ()
+        return partial(NBest, **cast(Any, plain)), ()
 
     @property
     def sizes(self) -> Int64:
@@ -293,9 +293,7 @@ class NBest:
         """
         which = {"sentence": sentences, "hypothesis": rows}
         parts: dict[str, Any] = {
-            name: cols.each(
-                getattr(self, name), lambda column, of=of: cols.taken(column, which[of])
-            )
+            name: cols.each(getattr(self, name), partial(cols.taken, which=which[of]))
             for name, (of, _) in _COLUMNS.items()
         }
         parts["string_index"], parts["strings"] = cols.used(parts["string_index"], self.strings)
@@ -340,7 +338,7 @@ class NBest:
                 self.origin,
             ) from error
         known: dict[str, Any] = {
-            name: cols.each(getattr(other, name), lambda column: cols.taken(column, which))
+            name: cols.each(getattr(other, name), partial(cols.taken, which=which))
             for name, (of, _) in _COLUMNS.items()
             if of == "sentence"
         }

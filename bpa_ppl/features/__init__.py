@@ -35,7 +35,7 @@ def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBes
     ('LM0', 'LengthWords')
     """
     single = isinstance(sources, str) or not isinstance(sources, Iterable)
-    several: Iterable[Any] = [sources] if single else sources
+    several: Any = [sources] if single else sources
     chosen = [FEATURES.resolve(source) for source in several]
     found = [_columns(nbest, source) for source in chosen]
     names = [name for own, _ in found for name in own]

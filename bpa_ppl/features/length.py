@@ -43,7 +43,7 @@ class Length(FeatureSource, frozen=True):
             columns["LengthCharacters"] = of_each_string(nbest, len)
         if self.ratio:
             sources = np.array([max(_words(s), 1) for s in nbest.sources or ()], dtype=np.float32)
-            columns["LengthRatio"] = words / np.repeat(sources, nbest.sizes)
+            columns["LengthRatio"] = np.divide(words, np.repeat(sources, nbest.sizes))
         return columns
 
 

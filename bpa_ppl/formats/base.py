@@ -61,17 +61,18 @@ class Rows(NamedTuple):
 
     def columns(self) -> dict[str, Column]:
         """Return the columns of ours that are there: ids, features and perhaps totals."""
-        columns = {"ids": self.ids, "features": self.features, "totals": self.totals}
-        return {name: column for name, column in columns.items() if column is not None}
+        columns: dict[str, Column] = {"ids": self.ids, "features": self.features}
+        return columns if self.totals is None else {**columns, "totals": self.totals}
 
     def part(self, start: int, stop: int | None = None) -> Rows:
         """Return some of the rows."""
         rows = slice(start, stop)
+        columns: dict[str, Any] = {name: part[rows] for name, part in self.columns().items()}
         return self._replace(
             lines=self.lines[rows],
             string_index=self.string_index[rows],
             extras={name: values[rows] for name, values in self.extras.items()},
-            **{name: column[rows] for name, column in self.columns().items()},
+            **columns,
         )
 
 

@@ -82,7 +82,11 @@ CODECS = (
         _zstd_writer,
     ),
 )
-_CORRUPT = (isal_zlib.error, lzma.LZMAError, zstandard.ZstdError)
+_CORRUPT: tuple[type[Exception], ...] = (
+    cast(type[Exception], isal_zlib.error),
+    lzma.LZMAError,
+    zstandard.ZstdError,
+)
 
 
 def origin_name(path: AnyPath) -> str:

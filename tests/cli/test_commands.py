@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import arviz as az
@@ -16,6 +17,8 @@ from command_line import run
 import bpa_ppl
 from bpa_ppl.cli import adapt, options, rerank
 from bpa_ppl.cli.app import app
+from bpa_ppl.formats.base import ReadOptions, Rows
+from bpa_ppl.formats.moses import Moses
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, RULES, SAMPLERS, TUNERS, Registry
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini")
@@ -223,6 +226,24 @@ def test_reading_options_reach_the_reader(folder: Path) -> None:
     assert "unknown format of n-best lists 'xml': choose one of auto, moses" in refused.err
     late = run("rerank", "nbest", "-p", "good.nc", "--first-id", "1")
     assert "sentence id 0 is below the first id, 1" in late.err
+
+
+class Shouted(Moses, frozen=True):
+    """Lists as Moses prints them, read in upper case."""
+
+    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
+        for rows in super().parse(blocks, options):
+            yield rows._replace(strings=[text.upper() for text in rows.strings])
+
+
+def test_a_format_of_ones_own_is_named_on_the_command_line(folder: Path) -> None:
+    plain = run("rerank", "nbest", "-p", "good.nc")
+    NBEST_FORMATS.register("shouted", Shouted)
+    try:
+        upper = run("rerank", "nbest", "-p", "good.nc", "--format", "shouted")
+    finally:
+        del NBEST_FORMATS._members["shouted"]
+    assert upper.out == plain.out.upper() != plain.out
 
 
 def test_values_of_settings() -> None:
