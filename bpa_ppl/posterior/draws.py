@@ -151,7 +151,7 @@ class Draws:
         """Return every single number that was drawn by name, each (C, D).
 
         A weight has the name of its feature; a cell of another site is `site[2]`, and the only
-        one of it `site`.
+        one of it `site`, with ` (site)` added where a feature has that name.
 
         Args:
             derived: whether functions of the sampled sites are among them.
@@ -161,7 +161,7 @@ class Draws:
         for name in sorted(wanted, key=lambda site: site != WEIGHTS):
             cells = np.asarray(self.values[name], np.float64).reshape(*self.shape, -1)
             for k, label in enumerate(self._cells(name, cells.shape[-1])):
-                found[label] = cells[..., k]
+                found[f"{label} (site)" if label in found else label] = cells[..., k]
         return found
 
     def _sampled(self, name: str) -> bool:

@@ -17,7 +17,7 @@ from bpa_ppl.posterior.draws import WEIGHTS, Draws
 def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
     """Return effective sample sizes, (C, D, …) ↦ (…); `bulk`, `tail` or `mean`.
 
-    Not a number where the draws never move (Vehtari et al. 2021).
+    Their number where the draws never move at all (Vehtari et al. 2021).
     """
     return _of_each(import_arviz().ess, values, method=method)
 
@@ -82,8 +82,10 @@ def power_scaling(draws: Draws, component: str) -> Float64:
         component: what is scaled, `prior` or `likelihood`.
     """
     arviz = import_arviz()
+    likelihood = draws.total_log_likelihood
     assert draws.log_density is not None  # the caller looked
-    log_prior = draws.log_density - draws.total_log_likelihood
+    assert likelihood is not None
+    log_prior = draws.log_density - likelihood
     data = to_arviz(
         Draws(
             {WEIGHTS: draws.weights},
@@ -98,6 +100,7 @@ def power_scaling(draws: Draws, component: str) -> Float64:
 
 def _by_sentence(draws: Draws) -> Any:
     """Return InferenceData whose only log-likelihood is that of the sentences."""
+    assert draws.pointwise is not None  # the caller looked
     return to_arviz(
         Draws(
             {WEIGHTS: draws.weights},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,10 +121,11 @@ def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
     ['LM0', 's']
     """
     found = draws.components()
-    names = [name for name in found if name in draws.features]
-    for site in (site for site in draws.sites if site not in (WEIGHTS, *draws.features)):
-        cells = [name for name in found if name == site or name.startswith(f"{site}[")]
-        moving = [name for name in cells if np.ptp(found[name]) != 0]
+    names = list(draws.features)
+    for site in (site for site in draws.sites if site != WEIGHTS):
+        own = replace(draws, sites=(site,)).components()
+        cells = [name for name in own if name not in draws.features]
+        moving = [name for name in cells if np.ptp(own[name]) != 0]
         names += moving or cells
     values = np.stack([found[name] for name in names], axis=-1)
     return names, np.where(np.isfinite(values), values, np.nan)

@@ -17,7 +17,7 @@ class Thresholds:
     Attributes:
         r_hat: largest rank-normalised split R-hat (Vehtari et al. 2021).
         ess_per_chain: smallest bulk and tail effective sample size: 100 a chain, 400 for four
-            chains (Vehtari et al. 2021); importance samples are held to 100.
+            chains (Vehtari et al. 2021); importance samples need 100.
         mcse: largest Monte-Carlo standard error of a mean, in posterior standard deviations.
         acceptance_low, acceptance_high: bounds on the acceptance rate; a random walk in many
             dimensions is best near 0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.

@@ -21,7 +21,7 @@ from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
-    from bpa_ppl.quality import References
+    from bpa_ppl.quality.base import References
 
 #: The probability of finding fault with a sampler that is right; half of it for the marginal
 #: distributions of the weights together, half for their joint distribution.

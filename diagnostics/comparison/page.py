@@ -57,8 +57,8 @@ _ACCURACY = (
     f"logarithmic beyond ±{_LINEAR:g} standard errors."
 )
 _DISTANCE = (
-    "Distance of each sampler's joint distribution from the reference, beside the distances of "
-    "the reference from parts of itself",
+    "Distance of each sampler's joint distribution from the reference, and the distances of the "
+    "reference from parts of itself",
     "Bars: how far parts of the reference are from each other, the inner 99%. A dot to the right "
     "of its bar is a joint distribution that is not the reference's.",
 )

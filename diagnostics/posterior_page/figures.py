@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from bpa_ppl.posterior.adapter import Posterior
 
-#: More chains than these cannot be told apart in a picture.
+#: More chains than these look alike in a picture.
 MOST_CHAINS = 8
 _LAGS = 100
 _ROW = 1.15

@@ -153,7 +153,7 @@ def _by_sentence(draws: Draws) -> Draws:
 
 def _check_same_oracles(every: Sequence[Draws]) -> None:
     """Refuse posteriors of other sentences, or of other oracles of the same ones."""
-    sizes = {np.shape(draws.pointwise)[-1] for draws in every}
+    sizes = {each.shape[-1] for draws in every if (each := draws.pointwise) is not None}
     observed = [draws.observed["oracle"] for draws in every if "oracle" in draws.observed]
     if len(sizes) > 1 or any(not np.array_equal(first, observed[0]) for first in observed):
         raise DataError("the posteriors are not of the same sentences and oracles")

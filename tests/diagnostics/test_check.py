@@ -195,6 +195,14 @@ def test_the_worst_cell_of_another_site_is_named() -> None:
     assert "for raw[2]" in finding.advice
 
 
+def test_a_site_and_a_feature_of_one_name_are_both_looked_at() -> None:
+    assert failed(foreign(good(), NAMES, sites={"TM0": STUCK}))["R-hat"].where == "TM0 (site)"
+    draws = good()
+    draws[..., 1] = STUCK
+    normal = np.random.default_rng(2).normal(size=(CHAINS, DRAWS))
+    assert failed(foreign(draws, NAMES, sites={"TM0": normal}))["R-hat"].where == "TM0"
+
+
 def test_what_is_one_and_the_same_number_in_all_draws_was_not_sampled() -> None:
     rng = np.random.default_rng(2)
     correlation = np.ones((CHAINS, DRAWS, 2, 2))
