@@ -98,7 +98,9 @@ def adapt(
     family, before = _prior(prior, prior_variance, matched)
     check_totals(nbest, matched.values)
     search = {"jobs": jobs, "cache": cache}
-    chosen = oracle or _oracles(nbest, metric, matched, progress, ties=ties, **search)
+    chosen = oracle
+    if chosen is None:
+        chosen = _oracles(nbest, metric, matched, progress, ties=ties, **search)
     worth = _gains(nbest, metric, progress, **search) if likely.needs_gains else None
     keep_compiled()
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
