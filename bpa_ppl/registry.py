@@ -140,7 +140,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
     "format of n-best lists", "bpa_ppl.nbest_formats", {"moses": "bpa_ppl.formats.moses:Moses"}
 )
-#: In the order in which they are tried: the last one takes any text.
+#: In the order in which they are tried, but for `dense`: it takes any text and comes last.
 WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "format of weights",
     "bpa_ppl.weight_formats",

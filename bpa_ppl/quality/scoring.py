@@ -241,8 +241,7 @@ def _given(
 
 
 def _given_of(metric: Metric, nbest: NBest) -> _Given:
-    sources = getattr(nbest, "sources", None)
-    return _given(metric, nbest.sizes, nbest.references, sources, nbest.origin)
+    return _given(metric, nbest.sizes, nbest.references, nbest.sources, nbest.origin)
 
 
 def _of_each(

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, counted_metrics, resolve
 from bpa_ppl.registry import TUNERS
 from bpa_ppl.tuning.base import Tuner, TuningProblem, lay_out
-from bpa_ppl.weights import Match, Weights, match
+from bpa_ppl.weights import Weights, match
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,23 +93,16 @@ def reestimate(
         problem = TuningProblem(
             lists=lay_out(nbest, matched, goal),
             metric=goal,
-            start=matched.values[matched.free],
+            start=matched.free_values,
             seed=seed,
             progress=report,
             extra=None if extra is None else lay_out(extra, matched, goal),
         )
         tuned = chosen.tune(problem)
     return Reestimation(
-        Weights(zip(matched.names, _all_weights(matched, tuned.weights), strict=True)),
+        Weights(zip(matched.names, matched.full(tuned.weights), strict=True)),
         goal.key,
         goal.signed(problem.gain(problem.start)),
         goal.signed(problem.gain(tuned.weights)),
-        _all_weights(matched, tuned.visited),
+        matched.full(tuned.visited),
     )
-
-
-def _all_weights(matched: Match, free: Float64) -> Float64:
-    """Return weights of all features, (…, features), from those of the free ones, (…, Q)."""
-    full = np.broadcast_to(matched.values, (*free.shape[:-1], len(matched.names))).copy()
-    full[..., matched.free] = free
-    return full
