@@ -21,7 +21,8 @@ from measuring import Timed, canonical, clock, drawn, lists, timed
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
-from bpa_ppl.models import log_linear, tabulate
+from bpa_ppl.models import Isotropic
+from bpa_ppl.sampling import target_of
 from bpa_ppl.weights import match
 
 SAMPLERS = ("rwm-isotropic", "rwm", "nuts", "imh", "laplace")
@@ -30,12 +31,14 @@ SAMPLERS = ("rwm-isotropic", "rwm", "nuts", "imh", "laplace")
 def baseline(pool: bpa.NBest, oracle: bpa.Oracles, seed: int) -> Timed:
     """Time NumPyro's NUTS at its defaults: one chain, because its chains run one by one."""
     with jax.enable_x64(True):
-        data = jax.device_put(tabulate(pool, match(canonical(), pool), oracle.index))
+        matched = match(canonical(), pool)
+        prior = Isotropic().build(matched)
+        target = target_of(pool, matched, prior, oracle=oracle.index)
 
         def run(warmup: int, draws: int) -> np.ndarray:
-            kernel = NUTS(log_linear)
+            kernel = NUTS(target.program)
             mcmc = MCMC(kernel, num_warmup=warmup, num_samples=draws, progress_bar=False)
-            mcmc.run(jax.random.key(seed), data)
+            mcmc.run(jax.random.key(seed), *target.data)
             return np.asarray(mcmc.get_samples(group_by_chain=True)["weights"])
 
         run(0, 1)  # what is compiled once a process
