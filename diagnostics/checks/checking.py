@@ -68,45 +68,20 @@ def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
     least = limits.ess_per_chain * draws.shape[0]
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
+    z = np.abs(drift(values))
+    largest = float(norm.isf(limits.drift / (2 * len(names))))
     more = "draw more (draws), or use a sampler that mixes better (nuts)"
+    disagree = "the chains disagree ({value:.3f} for {where}): raise warmup, then draws"
+    few = "{value:.0f} effective draws of {where}: " + more
+    few_in_tails = "{value:.0f} effective draws in the tails: " + more
+    uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more
+    drifting = "the kept draws of {where} still drift: raise warmup (burn-in)"
     return [
-        _worst(
-            "R-hat",
-            r_hat(values),
-            names,
-            limits.r_hat,
-            "the chains disagree ({value:.3f} for {where}): raise warmup, then draws",
-        ),
-        _worst(
-            "bulk ESS",
-            ess(values),
-            names,
-            least,
-            "{value:.0f} effective draws of {where}: " + more,
-            -1,
-        ),
-        _worst(
-            "tail ESS",
-            ess(values, "tail"),
-            names,
-            least,
-            "{value:.0f} effective draws in the tails: " + more,
-            -1,
-        ),
-        _worst(
-            "MCSE / sd",
-            error,
-            names,
-            limits.mcse,
-            "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more,
-        ),
-        _worst(
-            "drift (|z|)",
-            np.abs(drift(values)),
-            names,
-            float(norm.isf(limits.drift / (2 * len(names)))),
-            "the kept draws of {where} still drift: raise warmup (burn-in)",
-        ),
+        _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
+        _worst("bulk ESS", ess(values), names, least, few, -1),
+        _worst("tail ESS", ess(values, "tail"), names, least, few_in_tails, -1),
+        _worst("MCSE / sd", error, names, limits.mcse, uncertain),
+        _worst("drift (|z|)", z, names, largest, drifting),
     ]
 
 
