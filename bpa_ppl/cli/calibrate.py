@@ -38,13 +38,13 @@ def run(
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = settings_of(names_of(samplers), setting)
-    pool = reading.read(nbest)
+    lists = reading.read(nbest)
     canonical = bpa_ppl.read_weights(weights)
     found = []
     for name, own in settings.items():
         found.append(
             calibrate_sampler(
-                pool,
+                lists,
                 canonical,
                 name,
                 replications=replications,

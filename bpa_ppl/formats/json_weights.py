@@ -79,7 +79,7 @@ def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
 
 
 class _Printed(str):
-    """A number of the file as it is printed there, told apart from a string."""
+    """A number of the file as it is printed there, which is no string of the file."""
 
 
 def _number(key: str, value: Any, origin: str, line: int | None) -> float:

@@ -82,7 +82,7 @@ class LineParser:
         self.options = options
         self.layout: Layout | None = None
         self.extra = False
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def rows(self, block: bytes, first: int) -> Rows:
         """Return the rows of a block of whole lines; its first line has the number `first`."""
@@ -236,8 +236,8 @@ class LineParser:
         """Tell once a file what is not read, or refuse it."""
         if self.options.strict:
             raise self.error(f"{what} cannot be kept, and reading is strict", number)
-        if what not in self._told:
-            self._told.add(what)
+        if what not in self._warned:
+            self._warned.add(what)
             warnings.warn(f"{self.options.origin}: {what} left out", BpaWarning, stacklevel=2)
 
 

@@ -101,8 +101,8 @@ def origin_name(path: AnyPath) -> str:
 def read_blocks(path: AnyPath) -> Iterator[bytes]:
     """Yield the text of a file in blocks of whole lines, each ended by a newline.
 
-    gzip, xz and zstd are told by their first bytes, not by the name of the file, and are unpacked
-    in a thread beside the reader. A byte-order mark is left out, and a newline is added where the
+    gzip, xz and zstd are recognised by their first bytes, not by the name of the file, and
+    unpacked in a thread of their own. A byte-order mark is left out, and a newline is added where the
     last line has none.
 
     Args:
@@ -182,7 +182,7 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
 
 @contextmanager
 def atomic_path(path: AnyPath) -> Iterator[Path]:
-    """Give a temporary path beside `path` to write to, and rename it to `path` at the end.
+    """Give a temporary path in the same folder to write to, and rename it to `path` at the end.
 
     After an error, or Ctrl-C, nothing is left behind and what stood under `path` still stands.
     The temporary name ends as `path` does. `-` copies the finished file to the standard output;
