@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from bpa_ppl.errors import UsageError
 from bpa_ppl.component import Component
+from bpa_ppl.errors import UsageError
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, SAMPLERS, Registry
 
 if TYPE_CHECKING:

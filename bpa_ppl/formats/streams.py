@@ -102,8 +102,8 @@ def read_blocks(path: AnyPath) -> Iterator[bytes]:
     """Yield the text of a file in blocks of whole lines, each ended by a newline.
 
     gzip, xz and zstd are recognised by their first bytes, not by the name of the file, and
-    unpacked in a thread of their own. A byte-order mark is left out, and a newline is added where the
-    last line has none.
+    unpacked in a thread of their own. A byte-order mark is left out, and a newline is added where
+    the last line has none.
 
     Args:
         path: the file; `-` is the standard input.
