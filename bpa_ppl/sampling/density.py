@@ -86,8 +86,8 @@ def _used_of_prior(program: Program, data: Data) -> frozenset[str]:
 
     shapes = jax.eval_shape(partial(starting_point, program), data)
     z = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
-    energy = lambda prior, lists: potential(program, Data(lists, prior), z)  # noqa: E731
-    jaxpr = jax.make_jaxpr(energy)(data.prior, data.lists).jaxpr
+    density = lambda prior, lists: potential(program, Data(lists, prior), z)  # noqa: E731
+    jaxpr = jax.make_jaxpr(density)(data.prior, data.lists).jaxpr
     needed = _needed(jaxpr)
     paths = [path[0].name for path, _ in jax.tree_util.tree_leaves_with_path(data.prior)]
     inputs = zip(paths, jaxpr.invars[: len(paths)], strict=True)
@@ -165,7 +165,7 @@ def _evaluated(program: Program, data: Data, some: Sites) -> tuple[jax.Array, di
 
 
 def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
-    """Return the potential energy and the log-likelihoods of many draws, computed side by side.
+    """Return the log densities and the log-likelihoods of many draws, computed side by side.
 
     Args:
         program: the NumPyro program.
@@ -173,7 +173,7 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
         z: with leading dimensions (chains, draws).
 
     Returns:
-        float64 (chains, draws) −log p(z, data), and for each observed site float32
+        float64 (chains, draws) log p(z, data), and for each observed site float32
         (chains, draws, …): one value a sentence in the order of the n-best table for sites in the
         plate over sentences, else in the shape of the site.
     """
@@ -182,17 +182,17 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
     found, order = anatomy(program, data), in_order(data.lists)
     count = shape[0] * shape[1]
     block = min(_DRAWS, count)
-    energy, each = np.empty(count), dict[str, np.ndarray]()
+    log_density, each = np.empty(count), dict[str, np.ndarray]()
     for first in range(0, count, block):
         # The last block is moved back so that all have one shape, and one compilation serves.
         part = slice(min(first, count - block), min(first + block, count))
         some = jax.tree.map(lambda x, part=part: x[part], flat)
-        energies, sites = _evaluated(program, data, some)
-        energy[part] = energies
+        potentials, sites = _evaluated(program, data, some)
+        log_density[part] = -np.asarray(potentials)
         for name, values in sites.items():
             own = _ordered(values, order if name in found.per_sentence else None)
             each.setdefault(name, np.empty((count, *own.shape[1:]), np.float32))[part] = own
-    return energy.reshape(shape), {n: v.reshape(*shape, *v.shape[1:]) for n, v in each.items()}
+    return log_density.reshape(shape), {n: v.reshape(*shape, *v.shape[1:]) for n, v in each.items()}
 
 
 def _ordered(values: jax.Array, order: Int64 | None) -> np.ndarray:

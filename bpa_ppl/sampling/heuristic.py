@@ -69,13 +69,13 @@ def leveraged(target: Target, vectors: Float64, delta: float) -> Sampled:
     if set(target.start) != {WEIGHTS}:
         raise UsageError("this sample is of weights alone, and the model has other sites: use nuts")
     z = {WEIGHTS: vectors[None]}
-    energy, log_likelihood = evaluate(target.program, target.data, z)
+    log_density, log_likelihood = evaluate(target.program, target.data, z)
     log_p_oracles = total(log_likelihood)
-    log_prior = -energy - log_p_oracles
+    log_prior = log_density - log_p_oracles
     return Sampled(
         z=z,
         kind="weighted",
-        log_density=-energy,
+        log_density=log_density,
         log_weight=log_p_oracles / delta + log_prior,
         log_likelihood=log_likelihood,
         attrs={"likelihood_exponent": 1.0 / delta},

@@ -101,24 +101,24 @@ class Metropolis(MCMCKernel):
                 model_args=model_args,
                 model_kwargs=model_kwargs,
             ).param_info.z
-        energy = partial(potential_energy, self._model, model_args, model_kwargs)
-        first = lambda z, key: _first_state(z, energy(z), key)  # noqa: E731
+        potential = partial(potential_energy, self._model, model_args, model_kwargs)
+        first = lambda z, key: _first_state(z, potential(z), key)  # noqa: E731
         return (first if single else jax.vmap(first))(z, rng_key)
 
     def sample(
         self, state: MetropolisState, model_args: tuple, model_kwargs: dict
     ) -> MetropolisState:
         """Return the state after one step of each chain."""
-        energy = partial(potential_energy, self._model, model_args, model_kwargs)
-        step = lambda one: self._step(one, energy)  # noqa: E731
+        potential = partial(potential_energy, self._model, model_args, model_kwargs)
+        step = lambda one: self._step(one, potential)  # noqa: E731
         return (jax.vmap(step) if jnp.ndim(state.potential_energy) else step)(state)
 
-    def _step(self, state: MetropolisState, energy: Any) -> MetropolisState:
+    def _step(self, state: MetropolisState, potential: Any) -> MetropolisState:
         rng_key, propose_key, accept_key = jax.random.split(state.rng_key, 3)
         position, unravel = ravel_pytree(state.z)
         proposal, log_ratio = self.propose(propose_key, position)
         proposed = unravel(proposal)
-        proposed_energy = energy(proposed)
+        proposed_energy = potential(proposed)
         finite = jnp.isfinite(proposed_energy)
         log_accept = state.potential_energy - proposed_energy + log_ratio
         accept_prob = jnp.where(finite, jnp.exp(jnp.minimum(log_accept, 0.0)), 0.0)
@@ -133,6 +133,6 @@ class Metropolis(MCMCKernel):
         return MetropolisState(i, z, reached, accept_prob, mean, ~finite, rng_key)
 
 
-def _first_state(z: Any, energy: jax.Array, key: jax.Array) -> MetropolisState:
-    zero = jnp.zeros_like(energy)
-    return MetropolisState(jnp.zeros((), int), z, energy, zero, zero, jnp.zeros((), bool), key)
+def _first_state(z: Any, value: jax.Array, key: jax.Array) -> MetropolisState:
+    zero = jnp.zeros_like(value)
+    return MetropolisState(jnp.zeros((), int), z, value, zero, zero, jnp.zeros((), bool), key)

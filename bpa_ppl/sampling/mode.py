@@ -64,17 +64,17 @@ def find_mode(program: Program, data: Data, start: Sites) -> Mode:
     (Boyd & Vandenberghe 2004, §9.5); of another model it finds a local mode.
     """
     unravel = unraveller(start)
-    energy_at = lambda flat: potential(program, data, unravel(flat))  # noqa: E731
+    potential_at = lambda flat: potential(program, data, unravel(flat))  # noqa: E731
     # Forward over reverse, for the gradient of the likelihood is a rule of its own.
-    hessian = jax.jacfwd(jax.grad(energy_at))
+    hessian = jax.jacfwd(jax.grad(potential_at))
 
     def step(search: _Search) -> _Search:
-        energy, gradient = jax.value_and_grad(energy_at)(search.position)
+        value, gradient = jax.value_and_grad(potential_at)(search.position)
         curvature = _definite(hessian(search.position))
         direction = jnp.linalg.solve(curvature, -gradient)
         decrement = -gradient @ direction
-        position, energy = _backtrack(energy_at, search.position, energy, direction, decrement)
-        return _Search(position, energy, curvature, decrement, search.iteration + 1)
+        position, value = _backtrack(potential_at, search.position, value, direction, decrement)
+        return _Search(position, value, curvature, decrement, search.iteration + 1)
 
     def unfinished(search: _Search) -> jax.Array:
         return (search.decrement > TOLERANCE) & (search.iteration < MAX_ITERATIONS)
@@ -100,28 +100,28 @@ def _definite(matrix: jax.Array) -> jax.Array:
 
 
 def _backtrack(
-    energy_at: Callable[[jax.Array], jax.Array],
+    potential_at: Callable[[jax.Array], jax.Array],
     position: jax.Array,
-    energy: jax.Array,
+    value: jax.Array,
     direction: jax.Array,
     decrement: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """Halve the step until the energy falls as Armijo's rule asks, rounding allowed for."""
-    slack = 1e-6 * (1 + jnp.abs(energy))
+    """Halve the step until the potential falls as Armijo's rule asks, rounding allowed for."""
+    slack = 1e-6 * (1 + jnp.abs(value))
 
     def too_high(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         scale, reached, halvings = state
-        wanted = energy - 1e-4 * scale * decrement + slack
+        wanted = value - 1e-4 * scale * decrement + slack
         return ~(reached <= wanted) & (halvings < _HALVINGS)
 
     def halve(
         state: tuple[jax.Array, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         scale = state[0] / 2
-        return scale, energy_at(position + scale * direction), state[2] + 1
+        return scale, potential_at(position + scale * direction), state[2] + 1
 
-    # Starts above the whole step, so that the energy is compiled in one place only.
-    first = (jnp.full((), 2.0), jnp.full((), jnp.inf, energy.dtype), jnp.zeros((), int))
+    # Starts above the whole step, so that the potential is compiled in one place only.
+    first = (jnp.full((), 2.0), jnp.full((), jnp.inf, value.dtype), jnp.zeros((), int))
     scale, reached, _ = jax.lax.while_loop(too_high, halve, first)
     return position + scale * direction, reached
 

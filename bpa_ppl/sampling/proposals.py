@@ -45,8 +45,8 @@ def propose(
     key = jax.random.key(target.seed)
     flat, log_q = _drawn(mode, (chains, draws), degrees_of_freedom, key)
     z = jax.vmap(jax.vmap(unraveller(target.start)))(flat)
-    energy, log_likelihood = evaluate(target.program, target.data, z)
-    return Proposals(z, -energy, -energy - np.asarray(log_q), log_likelihood)
+    log_density, log_likelihood = evaluate(target.program, target.data, z)
+    return Proposals(z, log_density, log_density - np.asarray(log_q), log_likelihood)
 
 
 @partial(jax.jit, static_argnums=(1, 2))
