@@ -53,7 +53,8 @@ def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
     The error of chains is their standard deviation over √ESS (Vehtari et al. 2021), that of
     importance samples the one of a self-normalised sum (Owen 2013, §9.2).
 
-    >>> draws = Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), log_weight=np.log([[1, 3]]))
+    >>> values = {"weights": np.zeros((1, 2, 1))}
+    >>> draws = Draws(values, ("LM0",), kind="weighted", log_weight=np.log([[1, 3]]))
     >>> mean_of(draws, [[0.0, 1.0]]).mean
     0.75
     """

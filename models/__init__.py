@@ -1,4 +1,4 @@
-"""Probabilistic models of n-best lists, as NumPyro programs, and the parts that they are made of."""
+"""Probabilistic models of n-best lists, as NumPyro programs, and the parts they are made of."""
 
 from bpa_ppl.models.choice import OracleChoice, log_probabilities
 from bpa_ppl.models.likelihoods import Likelihood, Margin, Oracle

@@ -31,11 +31,10 @@ class Voters(NamedTuple):
         """Return the draws in groups of `size`, (groups, size, …); what fills the last counts 0."""
         draws, features = self.weights.shape
         fill = ((0, -draws % size),)
-        low = {"constant_values": -np.inf}
         return Voters(
             weights=np.pad(self.weights, (*fill, (0, 0))).reshape(-1, size, features),
-            log_weight=np.pad(self.log_weight, fill, **low).reshape(-1, size),
-            log_joint=np.pad(self.log_joint, fill, **low).reshape(-1, size),
+            log_weight=np.pad(self.log_weight, fill, constant_values=-np.inf).reshape(-1, size),
+            log_joint=np.pad(self.log_joint, fill, constant_values=-np.inf).reshape(-1, size),
             exponent=self.exponent,
         )
 

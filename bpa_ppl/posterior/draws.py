@@ -64,6 +64,11 @@ class Draws:
 
     def __post_init__(self) -> None:
         one_of(self.kind, KINDS, "kind of draws")
+        if (self.kind == "weighted") != (self.log_weight is not None):
+            raise DataError(
+                f"draws of the kind {self.kind} {'lack' if self.log_weight is None else 'have'} "
+                "importance weights (log_weight): weighted draws have them, and no others"
+            )
         found = self.weights.shape
         if len(found) != 3 or found[2] != len(self.features):
             raise DataError(

@@ -115,13 +115,15 @@ def adapt(
             seed=seed,
             progress=report,
         )
-        sampled = engine.sample(target)
-        draws = draws_of(target, sampled)
+        draws = draws_of(target, engine.sample(target))
+        found = anatomy(target.program, target.data)
+    parts = {"likelihood": {"name": LIKELIHOODS.name_of(likely), **likely.settings()}}
     made = {
         "sampler": SAMPLERS.name_of(engine),
         "settings": engine.settings(),
-        "likelihood": {"name": LIKELIHOODS.name_of(likely), **likely.settings()},
-        "prior": family,
+        # A model of one's own may do without; what was folded into the lists acts in any case.
+        **(parts if found.likelihood or target.program.likelihood != likely else {}),
+        **({"prior": family} if found.prior - {"mean"} else {}),
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
         **_provenance(nbest, chosen),

@@ -20,7 +20,7 @@ from numpyro.infer import Predictive, init_to_value, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models import in_order
+from bpa_ppl.models import Likelihood, Lists, in_order
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.base import Data, Program, Sites
@@ -38,6 +38,7 @@ class Anatomy(NamedTuple):
         per_sentence: those in the plate over sentences, one value a sentence.
         weights: the shape of the value called `weights`, or None.
         prior: which arrays of the prior its density depends on: `mean`, `variance`, …
+        likelihood: whether it observes its likelihood; a model of one's own may have another.
     """
 
     latent: tuple[str, ...]
@@ -45,6 +46,7 @@ class Anatomy(NamedTuple):
     per_sentence: tuple[str, ...]
     weights: tuple[int, ...] | None
     prior: frozenset[str]
+    likelihood: bool
 
 
 def anatomy(program: Program, data: Data) -> Anatomy:
@@ -57,9 +59,11 @@ def anatomy(program: Program, data: Data) -> Anatomy:
 @lru_cache(maxsize=256)
 def _anatomy(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Anatomy:
     seen: dict[str, Any] = {}
+    watched = _Watched(program.likelihood)
 
     def run(data: Data) -> jax.Array:
-        seen.update(handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(*data))
+        seeded = handlers.seed(program.model, jax.random.key(0))
+        seen.update(handlers.trace(seeded).get_trace(*data, watched))
         return jnp.zeros(())
 
     data = jax.tree.unflatten(structure, shapes)
@@ -73,7 +77,22 @@ def _anatomy(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Anato
         per_sentence=tuple(name for name in observed if _is_per_sentence(seen[name], data)),
         weights=None if values is None else tuple(np.shape(values["value"])),
         prior=_used_of_prior(program, data),
+        likelihood=watched.observed,
     )
+
+
+class _Watched:
+    """A likelihood that knows whether it was observed."""
+
+    def __init__(self, likelihood: Likelihood):
+        self._likelihood, self.observed = likelihood, False
+
+    def observe(self, lists: Lists, weights: Any) -> None:
+        self.observed = True
+        self._likelihood.observe(lists, weights)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._likelihood, name)
 
 
 def _is_per_sentence(site: dict[str, Any], data: Data) -> bool:
@@ -112,8 +131,8 @@ def require_weights(program: Program, data: Data) -> None:
         if "positional argument" not in str(error):
             raise
         raise UsageError(
-            "a model takes three arguments, (lists, prior, likelihood), as bpa_ppl.models.log_linear "
-            f"does: {error}"
+            "a model takes three arguments, (lists, prior, likelihood), as "
+            f"bpa_ppl.models.log_linear does: {error}"
         ) from error
     if found != (features,):
         raise UsageError(

@@ -44,7 +44,7 @@ class WeightTrace(Sampler, frozen=True):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings; lists are named by their origin, and weights counted."""
-        known = {"restarts": self.restarts, "delta": self.delta}
+        known: dict[str, Any] = {"restarts": self.restarts, "delta": self.delta}
         if self.development is not None:
             known["development"] = self.development.origin
         if self.visited is not None:

@@ -20,15 +20,9 @@ def attributes(draws: Draws) -> dict[str, str]:
     >>> attributes(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 7}))
     {'seed': '7'}
     """
-    apart = {_COMMAND} if _knows_prior(draws) else {_COMMAND, "prior"}
-    found = {k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in apart}
+    found = {k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k != _COMMAND}
     found |= _recorded_prior(draws)
     return {key: value for key, value in found.items() if value}
-
-
-def _knows_prior(draws: Draws) -> bool:
-    """Say whether the model used the prior that it was given: one of the user's own may not."""
-    return not {"prior_variance", "prior_covariance"}.isdisjoint(draws.constants)
 
 
 def _recorded_prior(draws: Draws) -> dict[str, str]:

@@ -15,7 +15,7 @@ from bpa_ppl.registry import SAMPLERS
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-#: A mode is no sample, the samples of Eq. 11 are none of the posterior, and auto is one of the rest.
+#: A mode is no sample, samples of Eq. 11 are none of the posterior, and auto is one of the rest.
 EXACT = [name for name in SAMPLERS if SAMPLERS[name].exact and name != "auto"]
 
 target = cache(lambda name: TARGETS[name]())

@@ -118,9 +118,11 @@ def test_factors_of_sentences_are_a_likelihood() -> None:
     ],
 )
 def test_the_prior_is_recorded_as_far_as_the_model_uses_it(model: Any, recorded: set[str]) -> None:
-    constants = as_draws(draws_of("plane", model, draws=100)).constants
-    assert {name for name in constants if name.startswith("prior")} == recorded
-    assert "canonical" in constants
+    draws = as_draws(draws_of("plane", model, draws=100))
+    assert {name for name in draws.constants if name.startswith("prior")} == recorded
+    assert "canonical" in draws.constants
+    assert ("prior" in draws.attrs) == ("prior_variance" in recorded)
+    assert ("likelihood" in draws.attrs) == (model is not of_its_own)
 
 
 def test_every_part_of_the_house_takes_such_a_posterior() -> None:
@@ -129,6 +131,12 @@ def test_every_part_of_the_house_takes_such_a_posterior() -> None:
     assert "centre" in posterior_page(posterior)
     assert len(rerank(TARGETS["plane"]().pool, posterior).choice) == SENTENCES
     assert "centre" in posterior["prior"]
+
+
+def test_the_page_states_no_prior_that_the_model_has_not() -> None:
+    pages = [posterior_page(draws_of("plane", m, draws=200)) for m in (log_linear, of_its_own)]
+    assert ["prior variance" in page for page in pages] == [True, False]
+    assert ["isotropic" in page for page in pages] == [True, False]
 
 
 BETWEEN = 0.4  # standard deviation of the weights of a domain around what domains share
