@@ -16,7 +16,6 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import compare_psis_loo, power_scaling, psis_loo
-from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -207,14 +206,3 @@ def _finding(prior: float, likelihood: float) -> str:
     if prior < SENSITIVE:
         return ""
     return _CONFLICT if likelihood >= SENSITIVE else _STRONG
-
-
-def summary_table(sensitivities: Sequence[Sensitivity]) -> str:
-    """Return a table of sensitivities as text.
-
-    >>> print(summary_table([Sensitivity("LM0", 0.02, 0.3, "")]))
-    weight  prior  likelihood
-    LM0     0.020       0.300
-    """
-    rows = [(s.weight, f"{s.prior:5.3f}", f"{s.likelihood:.3f}", s.finding) for s in sensitivities]
-    return text_table(rows, ("weight", "prior", "likelihood", ""), align="lrrl")
