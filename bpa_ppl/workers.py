@@ -1,6 +1,27 @@
-"""Worker processes of joblib."""
+"""Worker processes: of this machine, by joblib, or of a Dask cluster."""
 
 from __future__ import annotations
+
+import hashlib
+import pickle
+import signal
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from bpa_ppl.errors import UsageError, one_of
+
+BACKENDS = ("local", "dask")
+#: One thread a worker: as many workers as cores would otherwise start cores² threads.
+_SINGLE = ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_HELD = 4  # shared values that a worker keeps
+
+T = TypeVar("T")
 
 
 def start_afresh() -> None:
@@ -14,3 +35,252 @@ def start_afresh() -> None:
     from joblib.externals.loky import get_reusable_executor
 
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def check_backend(backend: str, scheduler: str | None) -> None:
+    """Raise a UsageError unless a backend can be used.
+
+    Args:
+        backend: `local` or `dask`.
+        scheduler: the address of the scheduler of a Dask cluster.
+
+    >>> check_backend("local", None)
+    """
+    one_of(backend, BACKENDS, "backend")
+    if (backend == "dask") != (scheduler is not None):
+        raise UsageError("the backend dask and the address of a scheduler go together: give both")
+    if backend == "dask" and find_spec("distributed") is None:
+        raise UsageError("the backend dask needs Dask: install bpa_ppl[dask]")
+
+
+def number_of(jobs: int) -> int:
+    """Return how many workers so many jobs are; −1 is one for every core.
+
+    Raises:
+        UsageError: if there are none.
+
+    >>> number_of(2)
+    2
+    """
+    from joblib import effective_n_jobs
+
+    if jobs == 0:
+        raise UsageError("0 jobs do no work: give 1 or more, or -1 for every core")
+    return int(effective_n_jobs(jobs))
+
+
+def joblib_workers(backend: str, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return the context in which joblib finds its workers.
+
+    Raises:
+        UsageError: if no scheduler answers.
+    """
+    from joblib import parallel_config
+
+    if backend == "local":
+        start_afresh()
+        return parallel_config(backend="loky")
+    try:
+        return parallel_config(backend="dask", scheduler_host=scheduler)
+    except OSError as error:
+        raise _no_scheduler(scheduler, error) from error
+
+
+class Future(Protocol):
+    """What workers promise."""
+
+    def result(self) -> Any:
+        """Wait for the result, or raise what the work has raised."""
+
+
+class Shared(NamedTuple):
+    """A value that goes to each worker once.
+
+    Attributes:
+        key: the hash of its content.
+        place: its pickle, or the path of a file that holds it.
+    """
+
+    key: str
+    place: Any
+
+
+class Pool(Protocol):
+    """Workers that a stream of work is given to.
+
+    Attributes:
+        width: how many calls are worked on at the same time.
+    """
+
+    width: int
+
+    def share(self, value: Any) -> Shared:
+        """Make a value known to all workers."""
+
+    def submit(self, function: Callable[[Any, Any], T], shared: Shared, item: Any) -> Future:
+        """Begin to compute `function(value, item)` with a shared value."""
+
+    def result(self, future: Future) -> Any:
+        """Return what has been computed.
+
+        Raises:
+            UsageError: if the worker is lost.
+        """
+
+
+@contextmanager
+def pool(jobs: int, backend: str = "local", scheduler: str | None = None) -> Iterator[Pool]:
+    """Give workers, and end their work when the block is left, by an error or Ctrl-C too.
+
+    Args:
+        jobs: processes of this machine; a cluster has as many as it has.
+        backend: `local`, or `dask` for the workers of an existing cluster.
+        scheduler: the address of the cluster's scheduler.
+
+    Raises:
+        UsageError: if the backend cannot be used.
+    """
+    check_backend(backend, scheduler)
+    with _local(number_of(jobs)) if backend == "local" else _cluster(scheduler) as workers:
+        yield workers
+
+
+def in_order(
+    workers: Pool, begun: Iterable[tuple[T, Future]], ahead: int = 2
+) -> Iterator[tuple[T, Any]]:
+    """Yield (what was given, its result) in order, while the next ones are being worked on.
+
+    Args:
+        workers: from `pool`.
+        begun: what was given, with the future from `submit`; at most `ahead` calls a worker wait.
+        ahead: see above.
+    """
+    waiting: deque[tuple[T, Future]] = deque()
+    for entry in begun:
+        waiting.append(entry)
+        if len(waiting) > ahead * workers.width:
+            given, future = waiting.popleft()
+            yield given, workers.result(future)
+    while waiting:
+        given, future = waiting.popleft()
+        yield given, workers.result(future)
+
+
+class _Local:
+    """Processes of this machine, which find shared values in files."""
+
+    def __init__(self, executor: Any, folder: Path, width: int, lost: type[Exception]):
+        self.width = width
+        self._executor, self._folder, self._lost = executor, folder, lost
+
+    def share(self, value: Any) -> Shared:
+        content, key = _pickled(value)
+        path = self._folder / key
+        path.write_bytes(content)
+        return Shared(key, str(path))
+
+    def submit(self, function: Callable[[Any, Any], T], shared: Shared, item: Any) -> Future:
+        future: Future = self._executor.submit(_call, function, *shared, item)
+        return future
+
+    def result(self, future: Future) -> Any:
+        try:
+            return future.result()
+        except self._lost as error:
+            raise UsageError(
+                "a worker process was killed, for lack of memory as a rule: give fewer jobs"
+            ) from error
+
+
+class _Cluster:
+    """The workers of a Dask cluster, which are sent shared values once."""
+
+    def __init__(self, client: Any, lost: tuple[type[BaseException], ...]):
+        self.width = max(1, sum(client.nthreads().values()))
+        self._client, self._lost = client, lost
+
+    def share(self, value: Any) -> Shared:
+        content, key = _pickled(value)
+        return Shared(key, self._client.scatter(content, broadcast=True, hash=False))
+
+    def submit(self, function: Callable[[Any, Any], T], shared: Shared, item: Any) -> Future:
+        future: Future = self._client.submit(_call, function, *shared, item, pure=False)
+        return future
+
+    def result(self, future: Future) -> Any:
+        try:
+            return future.result()
+        except ImportError as error:
+            raise UsageError(
+                f"the workers of the cluster cannot do this work ({error}): install the same "
+                "packages there as here"
+            ) from error
+        except self._lost as error:
+            raise UsageError(
+                f"the workers of the cluster are lost ({error or type(error).__name__}): look at "
+                "the log of its scheduler"
+            ) from error
+
+
+@contextmanager
+def _local(jobs: int) -> Iterator[Pool]:
+    from joblib.externals.loky import ProcessPoolExecutor
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    single = dict.fromkeys(_SINGLE, "1")
+    with tempfile.TemporaryDirectory(prefix="bpa_ppl.") as folder:
+        executor = ProcessPoolExecutor(jobs, initializer=_ignore_interrupts, env=single)
+        try:
+            yield _Local(executor, Path(folder), jobs, BrokenProcessPool)
+        finally:
+            executor.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _cluster(scheduler: str | None) -> Iterator[Pool]:
+    dask, distributed = import_module("dask"), import_module("distributed")  # an extra of ours
+    # A few lists of long texts are some MiB, which Dask would warn of each time.
+    large = {"distributed.admin.large-graph-warning-threshold": "1GB"}
+    lost = (
+        distributed.KilledWorker,
+        distributed.CancelledError,
+        distributed.comm.CommClosedError,
+        TimeoutError,
+    )
+    with dask.config.set(large):
+        try:
+            client = distributed.Client(scheduler, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise _no_scheduler(scheduler, error) from error
+        with client:
+            yield _Cluster(client, lost)
+
+
+def _no_scheduler(scheduler: str | None, error: Exception) -> UsageError:
+    return UsageError(f"no scheduler answers at {scheduler}: {error}")
+
+
+def _pickled(value: Any) -> tuple[bytes, str]:
+    """Return a value as bytes, and their hash; classes of a notebook go along."""
+    from joblib.externals import cloudpickle
+
+    content: bytes = cloudpickle.dumps(value)
+    return content, hashlib.sha256(content).hexdigest()
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C, which reaches a whole group of processes, to the one that ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+_held: dict[str, Any] = {}
+
+
+def _call(function: Callable[[Any, Any], T], key: str, place: Any, item: Any) -> T:
+    """Call a function with a shared value; this runs in a worker."""
+    if key not in _held:
+        content = place if isinstance(place, bytes) else Path(place).read_bytes()
+        while len(_held) >= _HELD:
+            _held.pop(next(iter(_held)), None)
+        _held[key] = pickle.loads(content)
+    return function(_held[key], item)

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from functools import partial
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from bpa_ppl.decoding.base import Rule, Voters
+from bpa_ppl.decoding.base import Rule
+from bpa_ppl.decoding.panel import Panel, Votes, bare
 from bpa_ppl.diagnostics import check
-from bpa_ppl.errors import DataError, NotConverged, UsageError, one_of
-from bpa_ppl.jax_cache import keep_compiled
-from bpa_ppl.models.lists import PADDING
-from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.errors import NotConverged, UsageError, one_of
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import RULES
+from bpa_ppl.workers import Future, Pool, Shared, check_backend, in_order, number_of, pool
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 #: What competes in a list: each derivation, or each string with its derivations summed.
 DERIVATIONS = ("separate", "summed")
-_CHUNK = 16  # lists decided at once
-_ROUND = 64  # lengths of lists are rounded up to a multiple
-_GROUP = 512  # draws that vote at once
+_TABLE = 64  # lists handed to a worker at once: a multiple of what a panel decides at once
+_SMALL = 100_000  # hypotheses that are decided sooner than worker processes have started
 _SHOWN = 5  # changes in a notebook
 
 
@@ -85,12 +83,15 @@ def rerank(
     rule: str | Rule = "predictive",
     derivations: str = "separate",
     unchecked: bool = False,
+    jobs: int = 1,
+    backend: str = "local",
+    scheduler: str | None = None,
     progress: bool | Reporter = False,
 ) -> Reranked:
     """Choose a translation from each list by the posterior.
 
     Args:
-        nbest: lists, or a stream of them (`iter_nbest`), of which one chunk is held at a time.
+        nbest: lists, or a stream of them (`iter_nbest`), of which few are held at a time.
         posterior: from `adapt`, or anybody's with a variable `weights` and feature names.
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
             (the best pair of weights and translation), `map` or `mean` (one weight vector), or a
@@ -98,22 +99,34 @@ def rerank(
         derivations: `separate` scores each derivation, as published; `summed` adds up those of
             equal strings.
         unchecked: use the posterior although it fails its check.
+        jobs: processes that decide; -1 takes every core. Few lists are decided in this process,
+            and the choices are the same.
+        backend: `local`, or `dask` for all workers of an existing cluster.
+        scheduler: the address of the cluster's scheduler, such as `tcp://host:8786`.
         progress: True draws a bar on standard error.
 
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.
         DataError: if lists and posterior do not have the same features.
-        UsageError: if there is no such rule or treatment of derivations.
+        UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
     """
     stream = rerank_stream(
-        nbest, posterior, rule=rule, derivations=derivations, unchecked=unchecked
+        nbest,
+        posterior,
+        rule=rule,
+        derivations=derivations,
+        unchecked=unchecked,
+        jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
     )
     total = len(nbest) if isinstance(nbest, NBest) else 0
     parts: list[Reranked] = []
+    done = 0
     with reporter(progress, f"rerank {RULES.name_of(RULES.resolve(rule))}") as report:
         for part in stream:
             parts.append(part)
-            done = sum(len(p.choice) for p in parts)
+            done += len(part.choice)
             report(done, max(total, done), "sentences")
     if not parts:
         raise UsageError("there is no list to rerank")
@@ -127,15 +140,55 @@ def rerank_stream(
     rule: str | Rule = "predictive",
     derivations: str = "separate",
     unchecked: bool = False,
+    jobs: int = 1,
+    backend: str = "local",
+    scheduler: str | None = None,
 ) -> Iterator[Reranked]:
-    """Do what `rerank` does, and yield the choices chunk by chunk; same arguments and errors."""
+    """Do what `rerank` does, and yield the choices part by part; same arguments and errors."""
+    decided = decisions(
+        nbest,
+        posterior,
+        rule=rule,
+        derivations=derivations,
+        unchecked=unchecked,
+        jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
+    )
+    return (choices for _, choices in decided)
+
+
+class Decided(NamedTuple):
+    """Some lists, and the choices from them."""
+
+    lists: NBest
+    choices: Reranked
+
+
+def decisions(
+    nbest: NBest | Iterable[NBest],
+    posterior: Posterior,
+    *,
+    rule: str | Rule,
+    derivations: str,
+    unchecked: bool,
+    jobs: int,
+    backend: str,
+    scheduler: str | None,
+) -> Iterator[Decided]:
+    """Yield lists and choices part by part; arguments and errors as those of `rerank`."""
     chosen = RULES.resolve(rule)
     one_of(derivations, DERIVATIONS, "treatment of derivations")
+    check_backend(backend, scheduler)
+    width = number_of(jobs)
     draws = as_draws(posterior)
     if not unchecked:
         refuse_unconverged(draws)
-    stream = [nbest] if isinstance(nbest, NBest) else nbest
-    return _decisions(stream, draws, chosen, derivations)
+    panels = _Panels(draws, chosen, derivations)
+    tables = _tables([nbest] if isinstance(nbest, NBest) else nbest)
+    if backend == "local" and width == 1:
+        return _decided_here(tables, panels)
+    return _decided_by_workers(tables, panels, width, backend, scheduler)
 
 
 def refuse_unconverged(posterior: Posterior) -> None:
@@ -148,7 +201,7 @@ def refuse_unconverged(posterior: Posterior) -> None:
 
 
 def _joined(parts: Iterable[Reranked]) -> Reranked:
-    """Return the choices of several chunks as one."""
+    """Return the choices of several parts as one."""
     columns: list[list[Any]] = [[getattr(part, f.name) for part in parts] for f in fields(Reranked)]
     return Reranked(*(_concatenated(column) for column in columns))
 
@@ -159,104 +212,72 @@ def _concatenated(column: list[Any]) -> Any:
     return np.concatenate(column)
 
 
-def _decisions(
-    stream: Iterable[NBest], draws: Draws, rule: Rule, derivations: str
-) -> Iterator[Reranked]:
-    keep_compiled()
-    panel: _Panel | None = None
+def _tables(stream: Iterable[NBest]) -> Iterator[NBest]:
+    """Yield the lists of a stream a few at a time."""
     for lists in stream:
-        if panel is None or panel.feature_names != lists.feature_names:
-            panel = _panel(draws, lists, rule)
-        for chunk in lists.chunks(_CHUNK):
-            yield _choose(chunk, panel, derivations)
+        yield from lists.chunks(_TABLE)
 
 
-class _Panel(NamedTuple):
-    """Who decides, laid beside the columns of the lists."""
+class _Panels:
+    """The panel for the columns of each table: the same one as long as they are the same."""
 
-    feature_names: tuple[str, ...]
-    canonical: Float64 | None
-    log_scores: Callable[[Any, Any], jax.Array]
+    def __init__(self, draws: Draws, rule: Rule, derivations: str):
+        self._what = draws, rule, derivations
+        self._panel: Panel | None = None
 
-
-def _panel(draws: Draws, lists: NBest, rule: Rule) -> _Panel:
-    if rule.needs_density and draws.log_weight is None and draws.log_density is None:
-        raise DataError(
-            f"the rule {RULES.name_of(rule)} needs the density of each draw (lp), which this "
-            "posterior does not record: use the rule predictive"
-        )
-    groups = rule.voters(draws, lists).in_groups(_GROUP)
-    canonical = None
-    if draws.canonical is not None:
-        canonical = draws.aligned(lists, draws.canonical[None])[0]
-    return _Panel(lists.feature_names, canonical, jax.jit(partial(_log_scores, rule, groups)))
+    def of(self, lists: NBest) -> Panel:
+        if self._panel is None or self._panel.feature_names != lists.feature_names:
+            draws, rule, derivations = self._what
+            self._panel = Panel.of(draws, lists, rule, derivations)
+        return self._panel
 
 
-def _log_scores(rule: Rule, groups: Voters, features: jax.Array, base: jax.Array) -> jax.Array:
-    """Return the votes for the hypotheses of some lists, (S, N, K) ↦ (S, N).
-
-    List by list and group by group, so that what is in work fits into a processor's cache.
-    """
-    arrays = tuple(jnp.float32(part) for part in groups[:3])
-
-    def of_list(one: tuple[jax.Array, jax.Array]) -> jax.Array:
-        def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-            return rule.votes(*one, Voters(*group, groups.exponent))
-
-        return rule.combined(jax.lax.map(of_group, arrays))
-
-    return jax.lax.map(of_list, (features, base))
+def _decided_here(tables: Iterable[NBest], panels: _Panels) -> Iterator[Decided]:
+    for lists in tables:
+        yield _decided(lists, panels.of(lists).decide(lists))
 
 
-def _choose(lists: NBest, panel: _Panel, derivations: str) -> Reranked:
-    log_scores = np.asarray(panel.log_scores(*_padded(lists)), np.float64)
-    canonical = (
-        np.zeros(len(lists), np.int64)
-        if panel.canonical is None
-        else lists.best(lists.scores(panel.canonical))
-    )
-    votes = [
-        _vote(log_scores[s, :size], lists.string_index[lists.rows(s)], derivations)
-        for s, size in enumerate(lists.sizes)
-    ]
-    choice = np.array([best for best, _ in votes], np.int64)
-    return Reranked(
+def _decided_by_workers(
+    tables: Iterator[NBest], panels: _Panels, jobs: int, backend: str, scheduler: str | None
+) -> Iterator[Decided]:
+    first: deque[NBest] = deque()
+    if backend == "local":
+        waiting = 0
+        while waiting < _SMALL and (lists := next(tables, None)) is not None:
+            first.append(lists)
+            waiting += len(lists.features)
+        if waiting < _SMALL:
+            yield from _decided_here(first, panels)
+            return
+    with pool(jobs, backend, scheduler) as workers:
+        begun = _begun(chain(_drained(first), tables), panels, workers)
+        for lists, votes in in_order(workers, begun):
+            yield _decided(lists, votes)
+
+
+def _drained(waiting: deque[NBest]) -> Iterator[NBest]:
+    while waiting:
+        yield waiting.popleft()
+
+
+def _begun(
+    tables: Iterable[NBest], panels: _Panels, workers: Pool
+) -> Iterator[tuple[NBest, Future]]:
+    """Yield tables with the votes that workers are counting."""
+    known: tuple[Panel, Shared] | None = None
+    for lists in tables:
+        panel = panels.of(lists)
+        if known is None or known[0] is not panel:
+            known = panel, workers.share(panel)
+        yield lists, workers.submit(Panel.decide, known[1], bare(lists))
+
+
+def _decided(lists: NBest, votes: Votes) -> Decided:
+    choices = Reranked(
         sentence_ids=lists.sentence_ids,
-        choice=choice,
-        probability=np.array([p[best] for best, p in votes]),
-        canonical=canonical,
-        canonical_probability=np.array([p[c] for c, (_, p) in zip(canonical, votes, strict=True)]),
-        texts=lists.chosen(choice),
-        canonical_texts=lists.chosen(canonical),
+        **votes._asdict(),
+        texts=lists.chosen(votes.choice),
+        canonical_texts=lists.chosen(votes.canonical),
         references=list(lists.references or ()),
     )
-
-
-def _vote(log_scores: Float64, strings: np.ndarray, derivations: str) -> tuple[int, Float64]:
-    """Return the position of the winner of one list, and the probability behind each position."""
-    p = np.exp(log_scores - log_scores.max())
-    p /= p.sum()
-    best = int(np.argmax(p))
-    if derivations == "separate":
-        return best, p
-    _, group = np.unique(strings, return_inverse=True)
-    summed: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
-    # The best derivation of the winning string stands for it.
-    return int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed
-
-
-def _padded(lists: NBest) -> tuple[Float32, Float32]:
-    """Lay lists out as (`_CHUNK`, N, K), N rounded up so that few shapes are compiled.
-
-    Features are taken relative to the first hypothesis: the smaller numbers keep float32 exact.
-    With them comes what is added to every score, (`_CHUNK`, N): nothing, or `PADDING`.
-    """
-    longest = -(-int(lists.sizes.max()) // _ROUND) * _ROUND
-    features = np.zeros((_CHUNK, longest, len(lists.feature_names)), np.float32)
-    for s, size in enumerate(lists.sizes):
-        own = lists.features[lists.rows(s)]
-        features[s, :size] = own - own[:1]
-    sizes = np.ones(_CHUNK, np.int64)
-    sizes[: len(lists)] = lists.sizes
-    beyond = np.arange(longest) >= sizes[:, None]
-    return features, np.where(beyond, np.float32(PADDING), np.float32(0))
+    return Decided(lists, choices)

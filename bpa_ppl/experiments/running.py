@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import joblib
 
-from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.experiments.deciding import run_cell
 from bpa_ppl.experiments.grid import Cell, Task, tasks
 from bpa_ppl.experiments.material import development, material
@@ -20,9 +17,8 @@ from bpa_ppl.experiments.results import Outcome, Store
 from bpa_ppl.experiments.study import Study
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS, Registry
-from bpa_ppl.workers import start_afresh
+from bpa_ppl.workers import check_backend, joblib_workers
 
-BACKENDS = ("local", "dask")
 #: What a method is made of.
 _REGISTRIES: tuple[Registry[Any], ...] = (METRICS, RULES, SAMPLERS, TUNERS)
 
@@ -58,7 +54,7 @@ def run_study(
             cell runs.
         UsageError: if the backend is unknown, or cannot be used.
     """
-    _check_backend(backend, scheduler)
+    check_backend(backend, scheduler)
     for domain in study.domains:  # whatever is wrong with the files is found before the work
         material(study, domain)
     if study.development is not None:
@@ -67,7 +63,7 @@ def run_study(
     store = Store(Path(folder), study)
     missing = store.missing(task.cell for task in every)
     waiting = [task for task in every if task.cell in missing]
-    with reporter(progress, "experiment") as report, _workers(backend, scheduler):
+    with reporter(progress, "experiment") as report, joblib_workers(backend, scheduler):
         done = len(every) - len(waiting)
         report(done, len(every), "")
         start = time.monotonic()
@@ -105,22 +101,3 @@ def _finished(study: Study, waiting: Iterable[Task], jobs: int) -> Iterator[_Fin
         joblib.delayed(_run)(study, task, registered) for task in ordered
     )
     return found
-
-
-def _check_backend(backend: str, scheduler: str | None) -> None:
-    one_of(backend, BACKENDS, "backend")
-    if (backend == "dask") != (scheduler is not None):
-        raise UsageError("the backend dask and the address of a scheduler go together: give both")
-    if backend == "dask" and find_spec("distributed") is None:
-        raise UsageError("the backend dask needs Dask: install bpa_ppl[dask]")
-
-
-def _workers(backend: str, scheduler: str | None) -> AbstractContextManager[Any]:
-    """Return the context in which joblib finds its workers."""
-    if backend == "local":
-        start_afresh()
-        return joblib.parallel_config(backend="loky")
-    try:
-        return joblib.parallel_config(backend="dask", scheduler_host=scheduler)
-    except OSError as error:
-        raise UsageError(f"no scheduler answers at {scheduler}: {error}") from error
