@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, Protocol, TextIO, cast
 
@@ -240,11 +240,29 @@ def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    with atomic_path(path) as temporary, temporary.open("wb") as raw:
-        codec = next((c for c in CODECS if Path(path).suffix == c.suffix), None)
-        binary: IO[bytes] = raw if codec is None else codec.encoder(raw)
-        with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
-            yield text
+    with atomic_path(path) as temporary, _text_file(temporary, path) as text:
+        yield text
+
+
+@contextmanager
+def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
+    """Open several such files at once: all of them appear, when all are complete, or none.
+
+    `-` is copied to the standard output at the end.
+
+    Raises:
+        DataError: as `atomic_path`.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_writers(Path(folder) / "a", Path(folder) / "b") as (a, b):
+    ...         _ = a.write("one"), b.write("two")
+    ...     print(sorted(os.listdir(folder)))
+    ['a', 'b']
+    """
+    with ExitStack() as renames:
+        parts = [(renames.enter_context(atomic_path(path)), path) for path in paths]
+        with ExitStack() as closing:  # everything is on disk before anything is renamed
+            yield tuple(closing.enter_context(_text_file(*part)) for part in parts)
 
 
 def make_folder(folder: Path) -> None:
@@ -257,6 +275,16 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot make this folder ({error.strerror})", folder) from error
+
+
+@contextmanager
+def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
+    """Open a file to write text, compressed as the suffix of `path` says."""
+    with temporary.open("wb") as raw:
+        codec = next((c for c in CODECS if Path(path).suffix == c.suffix), None)
+        binary: IO[bytes] = raw if codec is None else codec.encoder(raw)
+        with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
+            yield text
 
 
 @contextmanager
