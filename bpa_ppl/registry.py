@@ -160,6 +160,9 @@ METRICS: Registry[Metric] = Registry(
         "ter": "bpa_ppl.quality.ter:TER",
         "bleu": "bpa_ppl.quality.bleu:BLEU",
         "chrf": "bpa_ppl.quality.chrf:CHRF",
+        "unbabel-comet": "bpa_ppl.quality.comet:Comet",
+        "unbabel-cometkiwi": "bpa_ppl.quality.comet:CometKiwi",
+        "column": "bpa_ppl.quality.column:Column",
     },
 )
 LIKELIHOODS: Registry[Likelihood] = Registry(

@@ -34,7 +34,7 @@ FUNCTIONS = {
     "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
     "extra=None progress=False **settings",
     "rerank": "nbest posterior * rule='predictive' derivations='separate' unchecked=False "
-    "progress=False",
+    "jobs=1 backend='local' scheduler=None progress=False",
     "write_nbest": "nbest path weights=None * format='moses'",
     "write_posterior": "posterior path",
     "write_weights": "weights path * template=None format='auto'",
@@ -62,8 +62,8 @@ CLASSES = {
 }
 #: Room -> what it offers to other rooms and to additions from outside.
 ROOMS = {
-    "decoding": "DERIVATIONS Reranked Rule Scoreboard Voters refuse_unconverged rerank "
-    "rerank_stream scoreboard write_details write_texts",
+    "decoding": "DERIVATIONS Reranked Rule Scoreboard Summary Voters refuse_unconverged rerank "
+    "rerank_stream rerank_to scoreboard write_details write_texts",
     "diagnostics": "Calibration Comparison Finding Loo PredictiveCheck Ranked Reliability "
     "Replication Report Sensitivity Thresholds calibrate check compare compare_loo loo plot_trace "
     "posterior_page power_sensitivity predictive_check reliability write_page",
@@ -76,8 +76,9 @@ ROOMS = {
     "in_order log_linear log_probabilities tabulate",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
     "quantiles read_posterior to_arviz write_posterior",
-    "quality": "BLEU CHRF Headroom Metric Oracles Score TER corpus_score counted_metrics gains "
-    "headroom oracles resolve statistics ter_edits",
+    "quality": "Averaged BLEU CHRF Column Function Headroom Metric Oracles Score TER by_name "
+    "choice_score column_of corpus_score counted_metrics gains headroom numeric_columns oracles "
+    "resolve set_aside statistics ter_edits",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Target adapt draws_of evaluate "
     "perturbed target_of",
     "tuning": "Command Reestimation Tuned Tuner TuningLists TuningProblem redecode reestimate",
@@ -86,7 +87,7 @@ ROOMS = {
 CHOICES = {
     "FEATURES": "length",
     "LIKELIHOODS": "oracle margin",
-    "METRICS": "ter bleu chrf",
+    "METRICS": "ter bleu chrf unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "moses",
     "PRIORS": "isotropic",
     "RULES": "predictive viterbi map mean",

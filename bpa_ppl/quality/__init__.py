@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from bpa_ppl.quality.base import Metric, Score, counted_metrics, resolve
+from bpa_ppl.quality.base import Averaged, Metric, Score, counted_metrics, resolve
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
+from bpa_ppl.quality.column import Column, by_name, column_of, numeric_columns, set_aside
+from bpa_ppl.quality.function import Function
 from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, oracles
-from bpa_ppl.quality.scoring import corpus_score, gains, statistics
+from bpa_ppl.quality.scoring import choice_score, corpus_score, gains, statistics
 from bpa_ppl.quality.ter import TER, ter_edits
 
 __all__ = [
     "BLEU",
     "CHRF",
     "TER",
+    "Averaged",
+    "Column",
+    "Function",
     "Headroom",
     "Metric",
     "Oracles",
     "Score",
+    "by_name",
+    "choice_score",
+    "column_of",
     "corpus_score",
     "counted_metrics",
     "gains",
     "headroom",
+    "numeric_columns",
     "oracles",
     "resolve",
+    "set_aside",
     "statistics",
     "ter_edits",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.registry import METRICS
 
 #: One tuple of references a sentence; their numbers may differ.
@@ -35,6 +35,7 @@ class Score:
         name: the name under which it is published, such as "TER" or "chrF2++".
         signature: with tokenisation, number of references and version; sacreBLEU's for ours.
         details: what the metric says beyond its value, such as BLEU's precisions.
+        decimals: how many are printed.
     """
 
     value: float
@@ -42,9 +43,10 @@ class Score:
     name: str
     signature: str
     details: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict)
+    decimals: int = 2
 
     def __str__(self) -> str:
-        return f"{self.name} {self.value:.2f} ({self.signature})"
+        return f"{self.name} {self.value:.{self.decimals}f} ({self.signature})"
 
 
 class Metric(Component, frozen=True):
@@ -57,10 +59,14 @@ class Metric(Component, frozen=True):
     Attributes:
         key: the name by which the metric is asked for.
         lower_is_better: True for error rates.
-        needs: what it compares with: "references", "sources", both or nothing. A metric that
-            needs no references gets an empty tuple a sentence; one that needs sources gets them
-            as the keyword `sources`, (sentences,), in `counts`, `sentences` and `corpus`.
+        needs: what it compares with: "references", "sources", "columns", or nothing. A metric
+            that needs no references gets an empty tuple a sentence; one that needs sources gets
+            them as the keyword `sources`, (sentences,), and one that needs columns those that
+            `columns` names as the keyword `columns`, name -> (hypotheses,), in `counts`,
+            `sentences` and `corpus`.
         counted: whether a corpus score is a function of counts that are summed over sentences.
+        decimals: how many of a score are printed.
+        kept: whether scores may be kept on disk and taken from there.
         computed_by: the modules that its scores depend on, besides those of its classes: scores
             on disk are computed anew when one of them changes.
     """
@@ -69,7 +75,14 @@ class Metric(Component, frozen=True):
     lower_is_better: ClassVar[bool] = False
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
     counted: ClassVar[bool] = False
+    decimals: ClassVar[int] = 2
+    kept: ClassVar[bool] = True
     computed_by: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the features and extras that it reads, if it needs columns."""
+        return ()
 
     @property
     def threads(self) -> bool:
@@ -117,19 +130,24 @@ class Metric(Component, frozen=True):
         settings = "".join(f"|{name}:{value}" for name, value in self.settings().items())
         return f"{self.key}|nrefs:{_number_of(references) or 'var'}{settings}"
 
-    def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
+    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
         """Return the corpus score of one hypothesis a sentence.
 
         Where nothing is counted it is the mean of the sentence scores.
         """
         lists, details = [[text] for text in hypotheses], {}
         if self.counted:
-            sums = self.counts(lists, references, **sources).sum(axis=0)
+            sums = self.counts(lists, references, **more).sum(axis=0)
             value, details = float(self.value(sums)), self.details_of(sums)
         else:
-            value = float(self.sentences(lists, references, only_best=False, **sources).mean())
-        name = type(self).__name__
-        return Score(value, self.key, name, self.signature(references), details)
+            value = float(self.sentences(lists, references, only_best=False, **more).mean())
+        signature = self.signature(references)
+        return Score(value, self.key, self.title, signature, details, self.decimals)
+
+    @property
+    def title(self) -> str:
+        """The name under which scores are shown."""
+        return type(self).__name__
 
     def signed(self, values: Any) -> Any:
         """Return scores so that higher is better."""
@@ -152,20 +170,48 @@ class Metric(Component, frozen=True):
         """Return what sentences are worth within a pseudo-corpus, (n, S) ↦ (n,), in words."""
         return self.gain(counts + background)
 
-    def gains(self, lists: Lists, references: References, **sources: Any) -> Float64:
+    def gains(self, lists: Lists, references: References, **more: Any) -> Float64:
         """Return what each hypothesis of some lists is worth, higher is better.
 
         In words, so that metrics are alike in size: a sentence score without counts is taken as
         percent of the mean reference length; without references it stays in its own unit.
         """
         if self.counted:
-            return self.gain(self.counts(lists, references, **sources))
-        scores = self.sentences(lists, references, only_best=False, **sources)
+            return self.gain(self.counts(lists, references, **more))
+        scores = self.sentences(lists, references, only_best=False, **more)
         gains: Float64 = self.signed(scores)
         if "references" in self.needs:
             lengths = [np.mean([len(text.split()) for text in refs]) for refs in references]
             gains = gains / 100 * np.repeat(lengths, [len(texts) for texts in lists])
         return gains
+
+
+class Averaged(Metric, frozen=True):
+    """A metric whose corpus score is the mean of its sentence scores, in a unit of its own.
+
+    One defines `sentences`; tuners, studies and comparisons take it like any that is counted.
+    """
+
+    counted: ClassVar[bool] = True
+    decimals: ClassVar[int] = 4
+
+    @property
+    def width(self) -> int:
+        """2: the score, and one sentence."""
+        return 2
+
+    def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return (hypotheses, 2) the score and 1, one list after the other."""
+        scores = self.sentences(lists, references, only_best=False, **more)
+        return np.column_stack([scores, np.ones(len(scores))])
+
+    def value(self, sums: Float64) -> Float64:
+        """Return means, (…, 2) ↦ (…)."""
+        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
+
+    def fraction(self, counts: Float64) -> Float64:
+        """Return the scores of single sentences, (n, 2) ↦ (n,), higher is better."""
+        return np.asarray(self.signed(self.value(counts)))
 
 
 class SacreMetric(Metric, frozen=True):
@@ -190,7 +236,7 @@ class SacreMetric(Metric, frozen=True):
         scorer.num_refs = _number_of(references) or -1
         return str(scorer.get_signature())
 
-    def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
+    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
         """Return the corpus score of one hypothesis a sentence, as sacreBLEU computes it."""
         score = self.scorer().corpus_score(hypotheses, streams_of(references))
         signature = self.signature(references)
@@ -205,30 +251,53 @@ class SacreMetric(Metric, frozen=True):
         return np.array(scores, dtype=np.float64)
 
 
-def resolve(metric: str | Metric) -> Metric:
+def resolve(metric: str | Metric | Callable, nbest: NBest | None = None) -> Metric:
     """Return a metric with its settings: the defaults, where only a name is given, in any case.
 
+    What no metric is called may be a column of some lists: a feature, or an extra of numbers;
+    `-NAME` is a column of which less is better. A registered name wins; `column:column=NAME` on
+    the command line, and `Column(column=NAME)` in Python, are a column in any case.
+
+    Args:
+        metric: a name, a metric, or a function of (hypotheses[, references[, sources]]), lists as
+            long as each other, that returns a number each, higher is better.
+        nbest: lists whose columns may be named.
+
     Raises:
-        UsageError: if no metric has that name.
+        UsageError: if there is no such metric and no such column.
 
     >>> resolve("BLEU")
     BLEU(tokenize='none', lowercase=False, smoothing='exp')
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
+    >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
+    (Column(column='comet', negative=False), True)
     """
-    if isinstance(metric, str) and metric not in METRICS and metric.lower() in METRICS:
-        metric = metric.lower()
+    if isinstance(metric, str):
+        name = next((known for known in (metric, metric.lower()) if known in METRICS), None)
+        if name is None:
+            from bpa_ppl.quality.column import named_column
+
+            return named_column(metric, nbest)
+        return METRICS.resolve(name)
+    if callable(metric) and not isinstance(metric, type | Metric):
+        from bpa_ppl.quality.function import Function
+
+        return Function(function=metric)
     return METRICS.resolve(metric)
 
 
 def counted_metrics() -> tuple[str, ...]:
     """Return the names of the metrics that studies and comparisons report.
 
-    Those whose corpus score is a function of summed counts, and that need no sources.
+    Those whose corpus score is a function of summed counts, and that need references alone.
 
     >>> counted_metrics()
     ('ter', 'bleu')
     """
     return tuple(
-        name for name, kind in METRICS.items() if kind.counted and "sources" not in kind.needs
+        name
+        for name, kind in METRICS.items()
+        if kind.counted and isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
     )
 
 

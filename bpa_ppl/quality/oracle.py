@@ -12,7 +12,7 @@ from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score, resolve
-from bpa_ppl.quality.scoring import corpus_score, sentence_scores
+from bpa_ppl.quality.scoring import choice_score, sentence_scores
 
 #: Which of several best hypotheses is the oracle: that of the highest score, or the first.
 TIES = ("canonical", "first")
@@ -24,10 +24,10 @@ class Oracles:
 
     Attributes:
         index: (sentences,) int64, the position of e* in its list.
-        score: (sentences,) float64, the sentence score of e*, in percent.
+        score: (sentences,) float64, the sentence score of e*, in percent or the unit of the metric.
         tied: (sentences,) int64, how many hypotheses of the list share that score, e* included.
         ties: the policy by which e* was chosen among them, "canonical" or "first".
-        metric: the name of the metric: "ter", "bleu" or "chrf".
+        metric: the name of the metric: "ter", "bleu", "chrf", or that of a column.
         signature: of the metric; sacreBLEU's for ours.
     """
 
@@ -105,8 +105,9 @@ def oracles(
     references TER counts the edits to the nearest over the mean length, as sacreBLEU does.
 
     Args:
-        nbest: lists with references.
-        metric: "ter", "bleu" (smoothed, effective order), "chrf", or settings.
+        nbest: lists, with references if the metric needs them.
+        metric: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
+            name of a column of the lists: `comet`, or `-ter` where less is better.
         ties: "canonical" takes the most preferred of equally good hypotheses, then the first;
             "first" takes the first of the list.
         preference: (hypotheses,) the higher, the more preferred, such as canonical scores;
@@ -141,10 +142,10 @@ def headroom(
     """Return the corpus scores of the first-best, of the oracle and of the anti-oracle.
 
     Args:
-        nbest: lists with references.
+        nbest: lists, with references if the metric needs them.
         scores: (hypotheses,) the highest of a list is its first-best, and preferred among ties;
             default: the decoder's totals, and where the lists have none, their order.
-        metric: "ter", "bleu", "chrf", or settings.
+        metric: as for `oracles`.
         search: `ties`, `jobs`, `cache` and `progress`, as for `oracles`.
 
     Raises:
@@ -159,18 +160,14 @@ def headroom(
     >>> room.first_best.value, room.oracle.value, room.anti_oracle.value
     (50.0, 0.0, 100.0)
     """
-    config, ranking = resolve(metric), _ranking(nbest, scores)
+    config, ranking = resolve(metric, nbest), _ranking(nbest, scores)
     found = _searched(nbest, config, ranking, only_best=False, **search)
     _, is_worst = _extreme(nbest, found.values, lowest=not config.lower_is_better)
-
-    def corpus(choice: Int64) -> Score:
-        chosen = nbest.chosen(choice)
-        return corpus_score(chosen, nbest.references, config, sources=nbest.sources)
-
+    worst = nbest.best(np.where(is_worst, found.order, -np.inf))
     return Headroom(
-        first_best=corpus(nbest.best(ranking)),
-        oracle=corpus(found.oracles.index),
-        anti_oracle=corpus(nbest.best(np.where(is_worst, found.order, -np.inf))),
+        first_best=choice_score(nbest, nbest.best(ranking), config),
+        oracle=choice_score(nbest, found.oracles.index, config),
+        anti_oracle=choice_score(nbest, worst, config),
         oracles=found.oracles,
     )
 
@@ -194,7 +191,7 @@ def _searched(
     cache: bool = True,
     progress: Reporter | None = None,
 ) -> _Found:
-    config = resolve(metric)
+    config = resolve(metric, nbest)
     one_of(ties, TIES, "tie policy")
     values = sentence_scores(
         nbest, config, only_best=only_best, jobs=jobs, cache=cache, progress=progress

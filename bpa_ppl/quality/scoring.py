@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -85,6 +85,29 @@ def corpus_score(
     return config.corpus(hypotheses, given, **more)
 
 
+def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
+    """Return the corpus score of one hypothesis of each list, with all that the lists know of it.
+
+    Args:
+        nbest: the lists, with what the metric needs.
+        choice: (sentences,) the position of a hypothesis in each list.
+        metric: a name, a metric, or the name of a column of the lists.
+
+    Raises:
+        DataError: if a sentence lacks what the metric needs.
+        UsageError: if the metric is unknown.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.75]]], ["comet"])
+    >>> choice_score(lists, [1], "comet").value
+    0.75
+    """
+    config = resolve(metric, nbest)
+    rows = nbest.offsets[:-1] + np.asarray(choice)
+    chosen = nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
+    given, more = _given_of(config, chosen).part(slice(None))
+    return config.corpus([chosen.text(row) for row in range(len(chosen))], given, **more)
+
+
 def sentence_scores(
     nbest: NBest,
     metric: Metric,
@@ -131,11 +154,11 @@ def gains(
     """Return what every hypothesis is worth, (hypotheses,): higher is better, in words.
 
     TER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
-    chrF: the sentence score, as a fraction, times the mean reference length.
+    chrF: the sentence score, as a fraction, times the mean reference length. A column: its value.
 
     Args:
         nbest: the lists, with references if the metric needs them.
-        metric: "ter", "bleu", "chrf", or settings.
+        metric: "ter", "bleu", "chrf", settings, or the name of a column of the lists.
         jobs: workers; -1 takes every core.
         cache: whether gains are kept on disk and taken from there.
         progress: called with the sentences done, those in all, and a note.
@@ -151,7 +174,7 @@ def gains(
     >>> gains(lists).tolist(), gains(lists, "bleu").round(2).tolist()
     ([-1.0, 0.0, -2.0], [1.52, 2.0, 0.62])
     """
-    config = resolve(metric)
+    config = resolve(metric, nbest)
     return _of_each(nbest, config, config.gains, "gains", jobs=jobs, cache=cache, progress=progress)
 
 
@@ -186,7 +209,7 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
 
     Args:
         nbest: lists with references.
-        metric: one that is counted, "bleu" or "ter", or settings.
+        metric: one that is counted, "bleu" or "ter", settings, or the name of a column.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -198,9 +221,9 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
     >>> statistics(lists, "ter").counts.tolist()
     [[1.0, 4.0], [3.0, 4.0]]
     """
-    config = resolve(metric)
+    config = resolve(metric, nbest)
+    found = _told_apart(nbest, config)
     references, more = _given_of(config, nbest).part(slice(None))
-    found = distinct(nbest)
     counts = config.counts(found.lists, references, **more)
     return Statistics(config, counts[found.inverse])
 
@@ -210,11 +233,17 @@ class _Given(NamedTuple):
 
     references: References
     sources: Sequence[str] | None
+    columns: Mapping[str, Float64] | None = None
+    offsets: Int64 | None = None
 
     def part(self, chunk: slice) -> tuple[References, dict[str, Any]]:
-        """Return the references of some sentences, and their sources by keyword if needed."""
-        sources = {} if self.sources is None else {"sources": self.sources[chunk]}
-        return self.references[chunk], sources
+        """Return what belongs to some sentences: references, and the rest by keyword if needed."""
+        more: dict[str, Any] = {} if self.sources is None else {"sources": self.sources[chunk]}
+        if self.columns is not None and self.offsets is not None:
+            first, stop, _ = chunk.indices(len(self.offsets) - 1)
+            rows = slice(self.offsets[first], self.offsets[stop])
+            more["columns"] = {name: values[rows] for name, values in self.columns.items()}
+        return self.references[chunk], more
 
 
 def _given(
@@ -227,6 +256,21 @@ def _given(
     """Return what a metric needs of what there is, for one hypothesis or list a sentence."""
     if not len(hypotheses):
         raise DataError("there are no sentences to score", where)
+    if metric.columns:
+        raise UsageError(
+            f"{metric.key} is a column of n-best lists: texts alone have no such score"
+        )
+    return _compared(metric, hypotheses, references, sources, where)
+
+
+def _compared(
+    metric: Metric,
+    hypotheses: Sequence[Any] | Int64,
+    references: References | None,
+    sources: Sequence[str] | None,
+    where: str | None,
+) -> _Given:
+    """Return the references and the sources that a metric needs."""
     if "references" not in metric.needs:
         references = [()] * len(hypotheses)
     elif references is None:
@@ -241,7 +285,23 @@ def _given(
 
 
 def _given_of(metric: Metric, nbest: NBest) -> _Given:
-    return _given(metric, nbest.sizes, nbest.references, nbest.sources, nbest.origin)
+    if not len(nbest):
+        raise DataError("there are no sentences to score", nbest.origin)
+    found = _compared(metric, nbest.sizes, nbest.references, nbest.sources, nbest.origin)
+    if not metric.columns:
+        return found
+    from bpa_ppl.quality.column import column_of
+
+    columns = {name: column_of(nbest, name) for name in metric.columns}
+    return found._replace(columns=columns, offsets=nbest.offsets)
+
+
+def _told_apart(nbest: NBest, metric: Metric) -> Distinct:
+    """Return the hypotheses that a metric may score differently: equal texts are one of them."""
+    if not metric.columns:
+        return distinct(nbest)
+    texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
+    return Distinct(texts, np.arange(len(nbest.features)))
 
 
 def _of_each(
@@ -257,9 +317,10 @@ def _of_each(
     """Return (hypotheses,) what a hook of the metric says, from disk where it is kept there."""
     if jobs == 0:
         raise UsageError("0 jobs do no work: give 1 or more, or -1 for every core")
-    given, found = _given_of(metric, nbest), distinct(nbest)
+    given, found = _given_of(metric, nbest), _told_apart(nbest, metric)
     size = sum(map(len, found.lists))
-    key = _key(metric, name, found.lists, given) if cache and size >= _WORTH_KEEPING else None
+    kept = cache and metric.kept and not metric.columns and size >= _WORTH_KEEPING
+    key = _key(metric, name, found.lists, given) if kept else None
     values = None if key is None else read_array(key, size)
     if values is None:
         values = _computed(metric, hook, found.lists, given, jobs, progress)
@@ -311,6 +372,6 @@ def _of_chunk(
     hook: Callable[..., Float64],
     lists: Sequence[Sequence[str]],
     references: References,
-    sources: dict[str, Any],
+    more: dict[str, Any],
 ) -> Float64:
-    return np.asarray(hook(lists, references, **sources), np.float64)
+    return np.asarray(hook(lists, references, **more), np.float64)
