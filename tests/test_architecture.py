@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From the ground up; a room imports from those in lower layers, and from itself.
 #: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
 LAYERS = (
-    ("compiled", "errors", "labels", "progress", "tables", "workers"),
-    ("columns", "component"),
+    ("compiled", "errors", "labels", "progress", "tables"),
+    ("columns", "component", "workers"),
     ("nbest", "registry"),
     ("caching", "text", "weights"),
     ("jax_cache",),

@@ -25,26 +25,32 @@ def run(
     derivations: Annotated[
         str, typer.Option(help="Equal strings: scored separate, as published, or summed.")
     ] = "separate",
+    jobs: Annotated[int, typer.Option(help="Processes that decide; -1 takes every core.")] = 1,
+    backend: Annotated[str, typer.Option(help="local, or dask for an existing cluster.")] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of the Dask scheduler: tcp://host:8786.")
+    ] = None,
     unchecked: options.Unchecked = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Rerank n-best lists by the predictive distribution."""
     import bpa_ppl
-    from bpa_ppl.decoding import scoreboard, write_details, write_texts
+    from bpa_ppl.decoding import rerank_to
 
-    result = bpa_ppl.rerank(
+    summary = rerank_to(
         reading.stream(nbest, references),
         bpa_ppl.read_posterior(posterior),
+        output,
+        details,
         rule=rule,
         derivations=derivations,
         unchecked=unchecked,
+        jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
         progress=not quiet,
     )
-    write_texts(result, output)
-    if details is not None:
-        write_details(result, details)
-    if references:
-        print(scoreboard(result), file=sys.stderr if output == "-" else sys.stdout)
+    if summary.scores is not None:
+        print(summary.scores, file=sys.stderr if output == "-" else sys.stdout)
     else:
-        changed = int(result.changed.sum())
-        options.say(f"{changed} of {len(result.texts)} translations changed", quiet)
+        options.say(f"{summary.changed} of {summary.sentences} translations changed", quiet)

@@ -1,6 +1,7 @@
 """Decision rules: from a posterior over weights to one translation a sentence."""
 
 from bpa_ppl.decoding.base import Rule, Voters
+from bpa_ppl.decoding.outputs import Summary, rerank_to
 from bpa_ppl.decoding.reranking import (
     DERIVATIONS,
     Reranked,
@@ -15,10 +16,12 @@ __all__ = [
     "Reranked",
     "Rule",
     "Scoreboard",
+    "Summary",
     "Voters",
     "refuse_unconverged",
     "rerank",
     "rerank_stream",
+    "rerank_to",
     "scoreboard",
     "write_details",
     "write_texts",

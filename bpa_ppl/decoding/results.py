@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.quality import Score, corpus_score
 from bpa_ppl.tables import text_table
 
-_COLUMNS = (
+#: The columns of a table of details.
+DETAILS = (
     "sentence",
     "choice",
     "probability",
@@ -76,6 +78,13 @@ def write_texts(result: Reranked, path: str | Path) -> None:
 
 def write_details(result: Reranked, path: str | Path) -> None:
     """Write one tab-separated row a sentence: choices, probabilities and both translations."""
+    with atomic_writer(path) as file:
+        file.write("\t".join(DETAILS) + "\n")
+        file.writelines(details_rows(result))
+
+
+def details_rows(result: Reranked) -> Iterator[str]:
+    """Yield the lines of a table of details, without its header."""
     columns = (
         result.sentence_ids.tolist(),
         result.choice.tolist(),
@@ -86,9 +95,8 @@ def write_details(result: Reranked, path: str | Path) -> None:
         [_one_cell(text) for text in result.texts],
         [_one_cell(text) for text in result.canonical_texts],
     )
-    with atomic_writer(path) as file:
-        file.write("\t".join(_COLUMNS) + "\n")
-        file.writelines("\t".join(map(str, row)) + "\n" for row in zip(*columns, strict=True))
+    for row in zip(*columns, strict=True):
+        yield "\t".join(map(str, row)) + "\n"
 
 
 def _one_cell(text: str) -> str:

@@ -1,0 +1,165 @@
+"""Reranking from a stream into files: however many lists there are, few are held at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bpa_ppl.decoding.base import Rule
+from bpa_ppl.decoding.reranking import Decided, decisions
+from bpa_ppl.decoding.results import DETAILS, Scoreboard, details_rows
+from bpa_ppl.errors import UsageError
+from bpa_ppl.formats.streams import AnyPath, atomic_writers
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality import Metric, Score, resolve, statistics
+from bpa_ppl.registry import RULES
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is known of a text once all of it has been reranked.
+
+    Attributes:
+        sentences: how many there were.
+        changed: how many translations differ from the canonical first-best.
+        scores: the corpus scores, or None where the lists had no references.
+    """
+
+    sentences: int
+    changed: int
+    scores: Scoreboard | None
+
+
+def rerank_to(
+    nbest: NBest | Iterable[NBest],
+    posterior: Posterior,
+    output: AnyPath,
+    details: AnyPath | None = None,
+    *,
+    rule: str | Rule = "predictive",
+    derivations: str = "separate",
+    unchecked: bool = False,
+    jobs: int = 1,
+    backend: str = "local",
+    scheduler: str | None = None,
+    progress: bool | Reporter = False,
+) -> Summary:
+    """Rerank lists as `rerank` does, and write the choices as they come.
+
+    Memory does not grow with the number of lists. The files appear under their names when all is
+    done; after an error neither of them is there.
+
+    Args:
+        nbest: as for `rerank`, like all arguments that are not named here.
+        posterior: as above.
+        output: the translations, one a line; `-` is the standard output.
+        details: a table, see `write_details`.
+        rule: as above.
+        derivations: as above.
+        unchecked: as above.
+        jobs: as above.
+        backend: as above.
+        scheduler: as above.
+        progress: as above.
+
+    Raises:
+        DataError: as `rerank`, and if a file cannot be written.
+        NotConverged: as `rerank`.
+        UsageError: as `rerank`.
+    """
+    stream = decisions(
+        nbest,
+        posterior,
+        rule=rule,
+        derivations=derivations,
+        unchecked=unchecked,
+        jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
+    )
+    total = len(nbest) if isinstance(nbest, NBest) else 0
+    tally = Tally()
+    paths = [output] if details is None else [output, details]
+    with (
+        atomic_writers(*paths) as (texts, *tables),
+        reporter(progress, f"rerank {RULES.name_of(RULES.resolve(rule))}") as report,
+    ):
+        for table in tables:
+            table.write("\t".join(DETAILS) + "\n")
+        for decided in stream:
+            texts.writelines(f"{text}\n" for text in decided.choices.texts)
+            for table in tables:
+                table.writelines(details_rows(decided.choices))
+            tally.add(decided)
+            report(tally.sentences, max(total, tally.sentences), "sentences")
+        if not tally.sentences:
+            raise UsageError("there is no list to rerank")
+    return tally.summary()
+
+
+class Tally:
+    """Running sums of what corpus scores are functions of, before and after reranking.
+
+    Args:
+        metrics: counted ones. Those that need references are left out where there are none.
+    """
+
+    def __init__(self, metrics: Sequence[str | Metric] = ("ter", "bleu")):
+        self.sentences = self.changed = 0
+        self._sums = {resolve(m): _Sums() for m in metrics}
+        self._numbers: set[int] = set()  # of references
+
+    def add(self, decided: Decided) -> None:
+        """Count the choices from some more lists."""
+        lists, choices = decided
+        self.sentences += len(lists)
+        self.changed += int(choices.changed.sum())
+        self._numbers |= {len(refs) for refs in lists.references or ((),)}
+        for metric, sums in self._sums.items():
+            if lists.references or "references" not in metric.needs:
+                sums.before = _added(sums.before, lists, choices.canonical, metric)
+                sums.after = _added(sums.after, lists, choices.choice, metric)
+                sums.sentences += len(lists)
+
+    def summary(self) -> Summary:
+        """Return what has been found."""
+        whole = {m: s for m, s in self._sums.items() if s.sentences == self.sentences}
+        board = Scoreboard(
+            before=tuple(self._score(metric, sums.before) for metric, sums in whole.items()),
+            after=tuple(self._score(metric, sums.after) for metric, sums in whole.items()),
+            changed=self.changed,
+            sentences=self.sentences,
+        )
+        return Summary(self.sentences, self.changed, board if whole and self.sentences else None)
+
+    def _score(self, metric: Metric, sums: Float64) -> Score:
+        # Of the references a signature tells the number only.
+        signature = metric.signature([("",) * number for number in sorted(self._numbers)])
+        name = type(metric).__name__
+        return Score(float(metric.value(sums)), metric.key, name, signature)
+
+
+class _Sums:
+    """Of one metric: the summed counts of the canonical and of the chosen translations."""
+
+    def __init__(self) -> None:
+        self.before: Float64 = np.zeros(())
+        self.after: Float64 = np.zeros(())
+        self.sentences = 0
+
+
+def _added(sums: Float64, lists: NBest, choice: Int64, metric: Metric) -> Float64:
+    """Return sums with the counts of one hypothesis a list added to them."""
+    rows = lists.offsets[:-1] + choice
+    one_each = lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
+    counts = statistics(one_each, metric).counts
+    counts[0] += sums
+    # From left to right as sacreBLEU adds, so that it does not matter how the lists are cut.
+    return np.asarray(np.cumsum(counts, axis=0)[-1])
