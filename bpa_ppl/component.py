@@ -67,6 +67,44 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.asdict(self)
 
 
+def settings_in(text: str, what: str) -> dict[str, Any]:
+    """Read settings as they are written after a name: `nbest=50,scores=lm.npy,tm.npy`.
+
+    A value that looks like a number is one; several values of a setting make a tuple.
+
+    Args:
+        text: the settings, separated by commas; may be empty.
+        what: what they belong to, for messages.
+
+    Raises:
+        UsageError: if one has no name.
+
+    >>> settings_in("nbest=50,scores=lm.npy,tm.npy", "the format plain")
+    {'nbest': 50, 'scores': ('lm.npy', 'tm.npy')}
+    """
+    values: dict[str, list[Any]] = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals and values:
+            values[list(values)[-1]].append(_number_or_text(part))
+        elif name and value:
+            values[name] = [_number_or_text(value)]
+        else:
+            raise UsageError(f"settings of {what} are written NAME=VALUE, not {part!r}")
+    return {name: given[0] if len(given) == 1 else tuple(given) for name, given in values.items()}
+
+
+def _number_or_text(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def _check(name: str, value: Any, kind: Any) -> None:
     try:
         msgspec.convert(value, kind)

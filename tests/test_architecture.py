@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("compiled", "errors", "labels", "progress", "tables"),
     ("columns", "component", "workers"),
+    ("rows",),
     ("nbest", "registry"),
     ("caching", "text", "weights"),
     ("jax_cache",),

@@ -6,15 +6,15 @@ A format of n-best lists hands on rows of the table; one of weights, names and v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TextIO
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, NamedTuple, TextIO
 
-from bpa_ppl.columns import Column
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float32, Int32, Int64, NBest
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer
+from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import WEIGHT_FORMATS
+from bpa_ppl.rows import Rows
 
 #: Instead of the name of a format: tell it by the content, or by the name of the file.
 AUTO = "auto"
@@ -27,61 +27,39 @@ class ReadOptions(NamedTuple):
         origin: the name of the file, for messages.
         bad: "error", or "drop" to leave out a hypothesis with a value that is no finite number.
         strict: whether fields that would be left out with a warning are an error.
+        first_id: the id of the first sentence, where the format counts them itself.
     """
 
     origin: str
     bad: str = "error"
     strict: bool = False
-
-
-class Rows(NamedTuple):
-    """Consecutive hypotheses of a file; all rows of a file have the same columns.
-
-    Attributes:
-        names: one feature name a column.
-        ids: (rows,) int64, the sentence ids as printed.
-        lines: (rows,) int64, the 1-based lines of the file.
-        features: (rows, features) float32.
-        totals: (rows,) float32, or None where the file has none.
-        strings: distinct hypothesis texts.
-        string_index: (rows,) int32 into `strings`.
-        dropped: the sentence ids of hypotheses left out for a bad value.
-        extras: more columns by name, each with one value a row: arrays, or any sequences.
-    """
-
-    names: tuple[str, ...]
-    ids: Int64
-    lines: Int64
-    features: Float32
-    totals: Float32 | None
-    strings: Sequence[str]
-    string_index: Int32
-    dropped: tuple[int, ...] = ()
-    extras: Mapping[str, Sequence[Any]] = MappingProxyType({})
-
-    def columns(self) -> dict[str, Column]:
-        """Return the columns of ours that are there: ids, features and perhaps totals."""
-        columns: dict[str, Column] = {"ids": self.ids, "features": self.features}
-        return columns if self.totals is None else {**columns, "totals": self.totals}
-
-    def part(self, start: int, stop: int | None = None) -> Rows:
-        """Return some of the rows."""
-        rows = slice(start, stop)
-        columns: dict[str, Any] = {name: part[rows] for name, part in self.columns().items()}
-        return self._replace(
-            lines=self.lines[rows],
-            string_index=self.string_index[rows],
-            extras={name: values[rows] for name, values in self.extras.items()},
-            **columns,
-        )
+    first_id: int = 0
 
 
 class NBestFormat(Component, frozen=True):
-    """A format of n-best lists; its fields are its settings, which all have defaults."""
+    """A format of n-best lists; its fields are its settings, which all have defaults.
+
+    A format of lines has `detect`, `parse` and `write`; one of bytes has `rows` and `write_file`
+    instead of the last two.
+
+    Attributes:
+        suffixes: of the names of files that are written so unless another format is named.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
         """Say whether the first line of a file, without its end, looks like this format."""
         raise NotImplementedError
+
+    def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:
+        """Yield rows of the table; those of a file of lines are what `parse` makes of its blocks.
+
+        Raises:
+            DataError: with the file, and the line where there is one, if it is not as it should
+                be.
+        """
+        return self.parse(file.blocks(), options)
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         """Yield rows of the table from blocks of whole lines, each ended by a newline.
@@ -91,8 +69,17 @@ class NBestFormat(Component, frozen=True):
         """
         raise NotImplementedError
 
+    def write_file(self, nbest: NBest, path: AnyPath) -> None:
+        """Write a whole file, which appears when it is complete.
+
+        Raises:
+            DataError: if it cannot be written, or the lists do not fit the format.
+        """
+        with atomic_writer(path) as file:
+            self.write(nbest, file)
+
     def write(self, nbest: NBest, file: TextIO) -> None:
-        """Write the lists, with their totals where they have them.
+        """Write the lists as text, with their totals where they have them.
 
         Raises:
             DataError: if a name or a text does not fit the format.

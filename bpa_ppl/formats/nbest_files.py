@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
+from pathlib import PurePath
 
 import numpy as np
 
+from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions, Rows
-from bpa_ppl.formats.gather import Gatherer
+from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_blocks
+from bpa_ppl.formats.streams import CODECS, AnyPath, InputFile, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
+from bpa_ppl.rows import Gatherer, Rows
 from bpa_ppl.weights import match
+
+# Written where neither a format nor the name of the file says which.
+_USUAL = "moses"
 
 
 def read_nbest(
@@ -35,10 +39,13 @@ def read_nbest(
         path: the file, compressed or not; `-` is the standard input.
         references: one file or several, with a line for each sentence of the text, or the
             references themselves as one tuple for each sentence; texts in a list are names of
-            files. The list with id i has the reference number i − `first_id`.
+            files. The list with id i has the reference number i − `first_id`. They are used
+            instead of those that the file has itself, if it does.
         sources: a file of source sentences, a line each, or a list of the sentences.
-        format: the name of a format or the format itself; "auto" tells it by the content.
-        first_id: the id of the first sentence of the text, 0 or 1 as a rule.
+        format: the name of a format, with settings as in "plain:nbest=50", or the format itself;
+            "auto" tells it by the content.
+        first_id: the id of the first sentence of the text, 0 or 1 as a rule. Ids that are texts
+            are counted from here, and kept as the sentence extra `id`.
         bad: what to do about a value that is no finite 32-bit number: "error", or "drop" to leave
             the hypothesis out, with a warning that counts them.
         strict: make it an error, not a warning, if fields of the file are left out.
@@ -54,7 +61,7 @@ def read_nbest(
     >>> lists.feature_names, lists.texts(0), lists.references
     (('LM0', 'WordPenalty0'), ['a cat'], (('the cat',),))
     """
-    rows = _rows(path, format, bad, strict)
+    rows = _rows(path, format, bad, strict, first_id)
     return next(_gatherer(path, references, sources, first_id).tables(rows))
 
 
@@ -93,7 +100,7 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"a chunk needs at least one sentence, not {chunk}")
-    rows = _rows(path, format, bad, strict)
+    rows = _rows(path, format, bad, strict, first_id)
     return _gatherer(path, references, sources, first_id).tables(rows, chunk)
 
 
@@ -102,7 +109,7 @@ def write_nbest(
     path: AnyPath,
     weights: Mapping[str, float] | None = None,
     *,
-    format: str | NBestFormat = "moses",
+    format: str | NBestFormat = AUTO,
 ) -> None:
     """Write lists; features read back with the same bits.
 
@@ -111,7 +118,8 @@ def write_nbest(
         path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
             when it is complete.
         weights: print λ·h as the totals; None prints those of the table, where it has them.
-        format: the name of a format, or the format itself.
+        format: the name of a format, or the format itself; "auto" tells it by the name of the
+            file (`.jsonl`, `.csv`, …), and is Moses' where that does not say.
 
     Raises:
         DataError: if the file cannot be written, a feature has no weight, or a text or name does
@@ -122,28 +130,44 @@ def write_nbest(
     >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
-    writer = NBEST_FORMATS.resolve(format)
-    with atomic_writer(path) as file:
-        writer.write(nbest if weights is None else _scored(nbest, weights), file)
+    writer = _by_suffix(path) if format == AUTO else _resolved(format)
+    writer.write_file(nbest if weights is None else _scored(nbest, weights), path)
 
 
-def _rows(path: AnyPath, format: str | NBestFormat, bad: str, strict: bool) -> Iterator[Rows]:
-    """Check the options at once; yield the rows when asked for them."""
-    if isinstance(format, str):
-        one_of(format, (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind)
-    options = ReadOptions(origin_name(path), one_of(bad, ("error", "drop"), "policy"), strict)
-    return _parsed(read_blocks(path), format, options)
-
-
-def _parsed(
-    blocks: Iterator[bytes], format: str | NBestFormat, options: ReadOptions
+def _rows(
+    path: AnyPath, format: str | NBestFormat, bad: str, strict: bool, first_id: int
 ) -> Iterator[Rows]:
-    first = next(blocks, b"")
-    if not first:
-        raise DataError("empty: there are no n-best lists in it", options.origin)
-    line = first[: first.index(b"\n")]
-    reader = _detected(line, options.origin) if format == AUTO else NBEST_FORMATS.resolve(format)
-    yield from reader.parse(chain([first], blocks), options)
+    """Check the options at once; yield the rows when asked for them."""
+    reader = None if format == AUTO else _resolved(format)
+    one_of(bad, ("error", "drop"), "policy")
+    options = ReadOptions(origin_name(path), bad, strict, first_id)
+    return _parsed(InputFile(path), reader, options)
+
+
+def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
+    line = file.first_line
+    found = _detected(line, options.origin) if reader is None else reader
+    yield from found.rows(file, options)
+
+
+def _resolved(format: str | NBestFormat) -> NBestFormat:
+    """Return a format; a name may have settings, `plain:nbest=50`."""
+    if not isinstance(format, str):
+        return NBEST_FORMATS.resolve(format)
+    name, _, settings = format.partition(":")
+    if name not in NBEST_FORMATS:
+        one_of(name, (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind)
+    return NBEST_FORMATS.resolve(name, settings_in(settings, f"the format {name}"))
+
+
+def _by_suffix(path: AnyPath) -> NBestFormat:
+    """Return the format that a name says, compressed or not."""
+    name = PurePath(path)
+    suffix = name.suffix
+    if suffix in {codec.suffix for codec in CODECS}:
+        suffix = PurePath(name.stem).suffix
+    found = (kind for kind in NBEST_FORMATS if suffix and suffix in NBEST_FORMATS[kind].suffixes)
+    return NBEST_FORMATS.resolve(next(found, _USUAL))
 
 
 def _detected(first_line: bytes, origin: str) -> NBestFormat:
@@ -154,7 +178,8 @@ def _detected(first_line: bytes, origin: str) -> NBestFormat:
             return format
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
-        f"reads {SHAPE}",
+        f"reads {SHAPE}; name the format if it is one of these, or build the lists in Python with "
+        "bpa_ppl.NBest.from_lists, from_records or from_dataframe",
         origin,
         1,
     )
@@ -162,14 +187,14 @@ def _detected(first_line: bytes, origin: str) -> NBestFormat:
 
 def _gatherer(
     path: AnyPath, references: AnyReferences | None, sources: AnySources | None, first_id: int
-) -> Gatherer:
+) -> Gatherer[NBest]:
     lines = {} if references is None else {"reference": references_of(references)}
     if sources is not None:
         lines["source"] = sources_of(sources)
-    return Gatherer(origin_name(path), lines, first_id)
+    return Gatherer(NBest, origin_name(path), lines, first_id)
 
 
 def _scored(nbest: NBest, weights: Mapping[str, float]) -> NBest:
     """Return the lists with λ·h as their totals."""
     scores = nbest.scores(match(weights, nbest).values)
-    return replace(nbest, totals=scores.astype(np.float32))
+    return replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
-# unit of the last place above the largest of them.
-_TOO_LARGE = (2.0 - 2.0**-24) * 2.0**127
+from bpa_ppl.rows.base import TOO_LARGE
 
 
 def finite(token: str | bytes) -> float:
@@ -27,7 +25,7 @@ def finite(token: str | bytes) -> float:
         value = float(printed)
     except ValueError:
         value = None
-    if value is not None and abs(value) < _TOO_LARGE and b"_" not in printed:
+    if value is not None and abs(value) < TOO_LARGE and b"_" not in printed:
         return value
     wrong = "a number" if value is None or b"_" in printed else "a finite 32-bit number"
     raise ValueError(f"{printed.decode(errors='replace')!r} is not {wrong}")

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
+from bpa_ppl.rows import SentenceLines
 
 #: Files of references, or the references themselves: a tuple, or a list, for each sentence.
 AnyReferences = AnyPath | Sequence[AnyPath] | Sequence[Sequence[str]]
 #: A file of source sentences, or the sentences themselves.
 AnySources = AnyPath | Sequence[str]
-
-
-class SentenceLines(NamedTuple):
-    """What a whole text has one of for each sentence.
-
-    Attributes:
-        lines: one entry a sentence.
-        origin: where they are from, for messages.
-    """
-
-    lines: Sequence[Any]
-    origin: str
 
 
 def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]:

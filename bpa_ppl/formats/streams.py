@@ -10,7 +10,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -28,6 +28,7 @@ STANDARD = "-"
 _CHUNK = 1 << 16  # bytes read at once; compressed text grows about tenfold
 _BLOCK = 1 << 20  # bytes of text handed on at once
 _BOM = b"\xef\xbb\xbf"
+_MAGIC = 8  # bytes that surely tell a compressed file
 
 
 class Decoder(Protocol):
@@ -98,6 +99,78 @@ def origin_name(path: AnyPath) -> str:
     return "<standard input>" if str(path) == STANDARD else str(path)
 
 
+class InputFile:
+    """A file that is read once, from its beginning: looked at first, then read.
+
+    Args:
+        path: the file, compressed or not; `-` is the standard input.
+
+    Raises:
+        DataError: from its methods, as `read_blocks`.
+
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
+    ...     opened = InputFile(file.name)
+    ...     print(opened.first_line, list(opened.blocks()))
+    b'one' [b'one\\ntwo\\n']
+    """
+
+    def __init__(self, path: AnyPath):
+        self.path = path
+        self.origin = origin_name(path)
+        self._chunks = _plain_bytes(path)
+        self._begun: list[bytes] = []
+
+    @property
+    def first_line(self) -> bytes:
+        """The first line without its end; of a file that is no text, what comes before a newline.
+
+        Raises:
+            DataError: if the file is empty, too.
+        """
+        while not self._begun or b"\n" not in self._begun[-1]:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            self._begun.append(chunk)
+        begun = b"".join(self._begun)
+        if not begun:
+            raise DataError("empty: there are no n-best lists in it", self.origin)
+        return begun.partition(b"\n")[0]
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the text in blocks of whole lines, each ended by a newline."""
+        return _whole_lines(self._all_chunks())
+
+    @contextmanager
+    def seekable(self) -> Iterator[IO[bytes]]:
+        """Open the bytes for reading in any order; what is no plain file is copied to the disk."""
+        with tempfile.TemporaryFile() as copy:
+            if self._plain():
+                self._chunks.close()
+                with open(self.path, "rb") as file:
+                    yield file
+                return
+            for chunk in self._all_chunks():
+                copy.write(chunk)
+            copy.seek(0)
+            yield copy
+
+    def _all_chunks(self) -> Iterator[bytes]:
+        begun, self._begun = self._begun, []
+        yield from begun
+        yield from self._chunks
+
+    def _plain(self) -> bool:
+        """Say whether the file has the bytes that are read from it, neither packed nor piped."""
+        path = Path(self.path)
+        if str(path) == STANDARD or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(_MAGIC)
+        return not head.startswith((_BOM, *(codec.magic for codec in CODECS)))
+
+
 def read_blocks(path: AnyPath) -> Iterator[bytes]:
     """Yield the text of a file in blocks of whole lines, each ended by a newline.
 
@@ -117,8 +190,12 @@ def read_blocks(path: AnyPath) -> Iterator[bytes]:
     ...     print(b"".join(read_blocks(file.name)))
     b'one\\ntwo\\n'
     """
+    return _whole_lines(_plain_bytes(path))
+
+
+def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     rest = b""
-    for block in _grown(_plain_bytes(path), _BLOCK):
+    for block in _grown(chunks, _BLOCK):
         cut = block.rfind(b"\n") + 1
         if cut:
             yield rest + block[:cut]
@@ -305,7 +382,7 @@ def _check_writable(target: Path) -> None:
         raise PermissionError
 
 
-def _plain_bytes(path: AnyPath) -> Iterator[bytes]:
+def _plain_bytes(path: AnyPath) -> Generator[bytes, None, None]:
     """Yield the decompressed content in chunks of any length, without a byte-order mark."""
     chunks = _raw_chunks(path)
     first = next(chunks, b"")

@@ -1,0 +1,377 @@
+"""Rows of a file gathered into tables of lists, a number of sentences at a time."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.columns import counted
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.rows.base import OF_SENTENCE, REFERENCE, SOURCE, Rows, SentenceLines
+
+T = TypeVar("T")
+# References that have no word in common with the hypotheses are told from so many lists on.
+_TELLING = 10
+
+
+class Gatherer(Generic[T]):
+    """Makes tables of consecutive rows of one file, and checks what belongs to sentences.
+
+    Args:
+        make: what a table is made with from its columns by name: `NBest`.
+        origin: the name of the n-best file, for messages.
+        lines: by name, what the whole text has one of for each sentence: references, sources.
+            They stand in for those of the rows.
+        first_id: the id of the first sentence of the text.
+    """
+
+    def __init__(
+        self,
+        make: Callable[..., T],
+        origin: str,
+        lines: Mapping[str, SentenceLines],
+        first_id: int = 0,
+    ):
+        self.make = make
+        self.origin = origin
+        self.lines = lines
+        self.first_id = first_id
+        self._begins: dict[int, int] = {}  # sentence id -> the line at which its list begins
+        self._dropped: list[int] = []
+        self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
+
+    def tables(self, blocks: Iterable[Rows], sentences: int = sys.maxsize) -> Iterator[T]:
+        """Yield tables of that many sentences each; the last one has the rest.
+
+        Raises:
+            DataError: if an id comes twice or has no reference, a whole list was dropped, or
+                the rows of a sentence disagree on what belongs to it.
+        """
+        table: _Table | None = None
+        last: int | None = None
+        for rows in blocks:
+            table = table or _Table(rows)
+            begun = len(self._begins)
+            starts = _starts(rows.ids, last)
+            self._enter(rows, starts)
+            done = 0
+            for start in starts[(begun + np.arange(len(starts))) % sentences == 0]:
+                table.append(rows.part(done, start), self.origin)
+                done = start
+                if start or begun:
+                    yield self._made(table)
+                    table = _Table(rows)
+            table.append(rows.part(done), self.origin)
+            last = int(rows.ids[-1]) if len(rows.ids) else last
+        made = None if table is None else self._made(table)
+        self._finish()
+        if made is not None:
+            yield made
+
+    def _enter(self, rows: Rows, starts: npt.NDArray[np.int64]) -> None:
+        """Note the lists that begin in some rows."""
+        self._dropped += rows.dropped
+        for identifier, line in zip(
+            rows.ids[starts].tolist(), rows.lines[starts].tolist(), strict=True
+        ):
+            if identifier in self._begins:
+                raise DataError(
+                    f"a second block of sentence {identifier}, whose list began at line "
+                    f"{self._begins[identifier]}: sort the file by sentences, with "
+                    "`sort -s -n -k1,1` where lines begin with the id",
+                    self.origin,
+                    line,
+                )
+            self._check_id(identifier, line)
+            self._begins[identifier] = line
+
+    def _check_id(self, identifier: int, line: int) -> None:
+        position = identifier - self.first_id
+        if position < 0:
+            raise DataError(
+                f"sentence id {identifier} is below the first id, {self.first_id}: ids are counted "
+                f"from {identifier} where that is the first sentence (first_id={identifier})",
+                self.origin,
+                line,
+            )
+        for what, known in self.lines.items():
+            count = len(known.lines)
+            if position < count:
+                continue
+            one_based = position == count and self.first_id not in self._begins
+            remedy = (
+                f"the ids seem to be counted from {self.first_id + 1} "
+                f"(first_id={self.first_id + 1})"
+                if one_based
+                else f"give the {what}s of the same text"
+            )
+            raise DataError(
+                f"no {what} for sentence id {identifier}: {known.origin} has {count} "
+                f"lines, for ids {self.first_id} to {self.first_id + count - 1}; {remedy}",
+                self.origin,
+                line,
+            )
+
+    def _finish(self) -> None:
+        """Check what only the end of the file shows."""
+        lost = [identifier for identifier in self._dropped if identifier not in self._begins]
+        if lost:
+            raise DataError(
+                f"every hypothesis of sentence {lost[0]} has a value that is no finite number: "
+                "correct the file",
+                self.origin,
+            )
+        if self._dropped:
+            self._tell(f"{len(self._dropped)} hypotheses dropped for values that are not finite")
+        for note in self._references.notes():
+            self._tell(note)
+        if self.lines and self._begins:
+            self._tell_what_is_left_over()
+
+    def _tell_what_is_left_over(self) -> None:
+        if min(self._begins) == self.first_id + 1:
+            self._tell(
+                f"no list for the first {next(iter(self.lines))}, id {self.first_id}: if ids are "
+                f"counted from {self.first_id + 1}, say first_id={self.first_id + 1}"
+            )
+            return
+        for what, known in self.lines.items():
+            if len(known.lines) > len(self._begins):
+                self._tell(
+                    f"lists for {counted(len(self._begins), 'sentence')}, but {known.origin} has "
+                    f"{len(known.lines)} {what}s: the others are not used"
+                )
+
+    def _tell(self, message: str) -> None:
+        warnings.warn(f"{self.origin}: {message}", BpaWarning, stacklevel=5)
+
+    def _made(self, table: _Table) -> T:
+        """Return the lists of a table with their references and sources."""
+        columns = {name: column.finished() for name, column in table.columns.items()}
+        printed = columns.pop("ids")
+        starts = _starts(printed, None)
+        ids = printed[starts]
+        offsets = np.append(starts, len(printed)).astype(np.int64)
+        strings, index = tuple(table.strings), table.string_index.finished()
+        sentences = {name: tuple(values) for name, values in table.sentences.items()}
+        for what, known in self.lines.items():
+            given = tuple(known.lines[i] for i in (ids - self.first_id).tolist())
+            if what == REFERENCE:
+                self._references.replaced(sentences.get(what), given)
+            sentences[what] = given
+        if REFERENCE in sentences:
+            self._references.seen(sentences[REFERENCE], ids, strings, index, offsets)
+        return self.make(
+            offsets=offsets,
+            feature_names=table.names,
+            sentence_ids=ids,
+            strings=strings,
+            string_index=index,
+            extras={name: column.finished() for name, column in table.extras.items()},
+            origin=self.origin,
+            sources=sentences.pop(SOURCE, None),
+            references=sentences.pop(REFERENCE, None),
+            sentence_extras={n.removeprefix(OF_SENTENCE): v for n, v in sentences.items()},
+            totals_normalised=table.normalised,
+            **columns,
+        )
+
+
+class _ReferenceNotes:
+    """What looks wrong with references, noted list by list and told at the end of a file.
+
+    Args:
+        origin: the name of the n-best file.
+        given: the references that stand in for those of the file, if any.
+    """
+
+    def __init__(self, origin: str, given: SentenceLines | None):
+        self.origin = origin if given is None else given.origin
+        self._lists = self._blank = self._strange = 0
+        self._first_blank: int | None = None
+        self._replaced: tuple[int, int] | None = None
+
+    def replaced(self, own: Sequence[Any] | None, given: Sequence[Any]) -> None:
+        """Note where references of the file itself give way to others of another number."""
+        for old, new in zip(own or (), given, strict=False):
+            if len(old) != len(new) and self._replaced is None:
+                self._replaced = len(old), len(new)
+
+    def seen(
+        self,
+        references: Sequence[tuple[str, ...]],
+        ids: npt.NDArray[np.int64],
+        strings: Sequence[str],
+        index: npt.NDArray[np.int32],
+        offsets: npt.NDArray[np.int64],
+    ) -> None:
+        """Note blank references, and those that have no word in common with their list."""
+        for place, known in enumerate(references):
+            self._lists += 1
+            if not all(map(str.strip, known)):
+                self._blank += 1
+                self._first_blank = int(ids[place]) if self._blank == 1 else self._first_blank
+                continue
+            rows = index[offsets[place] : offsets[place + 1]]
+            self._strange += not _related(known, (strings[i] for i in rows))
+
+    def notes(self) -> Iterator[str]:
+        """Yield what there is to tell."""
+        if self._replaced is not None:
+            old, new = self._replaced
+            yield (
+                f"the references of {self.origin}, {new} a sentence, are used instead of those in "
+                f"the file, {old} a sentence"
+            )
+        if self._blank:
+            yield (
+                f"{counted(self._blank, 'sentence')} with a blank reference, the first of id "
+                f"{self._first_blank}: a metric takes it for a translation without words"
+            )
+        if self._lists >= _TELLING and self._strange > self._lists / 2:
+            yield (
+                f"{self._strange} of {self._lists} lists have no word in common with their "
+                f"references in {self.origin}: are they of another text, or of another language?"
+            )
+
+
+def _related(references: Iterable[str], texts: Iterable[str]) -> bool:
+    """Say whether any of the texts has a word of the references."""
+    words = {word for text in references for word in _words(text)}
+    return any(not words.isdisjoint(_words(text)) for text in texts)
+
+
+def _words(text: str) -> Iterable[str]:
+    """Return words in lower case; characters where words are not separated, as in Chinese."""
+    folded = text.lower()
+    return folded.split() if folded.isascii() or " " in folded.strip() else folded
+
+
+class _Array:
+    """An array that grows in place, so that its content is never there twice.
+
+    Args:
+        part: an array of the type and width to be held.
+    """
+
+    def __init__(self, part: npt.NDArray):
+        self._values = np.empty((0, *part.shape[1:]), part.dtype)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, part: npt.NDArray) -> None:
+        end = self._length + len(part)
+        if end > len(self._values):
+            self._resize(end + end // 8)
+        self._values[self._length : end] = part
+        self._length = end
+
+    def finished(self) -> npt.NDArray:
+        self._resize(self._length)
+        return self._values
+
+    def _resize(self, length: int) -> None:
+        # No view of the array is handed out before it is finished.
+        self._values.resize((length, *self._values.shape[1:]), refcheck=False)
+
+
+class _Objects:
+    """A column of any objects, which grows as `_Array` does."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def append(self, part: Sequence[Any]) -> None:
+        self._values.extend(part)
+
+    def finished(self) -> tuple[Any, ...]:
+        return tuple(self._values)
+
+
+def _growing(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an empty column, to be filled, for each of some parts."""
+    return {n: _Array(p) if isinstance(p, np.ndarray) else _Objects() for n, p in parts.items()}
+
+
+class _Table:
+    """The columns of a table that is being gathered; it begins with the columns of some rows."""
+
+    def __init__(self, rows: Rows):
+        self.names = rows.names
+        self.normalised = rows.totals_normalised
+        self.columns = _growing(rows.columns())
+        self.extras = _growing(rows.extras)
+        self.sentences: dict[str, list[Any]] = {name: [] for name in rows.of_sentences()}
+        self.string_index = _Array(rows.string_index)
+        self.strings: dict[str, int] = {}
+        self._last: int | None = None  # the sentence of the last row
+
+    def append(self, rows: Rows, origin: str) -> None:
+        for columns, parts in (
+            (self.columns, rows.columns()),
+            (self.extras, rows.extras),
+        ):
+            _check_same(columns, parts, origin)
+            for name, column in columns.items():
+                column.append(parts[name])
+        self.string_index.append(self._indices(rows))
+        self._append_sentences(rows, origin)
+
+    def _append_sentences(self, rows: Rows, origin: str) -> None:
+        """Keep one value a sentence, and hold those of its other rows against it."""
+        parts = rows.of_sentences()
+        _check_same(self.sentences, parts, origin)
+        starts = _starts(rows.ids, self._last).tolist()
+        bounds = [*([] if starts[:1] == [0] else [0]), *starts, len(rows.ids)]
+        for name, values in parts.items():
+            kept = self.sentences[name]
+            for start, end in pairwise(bounds):
+                if start in starts[:1] or start > bounds[0]:
+                    kept.append(values[start])
+                odd = _first_other(values[start:end], kept[-1]) if end > start else None
+                if odd is not None:
+                    raise DataError(
+                        f"another {name} than before for sentence {rows.ids[start]}: all its "
+                        "hypotheses have the same",
+                        origin,
+                        int(rows.lines[start + odd]),
+                    )
+        self._last = int(rows.ids[-1]) if len(rows.ids) else self._last
+
+    def _indices(self, rows: Rows) -> npt.NDArray[np.int32]:
+        """Return the rows' indices into the texts known so far, and add those that are new."""
+        known = self.strings
+        numbers = np.zeros(len(rows.strings), dtype=np.int32)
+        used = np.flatnonzero(np.bincount(rows.string_index, minlength=len(numbers)))
+        numbers[used] = [known.setdefault(rows.strings[i], len(known)) for i in used.tolist()]
+        return numbers[rows.string_index]
+
+
+def _check_same(columns: Mapping[str, Any], parts: Mapping[str, Any], origin: str) -> None:
+    if columns.keys() != parts.keys():
+        odd = ", ".join(sorted(columns.keys() ^ parts.keys()))
+        raise DataError(f"only some of the lines have {odd}: give all of them", origin)
+
+
+def _first_other(values: list[Any], expected: Any) -> int | None:
+    """Return the first place of another value; objects that are the same are equal at once."""
+    if values.count(expected) == len(values):
+        return None
+    return next(i for i, value in enumerate(values) if value is not expected and value != expected)
+
+
+def _starts(ids: npt.NDArray[np.int64], last: int | None) -> npt.NDArray[np.int64]:
+    """Return the rows at which the id differs from the one before; `last` precedes the first."""
+    before = np.concatenate([ids[:1] - 1 if last is None else [last], ids[:-1]])
+    return np.flatnonzero(ids != before[: len(ids)])
