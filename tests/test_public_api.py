@@ -35,7 +35,7 @@ FUNCTIONS = {
     "extra=None progress=False **settings",
     "rerank": "nbest posterior * rule='predictive' derivations='separate' unchecked=False "
     "jobs=1 backend='local' scheduler=None progress=False",
-    "write_nbest": "nbest path weights=None * format='moses'",
+    "write_nbest": "nbest path weights=None * format='auto'",
     "write_posterior": "posterior path",
     "write_weights": "weights path * template=None format='auto'",
 }
@@ -48,7 +48,7 @@ CLASSES = {
     "interval kind log_density log_weight mean moved_most pointwise reordered resampled "
     "sentence_ids sentence_sites shape sites total_log_likelihood weighted weights",
     "NBest": "best chosen chunks concatenate from_lists origin references regroup rows scores "
-    "select sizes sources text texts totals truncate with_extras with_features with_references "
+    "select sizes sources text texts totals totals_normalised truncate with_extras with_features with_references "
     "with_sentence_extras with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
@@ -79,13 +79,14 @@ ROOMS = {
     "quality": "Averaged BLEU CHRF Column Function Headroom Metric Oracles Score TER by_name "
     "choice_score column_of corpus_score counted_metrics gains headroom numeric_columns oracles "
     "resolve set_aside statistics ter_edits",
+    "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Target adapt draws_of evaluate "
     "perturbed target_of",
     "tuning": "Command Reestimation Tuned Tuner TuningLists TuningProblem redecode reestimate",
 }
 #: Registry -> the names that can be chosen, in order.
 CHOICES = {
-    "FEATURES": "length",
+    "FEATURES": "length indicators",
     "LIKELIHOODS": "oracle margin",
     "METRICS": "ter bleu chrf unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "moses",
