@@ -262,9 +262,9 @@ def _no_scheduler(scheduler: str | None, error: Exception) -> UsageError:
 
 def _pickled(value: Any) -> tuple[bytes, str]:
     """Return a value as bytes, and their hash; classes of a notebook go along."""
-    from joblib.externals import cloudpickle
+    from joblib.externals.loky.backend.reduction import dumps
 
-    content: bytes = cloudpickle.dumps(value)
+    content = bytes(dumps(value))
     return content, hashlib.sha256(content).hexdigest()
 
 

@@ -24,7 +24,8 @@ class Predictive(Rule, frozen=True):
         # with the vector of w(λ) / Z(λ).
         scores = features @ voters.weights.T + base[:, None]
         unnormalised = jnp.exp(scores - scores.max(axis=0, keepdims=True))
-        share = jnp.exp(voters.log_weight) / unnormalised.sum(axis=0)
+        # Both sums are products, whose bits do not depend on the number of threads.
+        share = jnp.exp(voters.log_weight) / (jnp.ones(len(unnormalised)) @ unnormalised)
         return jnp.log(unnormalised @ share)
 
     def combined(self, parts: jax.Array) -> jax.Array:
