@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 from pathlib import Path
+from typing import Any
 
 
 class BpaError(Exception):
@@ -54,3 +56,19 @@ def one_of(value: str, allowed: dict | tuple | list, what: str) -> str:
     if value not in allowed:
         raise UsageError(f"unknown {what} {value!r}: choose one of {', '.join(allowed)}")
     return value
+
+
+def require(value: Any, kind: type, what: str) -> None:
+    """Raise a UsageError unless a value is of some type.
+
+    Args:
+        value: what was given.
+        kind: the type that it should have.
+        what: what is wanted, in words, and how to get one.
+
+    >>> require("dev.nbest", int, "a seed is a whole number")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: a seed is a whole number, not 'dev.nbest'
+    """
+    if not isinstance(value, kind):
+        raise UsageError(f"{what}, not {reprlib.repr(value)}")

@@ -138,7 +138,12 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
 
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
-    "format of n-best lists", "bpa_ppl.nbest_formats", {"moses": "bpa_ppl.formats.moses:Moses"}
+    "format of n-best lists",
+    "bpa_ppl.nbest_formats",
+    {
+        "moses": "bpa_ppl.formats.moses:Moses",
+        "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
+    },
 )
 #: In the order in which they are tried, but for `dense`: it takes any text and comes last.
 WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
@@ -146,12 +151,19 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "bpa_ppl.weight_formats",
     {
         "json": "bpa_ppl.formats.json_weights:JsonWeights",
+        "yaml": "bpa_ppl.formats.yaml_weights:YamlWeights",
         "moses.ini": "bpa_ppl.formats.moses_ini:MosesIni",
+        "numbers": "bpa_ppl.formats.number_weights:NumberWeights",
         "dense": "bpa_ppl.formats.dense_weights:DenseWeights",
     },
 )
 FEATURES: Registry[FeatureSource] = Registry(
-    "feature source", "bpa_ppl.features", {"length": "bpa_ppl.features.length:Length"}
+    "feature source",
+    "bpa_ppl.features",
+    {
+        "length": "bpa_ppl.features.length:Length",
+        "indicators": "bpa_ppl.features.indicators:Indicators",
+    },
 )
 METRICS: Registry[Metric] = Registry(
     "metric",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,13 @@ from bpa_ppl.nbest import Float64, NBest
 
 #: Moses never tunes the penalty of unknown words: every tool of it leaves this weight alone.
 UNTUNED = ("UnknownWordPenalty0",)
+
+#: Words in the name of a feature that say it is a log-probability: it has a positive weight even
+#: where nothing else is known. Words end at a digit, at `_`, `-` or `.`; `score` must stand alone.
+LOG_PROBABILITIES = ("logprob", "logprobs", "logp", "lprob", "loglikelihood", "lm")
+
+#: What weights may be given as: by name, in the order of the columns, or not at all.
+AnyWeights = Mapping[str, float] | Sequence[float] | npt.NDArray[Any] | None
 
 
 class Weights(Mapping[str, float]):
@@ -83,6 +92,38 @@ class Weights(Mapping[str, float]):
         return self.updated({name: self[name] / norm for name in chosen})
 
 
+class Bare(Weights):
+    """Weights without names, such as those of Marian: one a column, in the order of the columns.
+
+    Until they are laid beside lists they are known by their positions.
+
+    Args:
+        values: the weights.
+        origin: where they are from, for messages.
+
+    >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
+    >>> Bare([0.5, 1.0]).named(lists)
+    Weights({'LM0': 0.5, 'W0': 1})
+    """
+
+    def __init__(self, values: Iterable[float], origin: str = "<memory>"):
+        super().__init__({str(k): value for k, value in enumerate(values)}, origin)
+
+    def named(self, nbest: NBest) -> Weights:
+        """Return the weights under the names of the columns of some lists.
+
+        Raises:
+            DataError: if there are not as many.
+        """
+        if len(self) != len(nbest.feature_names):
+            raise DataError(
+                f"{len(self)} weights without names for {len(nbest.feature_names)} features: give "
+                f"one each, in the order {', '.join(nbest.feature_names)}",
+                self.origin,
+            )
+        return Weights(zip(nbest.feature_names, self.values(), strict=True), self.origin)
+
+
 def _pairs(values: Any) -> list[tuple[str, float]]:
     """Return names and weights of a mapping, or of pairs."""
     try:
@@ -106,11 +147,14 @@ class Match(NamedTuple):
         names: the feature names of the table.
         values: (features,) float64, the weight of each column.
         free: (features,) bool, False where the weight is fixed at its canonical value.
+        spread: (features,) float64, the standard deviation within the lists of features without a
+            canonical weight, nan for all others; None where every feature has one.
     """
 
     names: tuple[str, ...]
     values: Float64
     free: npt.NDArray[np.bool_]
+    spread: Float64 | None = None
 
     @property
     def free_names(self) -> tuple[str, ...]:
@@ -132,6 +176,14 @@ class Match(NamedTuple):
         """(fixed,) float64, the weights of the fixed features."""
         return self.values[~self.free]
 
+    @property
+    def free_spread(self) -> dict[str, float]:
+        """The spread of those free features that have no canonical weight, by name."""
+        if self.spread is None:
+            return {}
+        known = dict(zip(self.free_names, self.spread[self.free].tolist(), strict=True))
+        return {name: spread for name, spread in known.items() if not np.isnan(spread)}
+
     def full(self, free: npt.ArrayLike) -> Float64:
         """Return the weights of all features, given those of the free ones.
 
@@ -152,22 +204,24 @@ class Match(NamedTuple):
 
 
 def match(
-    weights: Mapping[str, float],
+    weights: AnyWeights,
     nbest: NBest,
     *,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
 ) -> Match:
-    """Match weights to the features of an n-best table, by name.
+    """Match weights to the features of an n-best table: by name, or in the order of the columns.
 
     A weight whose feature the lists do not print is left out with a warning.
 
     Args:
-        weights: the canonical weights.
+        weights: the canonical weights, by name or one a column; None if there are none: see
+            `first_weights`.
         nbest: the lists.
         fixed: names or labels of features whose weights stay canonical; None fixes
             `UnknownWordPenalty0`, as Moses does, and an empty sequence fixes none.
-        defaults: values for features that have no weight.
+        defaults: values for features that have no weight. They are no canonical weights: a prior
+            is scaled to the spread of such a feature within the lists.
 
     Raises:
         DataError: if a feature has no weight, or a name in `fixed` is no feature.
@@ -176,27 +230,31 @@ def match(
     >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
     >>> match({"W0": 0.5, "LM0": 1.0}, lists, fixed=["W0"]).free_names
     ('LM0',)
+    >>> match([1.0, 0.5], lists).values.tolist()
+    [1.0, 0.5]
     """
     if not isinstance(nbest, NBest):
         raise UsageError(f"weights are matched to n-best lists (NBest), not to {nbest!r}")
-    for given in (weights, defaults or {}):
-        if not isinstance(given, Mapping):
-            raise _nameless(given)
+    if defaults is not None and not isinstance(defaults, Mapping):
+        raise _nameless(defaults)
     if isinstance(fixed, str):
         raise UsageError(f"fixed features are a list of names, not the text {fixed!r}")
-    origin = getattr(weights, "origin", "the weights")
-    known = {**(defaults or {}), **weights}
+    canonical, given = _canonical(weights, nbest), dict(_pairs(defaults or {}))
+    if weights is None:
+        canonical, given = Weights({}, canonical.origin), {**canonical, **given}
+    known = {**given, **canonical}
     missing = [name for name in nbest.feature_names if name not in known]
     if missing:
         raise DataError(
             f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it to the "
             "weights, or give it a value (default weights)",
-            origin,
+            canonical.origin,
         )
-    hidden = [name for name in weights if name not in nbest.feature_names]
+    hidden = [name for name in canonical if name not in nbest.feature_names]
     if hidden:
         warnings.warn(
-            f"{origin}: {', '.join(hidden)} left out, because {nbest.origin} does not print it",
+            f"{canonical.origin}: {', '.join(hidden)} left out, because {nbest.origin} does not "
+            "print it",
             BpaWarning,
             stacklevel=2,
         )
@@ -204,7 +262,85 @@ def match(
         names=nbest.feature_names,
         values=np.array([known[name] for name in nbest.feature_names], dtype=np.float64),
         free=_free(nbest, fixed),
+        spread=_spread(nbest, canonical),
     )
+
+
+def first_weights(nbest: NBest) -> Weights:
+    """Return weights to start from where there are no canonical ones.
+
+    1 / spread for features named as log-probabilities (`LOG_PROBABILITIES`), so that each counts
+    alike, and 0 for all others; the spread is the standard deviation within the lists. Moses'
+    penalty of unknown words, which is never tuned, has 1.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[-2.0, 0.7], [-6.0, 0.6]]], ["logprob", "comet"])
+    >>> first_weights(lists)
+    Weights({'logprob': 0.5, 'comet': 0})
+    """
+    values = dict.fromkeys(nbest.feature_names, 0.0)
+    for name, spread in zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True):
+        if name in UNTUNED:
+            values[name] = 1.0
+        elif is_log_probability(name) and spread > 0:
+            values[name] = 1 / spread
+    return Weights(values, "no canonical weights")
+
+
+def is_log_probability(name: str) -> bool:
+    """Say whether a feature is named as a log-probability.
+
+    >>> [name for name in ("model.log_prob", "LM0", "comet") if is_log_probability(name)]
+    ['model.log_prob', 'LM0']
+    """
+    words = re.findall(r"[a-z]+", name.lower())
+    pairs = {first + second for first, second in pairwise(words)}
+    # Marian prints its scorers as F0, F1, …
+    alone = words == ["score"] or re.fullmatch(r"F\d+", name) is not None
+    return alone or not pairs.union(words).isdisjoint(LOG_PROBABILITIES)
+
+
+def spread_within(nbest: NBest) -> Float64:
+    """Return the standard deviation of each feature within its list, over all lists, (features,).
+
+    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[9.0]]], ["LM0"])
+    >>> round(float(spread_within(lists)[0]) ** 2, 3)
+    0.667
+    """
+    if not len(nbest):
+        return np.zeros(len(nbest.feature_names))
+    return np.array([_deviation(nbest, column) for column in nbest.features.T])
+
+
+def _deviation(nbest: NBest, column: npt.NDArray[np.float32]) -> float:
+    values = column.astype(np.float64)
+    # Relative to the first hypothesis, so that a large constant costs no digits.
+    values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes)
+    means = np.add.reduceat(values, nbest.offsets[:-1]) / nbest.sizes
+    return float(np.sqrt(np.mean((values - np.repeat(means, nbest.sizes)) ** 2)))
+
+
+def _spread(nbest: NBest, canonical: Mapping[str, float]) -> Float64 | None:
+    """Return the spread of features without a canonical weight; None where all have one."""
+    without = [name not in canonical for name in nbest.feature_names]
+    return np.where(without, spread_within(nbest), np.nan) if any(without) else None
+
+
+def _canonical(weights: Any, nbest: NBest) -> Weights:
+    """Return weights by name, whatever they were given as."""
+    if weights is None:
+        return first_weights(nbest)
+    if isinstance(weights, Mapping):
+        named = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
+        return named.named(nbest) if isinstance(named, Bare) else named
+    if isinstance(weights, str | bytes) or not hasattr(weights, "__len__"):
+        raise _nameless(weights)
+    try:
+        values = np.asarray(weights, np.float64)
+    except (TypeError, ValueError) as error:
+        raise _nameless(weights) from error
+    if values.ndim != 1:
+        raise _nameless(weights)
+    return Bare(values.tolist(), "the weights").named(nbest)
 
 
 def _free(nbest: NBest, fixed: Iterable[str] | None) -> npt.NDArray[np.bool_]:
@@ -229,12 +365,13 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     not printed does no harm.
 
     Args:
-        nbest: lists, with totals or without (then nothing is checked).
+        nbest: lists; without totals, or with totals that may be divided by a length, nothing is
+            checked.
         values: (features,) weights in the order of the columns.
         tolerance: allowed error, relative to the spread of the totals of a list plus their
             printed precision.
     """
-    if nbest.totals is None or not len(nbest):
+    if nbest.totals is None or nbest.totals_normalised or not len(nbest):
         return
     ours = nbest.scores(values)
     theirs = nbest.totals.astype(np.float64)

@@ -15,7 +15,7 @@ from bpa_ppl import registry
 FUNCTIONS = {
     "adapt": "nbest weights * sampler='auto' likelihood='oracle' prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
-    "fixed=None defaults=None model=log_linear progress=False **settings",
+    "fixed=None defaults=None categorical=() model=log_linear progress=False **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
@@ -48,8 +48,8 @@ CLASSES = {
     "interval kind log_density log_weight mean moved_most pointwise reordered resampled "
     "sentence_ids sentence_sites shape sites total_log_likelihood weighted weights",
     "NBest": "best chosen chunks concatenate from_lists origin references regroup rows scores "
-    "select sizes sources text texts totals totals_normalised truncate with_extras with_features with_references "
-    "with_sentence_extras with_sentences_of with_sources without without_features",
+    "select sizes sources text texts totals totals_normalised truncate with_extras with_features "
+    "with_references with_sentence_extras with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
     "Prior": "constants covariance distribution gaussian isotropic matched mean named names of "
@@ -94,7 +94,7 @@ CHOICES = {
     "RULES": "predictive viterbi map mean",
     "SAMPLERS": "auto heuristic imh laplace map nuts rwm rwm-isotropic weight-trace",
     "TUNERS": "mert mert+ mira pro",
-    "WEIGHT_FORMATS": "json moses.ini dense",
+    "WEIGHT_FORMATS": "json yaml moses.ini numbers dense",
 }
 
 

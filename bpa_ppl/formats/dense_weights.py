@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import WeightFormat
@@ -14,10 +14,13 @@ from bpa_ppl.labels import expand, grouped, printed_labels
 _LABELLED = re.compile(
     r"(?P<label>[^\s=]+)\s*=(?P<values>.*)|(?P<name>[^\s=]+)\s+(?P<value>[^\s=]+)"
 )
+_NAME = re.compile(r"[^\s=#\[][^\s=#]*")
 
 
 class DenseWeights(WeightFormat, frozen=True):
     """The format of lines; blank ones and `#` comments say nothing."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".txt", ".weights", ".dense")
 
     def detect(self, text: str) -> bool:
         """Say whether a file may be in this format: any may, and `parse` tells what is wrong.
@@ -41,12 +44,21 @@ class DenseWeights(WeightFormat, frozen=True):
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
         """Write the weights, one label a line, in full precision.
 
+        Raises:
+            DataError: if a name would not be read back.
+
         >>> import sys
         >>> DenseWeights().write({"LM0": 0.1, "TM0[0]": 1.0, "TM0[1]": 2.0}, sys.stdout)
         LM0= 0.1
         TM0= 1 2
         """
         names = list(weights)
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise DataError(
+                    f"the name {name!r} does not fit a file of `Name0= value` lines, which has no "
+                    "name with =, # or a space: write JSON or YAML"
+                )
         ordered = [names[i] for _, positions in grouped(names) for i in positions]
         values = iter([shortest(float(weights[name])) for name in ordered])
         for label, count in printed_labels(ordered):

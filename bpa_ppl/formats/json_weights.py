@@ -1,8 +1,9 @@
-"""Weights as a JSON object: {name: value} or {label: [values]}."""
+"""Weights as a JSON object, {name: value} or {label: [values]}, or as a list of numbers."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, TextIO
 
@@ -13,29 +14,31 @@ from bpa_ppl.labels import expand
 
 
 class JsonWeights(WeightFormat, frozen=True):
-    """The format of one JSON object."""
+    """The format of one JSON object, or of one list of numbers in the order of the columns."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".json",)
 
     def detect(self, text: str) -> bool:
-        """Say whether a file looks like a JSON object.
+        """Say whether a file looks like a JSON object, or like a list of numbers.
 
-        >>> JsonWeights().detect('{"LM0": 0.5}'), JsonWeights().detect("LM0= 0.5")
-        (True, False)
+        >>> [JsonWeights().detect(text) for text in ('{"LM0": 0.5}', "[0.5, 1]", "[weight]")]
+        [True, True, False]
         """
-        return text.lstrip().startswith("{")
+        return re.match(r"\s*(\{|\[\s*[-+.\d\[\]])", text) is not None
 
     def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
         """Return the names and values of the object.
 
         Raises:
-            DataError: with the line, if the text is no JSON object of finite numbers, or a key
-                stands twice.
+            DataError: with the line, if the text is no JSON object or list of finite numbers, or a
+                key stands twice.
 
         >>> JsonWeights().parse('{"LM0": 0.5, "TM0": [1, 2]}', "w.json")
         [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
         """
         entries = _entries(text, origin)
+        if isinstance(entries, list):
+            return [("", _number(str(k), value, origin, None)) for k, value in enumerate(entries)]
         pairs: list[tuple[str, float]] = []
         seen: set[str] = set()
         for key, value in entries:
@@ -61,8 +64,8 @@ class JsonWeights(WeightFormat, frozen=True):
         file.write(json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
-def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
-    """Return the entries of the object, repeated ones too; numbers stay as printed."""
+def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
+    """Return the entries of the object, repeated ones too, or the list; numbers as printed."""
     try:
         content = json.loads(
             text,
@@ -73,9 +76,11 @@ def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
         )
     except json.JSONDecodeError as error:
         raise DataError(f"not JSON ({error.msg}): correct it", origin, error.lineno) from error
-    if not isinstance(content, tuple):
+    except RecursionError as error:
+        raise DataError("nested too deeply: write {name: value}", origin, 1) from error
+    if not isinstance(content, tuple | list):
         raise DataError("not a JSON object: write {name: value}", origin, 1)
-    return list(content)
+    return content
 
 
 class _Printed(str):

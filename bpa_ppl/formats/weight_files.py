@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.base import AUTO, WeightFormat
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_text
+from bpa_ppl.formats.streams import CODECS, AnyPath, atomic_writer, origin_name, read_text
 from bpa_ppl.registry import WEIGHT_FORMATS
-from bpa_ppl.weights import Weights
+from bpa_ppl.weights import Bare, Weights
 
-_ANY = "dense"  # any text may be in this format, and a file of any other name is written so
+_ANY = "dense"  # any text may be in this format, and a file without an extension is written so
 
 
 def read_weights(path: AnyPath, format: str | WeightFormat = AUTO) -> Weights:
-    """Read the weights of a moses.ini, a dense-weights file, a JSON object or another format.
+    """Read the weights of a moses.ini, a dense-weights file, JSON, YAML or another format.
+
+    Numbers without names, one a line or all on one, are in the order of the columns of the lists.
 
     Args:
         path: the file, compressed or not; `-` is the standard input.
@@ -37,6 +39,8 @@ def read_weights(path: AnyPath, format: str | WeightFormat = AUTO) -> Weights:
     pairs = reader.parse(text, origin)
     if not pairs:
         raise DataError("there are no weights in it: write `Name0= value …` lines", origin)
+    if not any(name for name, _ in pairs):
+        return Bare([value for _, value in pairs], origin)
     return Weights(pairs, origin)
 
 
@@ -55,12 +59,13 @@ def write_weights(
         template: a moses.ini to copy with new weights in place of its own; all else in it, and the
             weights of other features, stay byte for byte.
         format: the name of a format or the format itself, such as "moses.ini" (without a template
-            a bare [weight] section), "dense" or "json"; "auto" is moses.ini with a template, else
-            what the suffix says (.ini, .json), else dense.
+            a bare [weight] section), "dense", "json", "yaml" or "numbers"; "auto" is moses.ini
+            with a template, else what the suffix says, and dense where there is none.
 
     Raises:
-        DataError: if the file cannot be written, or the template has no weight of that name.
-        UsageError: if the format is unknown, or takes no template.
+        DataError: if the file cannot be written, a name does not fit the format, or the template
+            has no weight of that name.
+        UsageError: if the format or the suffix is unknown, or the format takes no template.
 
     >>> write_weights({"LM0": 0.5, "TM0[0]": 1, "TM0[1]": 2}, "-")
     LM0= 0.5
@@ -91,6 +96,20 @@ def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat)
     _check(format)
     if format != AUTO:
         return WEIGHT_FORMATS.resolve(format)
-    suffix = Path(path).suffix
-    fitting = [name for name in WEIGHT_FORMATS if suffix in WEIGHT_FORMATS[name].suffixes]
-    return WEIGHT_FORMATS.resolve("moses.ini" if template is not None else [*fitting, _ANY][0])
+    suffix = _suffix(path)
+    if template is not None or not suffix:
+        return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
+    known = {end: name for name, kind in WEIGHT_FORMATS.items() for end in kind.suffixes}
+    if suffix not in known:
+        raise UsageError(
+            f"{path}: weights are not written to files that end in {suffix}, but in "
+            f"{', '.join(known)}: choose one of those, or name the format"
+        )
+    return WEIGHT_FORMATS.resolve(known[suffix])
+
+
+def _suffix(path: AnyPath) -> str:
+    """Return what a name ends in, but for that of a packed file."""
+    name = Path(path)
+    packed = any(name.suffix == codec.suffix for codec in CODECS)
+    return (name.with_suffix("") if packed else name).suffix.lower()

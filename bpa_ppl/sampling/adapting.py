@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -11,14 +12,15 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import BpaWarning, UsageError, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Oracle, Prior, PriorFamily, log_linear, tabulate
+from bpa_ppl.models.priors.isotropic import Isotropic, variances
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Oracles, gains, oracles
+from bpa_ppl.quality import Oracles, gains, oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
 from bpa_ppl.sampling.density import (
@@ -32,7 +34,9 @@ from bpa_ppl.sampling.density import (
     unraveller,
 )
 from bpa_ppl.sampling.placement import place
-from bpa_ppl.weights import Match, Weights, check_totals, match
+from bpa_ppl.sampling.preparing import Preparation, preparation
+from bpa_ppl.sampling.unmoved import tell_unmoved
+from bpa_ppl.weights import AnyWeights, Bare, Match, Weights, check_totals, match
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -45,12 +49,12 @@ _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
 
 def adapt(
     nbest: NBest,
-    weights: Mapping[str, float],
+    weights: AnyWeights,
     *,
     sampler: str | Sampler = "auto",
     likelihood: str | Likelihood = "oracle",
     prior: str | PriorFamily | Prior = "isotropic",
-    prior_variance: npt.ArrayLike | None = None,
+    prior_variance: npt.ArrayLike | Mapping[str, float] | None = None,
     seed: int = 0,
     metric: Any = "ter",
     ties: str = "canonical",
@@ -59,6 +63,7 @@ def adapt(
     cache: bool = True,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
+    categorical: str | Iterable[str] = (),
     model: Model = log_linear,
     progress: bool | Reporter = False,
     **settings: Any,
@@ -66,22 +71,29 @@ def adapt(
     """Condition the weights on the oracles of a few sentences (Eq. 7).
 
     Args:
-        nbest: n-best lists of the adaptation sentences, with references; no sentence at all
-            gives the prior back. An extra `domain` of the sentences numbers their domains.
-        weights: the canonical weights λ_T, by feature name.
+        nbest: n-best lists of the adaptation sentences, with references if the metric needs them;
+            no sentence at all gives the prior back. An extra `domain` of the sentences numbers
+            their domains.
+        weights: the canonical weights λ_T, by feature name, or one a column in their order. None
+            starts at 0 for all features but those named as log-probabilities, and scales the
+            prior to the spread of each feature within the lists: see `first_weights`.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`; or a sampler with its settings.
         likelihood: `oracle`, as published, `margin`, or a likelihood with its settings.
         prior: `isotropic`, as published; a `Prior`, whatever it was made of; or a family of them.
-        prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature;
-            None means 0.1.
+        prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature,
+            or {name: variance} of single ones; None means 0.1. See `Isotropic` for features that
+            have no canonical weight.
         seed: the same seed gives the same draws to the bit on the same machine.
-        metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, or a metric.
+        metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, a metric, a
+            function, or the name of a column of the lists, which then is no feature: see `oracles`.
         ties: how ties between oracles are broken.
         oracle: oracles found before; then no references are needed.
         jobs, cache: of the search for oracles, see `oracles`.
         fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
+        categorical: extras of texts, such as `system`: each of their values becomes a feature of
+            0 and 1 with mean 0, here and in `rerank`.
         model: a NumPyro program of (lists, prior, likelihood) with a site `weights`.
         progress: True draws a bar on standard error.
         settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
@@ -93,15 +105,20 @@ def adapt(
         DataError: if the lists, references and weights do not fit together.
         UsageError: if a sampler, metric or setting does not exist or makes no sense.
     """
+    require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
+    require(seed, int | np.integer, "the seed is a whole number")
     engine, likely = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
-    matched = match(weights, nbest, fixed=fixed, defaults=defaults)
+    goal = resolve(metric, nbest)
+    prepared = preparation(nbest, goal, categorical)
+    nbest, matched = _matched(nbest, weights, prepared, fixed, defaults)
     family, before = _prior(prior, prior_variance, matched)
     check_totals(nbest, matched.values)
     search = {"jobs": jobs, "cache": cache}
     chosen = oracle
     if chosen is None:
-        chosen = _oracles(nbest, metric, matched, progress, ties=ties, **search)
-    worth = _gains(nbest, metric, progress, **search) if likely.needs_gains else None
+        chosen = _oracles(nbest, goal, matched, progress, ties=ties, **search)
+    require(chosen, Oracles, "oracles come from the function oracles")
+    worth = _gains(nbest, goal, progress, **search) if likely.needs_gains else None
     keep_compiled()
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
         target = target_of(
@@ -127,16 +144,39 @@ def adapt(
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
         **_provenance(nbest, chosen),
+        **prepared.record(),
     }
-    return to_arviz(
-        replace(
-            draws,
-            observed={"oracle": chosen.index},
-            constants={**draws.constants, "oracle_score": chosen.score},
-            sentence_ids=nbest.sentence_ids,
-            attrs={**made, **draws.attrs},
-        )
+    draws = replace(
+        draws,
+        observed={"oracle": chosen.index},
+        constants={**draws.constants, "oracle_score": chosen.score},
+        sentence_ids=nbest.sentence_ids,
+        attrs={**made, **draws.attrs},
     )
+    tell_unmoved(draws, nbest)
+    return to_arviz(draws)
+
+
+def _matched(
+    nbest: NBest,
+    weights: AnyWeights,
+    prepared: Preparation,
+    fixed: Iterable[str] | None,
+    defaults: Mapping[str, float] | None,
+) -> tuple[NBest, Match]:
+    """Return the lists with the features that are adapted, and the weights beside them."""
+    own = prepared.apart(nbest)
+    lists = prepared(nbest)
+    added = lists.feature_names[len(own.feature_names) :]
+    if weights is None or (isinstance(weights, Mapping) and not isinstance(weights, Bare)):
+        matched = match(
+            weights, lists, fixed=fixed, defaults={**dict.fromkeys(added, 0.0), **(defaults or {})}
+        )
+        return lists, matched
+    # Weights without names are of the columns that the lists came with.
+    named = match(weights, own, fixed=())
+    known = dict(zip(named.names, named.values.tolist(), strict=True))
+    return _matched(nbest, known, prepared, fixed, defaults)
 
 
 def target_of(
@@ -232,18 +272,39 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
 
 
 def _prior(
-    chosen: str | PriorFamily | Prior, variance: npt.ArrayLike | None, matched: Match
+    chosen: str | PriorFamily | Prior, variance: Any, matched: Match
 ) -> tuple[dict[str, Any], Prior]:
     """Return the prior in words, for the record, and the prior of the free features."""
-    if variance is not None and chosen != "isotropic":
+    if variance is not None and not (isinstance(chosen, str) and chosen == "isotropic"):
         raise UsageError("a prior variance is a setting of the isotropic prior: leave it out")
     if isinstance(chosen, Prior):
         kind = "NumPyro distribution" if chosen.other is not None else "Gaussian"
         return {"name": kind}, chosen.matched(matched.free_names)
-    family = PRIORS.resolve(chosen, {} if variance is None else {"variance": variance})
-    settings = {name: np.asarray(v).tolist() for name, v in family.settings().items()}
+    family = PRIORS.resolve(chosen, {} if variance is None else variances(variance))
+    settings = {n: np.asarray(v).tolist() for n, v in family.settings().items() if n != "single"}
     built = family.build(matched).matched(matched.free_names)
+    if isinstance(family, Isotropic):
+        settings |= _told_scaled(family, matched)
     return {"name": PRIORS.name_of(family), **settings}, built
+
+
+def _told_scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
+    """Return which variances are not σ_T, for the record, and say so in one line."""
+    single = {"single": family.single} if family.single else {}
+    scaled = family.scaled(matched)
+    if not scaled:
+        return single
+    means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
+    started = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
+    warnings.warn(
+        f"no canonical weight for {', '.join(scaled)}: the prior has "
+        + (f"mean 0, but for {', '.join(started)}," if started else "mean 0")
+        + f" and variance {np.asarray(family.variance):g} / spread², with the spread of the "
+        "feature within the lists",
+        BpaWarning,
+        stacklevel=3,
+    )
+    return {**single, "spread": scaled}
 
 
 def _oracles(

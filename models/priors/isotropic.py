@@ -2,24 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.labels import matches
 from bpa_ppl.models.priors.base import Prior, PriorFamily
+from bpa_ppl.nbest import Float64
 from bpa_ppl.weights import Match
 
 
 class Isotropic(PriorFamily, frozen=True):
     """p(λ | T) = N(λ; λ_T, σ_T I).
 
+    A feature without a canonical weight has a unit of its own, which may be anything: its variance
+    is σ_T / s², with s its standard deviation within the lists, so that λ·h varies a priori by √σ_T
+    between the hypotheses of a list whatever that unit is.
+
     Args:
-        variance: σ_T, a variance: one number, or one a free feature.
+        variance: σ_T, a variance: one number, or one a free feature, which are then taken as they
+            are.
+        single: variances of single features, or of the features of one label, taken as they are.
+
+    >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
+    ...               spread=np.array([np.nan, 0.1]))
+    >>> Isotropic().build(match).variance.round(3).tolist()
+    [0.1, 10.0]
+    >>> Isotropic(single={"comet": 2.0}).build(match).variance.tolist()
+    [0.1, 2.0]
     """
 
     variance: Any = 0.1
+    single: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
 
     def build(self, match: Match) -> Prior:
-        """Return the prior around the canonical weights of the free features."""
-        free = match.values[match.free]
-        return Prior.isotropic(
-            dict(zip(match.free_names, free.tolist(), strict=True)), self.variance
-        )
+        """Return the prior around the canonical weights of the free features.
+
+        Raises:
+            DataError: if a single variance is of no free feature.
+            UsageError: if a variance is not positive and finite, or there are too few or many.
+        """
+        mean = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
+        return Prior.isotropic(mean, self._variances(match))
+
+    def scaled(self, match: Match) -> dict[str, float]:
+        """Return the spread within the lists of the features whose variance is scaled by it."""
+        if _numbers(self.variance).ndim:
+            return {}
+        spread = match.free_spread.items()
+        # What never varies within a list has no unit to go by.
+        return {n: s for n, s in spread if s > 0 and not matches(n, self.single)}
+
+    def _variances(self, match: Match) -> Any:
+        """Return σ_T, or one variance a free feature where they differ."""
+        base, spread = _numbers(self.variance), self.scaled(match)
+        if not (spread or self.single):
+            return base
+        names = match.free_names
+        scale = np.array([spread.get(name, 1.0) for name in names])
+        values = np.array(np.broadcast_to(base, len(names)) / scale**2)
+        for chosen, variance in self.single.items():
+            meant = [matches(name, [chosen]) for name in names]
+            if not any(meant):
+                raise DataError(
+                    f"a prior variance of {chosen}, which is no feature whose weight is adapted: "
+                    f"those are {', '.join(names)}"
+                )
+            values[meant] = variance
+        return values
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Prior.isotropic(dict.fromkeys(self.single, 0.0), list(self.single.values()))
+
+
+def variances(given: Any) -> dict[str, Any]:
+    """Return the settings of the isotropic prior that a number, several, or a mapping stand for.
+
+    >>> variances(0.5), variances({"LM0": 2.0})
+    ({'variance': 0.5}, {'single': {'LM0': 2.0}})
+    """
+    if not isinstance(given, Mapping):
+        return {"variance": given}
+    try:
+        return {"single": {str(name): float(value) for name, value in given.items()}}
+    except (TypeError, ValueError) as error:
+        raise _no_numbers(given) from error
+
+
+def _numbers(given: Any) -> Float64:
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise _no_numbers(given) from error
+
+
+def _no_numbers(given: Any) -> UsageError:
+    return UsageError(
+        f"the prior variance is one number, one for each free feature, or {{name: number}}, not "
+        f"{given!r}"
+    )

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bpa_ppl import Weights, read_weights, write_weights
+from bpa_ppl import NBest, Weights, read_weights, write_weights
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.weights import match
 
 Write = Callable[..., Path]
 
@@ -62,8 +64,10 @@ class TestReading:
         assert dict(read_weights(path, format="dense")) == {"LM0": 0.5}
         with pytest.raises(DataError, match=r"w: no \[weight\] section"):
             read_weights(path, format="moses.ini")
-        with pytest.raises(UsageError, match=r"choose one of auto, json, moses\.ini, dense"):
-            read_weights(path, format="yaml")
+        with pytest.raises(
+            UsageError, match=r"one of auto, json, yaml, moses\.ini, numbers, dense"
+        ):
+            read_weights(path, format="xml")
 
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -95,6 +99,23 @@ class TestReading:
             ('{"LM0": 1,\n"LM0": 2}', "w:2: LM0 stands twice"),
             ('{"TM0": [1, 2],\n"TM0[1]": 2}', r"w: two weights have the same name"),
             ("{}", "w: there are no weights"),
+            ("[1, nan]", "w:1: not JSON"),
+            ("[1, [2]]", "w: the weight of 1 must be a number"),
+            ("0.5\nnan", "w:2: 'nan' is not a finite"),
+            ("LM0: 1\nTM0: one", "w:2: the weight of TM0: 'one' is not a number"),
+            ("LM0: 1_0", "w:1: the weight of LM0: '1_0' is not a number"),
+            ("LM0: 1:30", "w:1: the weight of LM0: '1:30' is not a number"),
+            ("LM0: true", "w:1: the weight of LM0: 'true' is not a number"),
+            ("LM0:\nTM0: 1", "w:1: the weight of LM0: '' is not a number"),
+            ("LM0: '1'", "w:1: the weight of LM0 must be a number"),
+            ("LM0: {a: 1}", "w:1: the weight of LM0 must be a number"),
+            ("LM0: 1\nTM0: [1, [2]]", "w:2: the weight of TM0 must be a number"),
+            ("LM0: 1\nLM0: 2", "w:2: LM0 stands twice"),
+            ("LM0: 1\n\tTM0: 2", "w:2: not YAML"),
+            ("LM0: &a [*a]", "w:1: "),
+            ("---\n---\n", "w: there are no weights|w:2: not YAML"),
+            ("- 1\n- one", "w:2: a weight: 'one' is not a number"),
+            ("- LM0: 1", "w:1: a weight must be a number"),
         ],
     )
     def test_bad_files_are_named(self, write: Write, content: str | bytes, message: str) -> None:
@@ -102,9 +123,44 @@ class TestReading:
         with pytest.raises(DataError, match=message):
             read_weights(write(data, name="w"))
 
-    def test_json_lists_are_no_object(self, write: Write) -> None:
+    def test_json_that_is_neither_object_nor_list(self, write: Write) -> None:
         with pytest.raises(DataError, match="w:1: not a JSON object"):
-            read_weights(write("[1]", name="w"), format="json")
+            read_weights(write("1", name="w"), format="json")
+        with pytest.raises(DataError, match="w:1: nested too deeply"):
+            read_weights(write("[" * 100_000, name="w"))
+
+    @pytest.mark.parametrize(
+        ("content", "format"),
+        [
+            ("0.5 -1e-3 2", "numbers"),
+            ("0.5\n# the second\n-0.001\n\n2\n", "numbers"),
+            ("[0.5, -1e-3, 2]", "json"),
+            ("- 0.5\n- -1e-3\n- 2\n", "yaml"),
+        ],
+    )
+    def test_numbers_alone_are_in_the_order_of_the_columns(
+        self, write: Write, toy: NBest, content: str, format: str
+    ) -> None:
+        path = write(content, name="w")
+        for chosen in ("auto", format):
+            bare = read_weights(path, format=chosen)
+            assert match(bare, toy).values.tolist() == [0.5, -0.001, 2.0]
+        with pytest.raises(DataError, match=r"w: 3 weights without names for 2 features.*LM0, TM0"):
+            match(bare, toy.without_features("TM0[1]"))
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "LM0: 1e-5\nTM0: [1, -2]\nno: 3\n",
+            "---\nLM0:   0.00001 # tuned\n'TM0':\n- 1\n- -2.0\n\"no\": +3\n...\n",
+            "# mine\n\n{LM0: .1e-4, TM0: [1, -2], no: 3}",
+        ],
+    )
+    def test_yaml(self, write: Write, content: str) -> None:
+        expected = {"LM0": 1e-5, "TM0[0]": 1.0, "TM0[1]": -2.0, "no": 3.0}
+        assert dict(read_weights(write(content, name="w"), format="yaml")) == expected
+        if not content.startswith("# mine\n\n{"):  # a flow mapping might be JSON
+            assert dict(read_weights(write(content, name="w"))) == expected
 
     def test_the_weights_of_the_real_lists(self, shared_data: Path) -> None:
         weights = read_weights(shared_data / "moses.ini")
@@ -115,7 +171,7 @@ class TestReading:
 
 
 class TestWriting:
-    @pytest.mark.parametrize("format", ["moses.ini", "dense", "json"])
+    @pytest.mark.parametrize("format", ["moses.ini", "dense", "json", "yaml"])
     @settings(max_examples=50, deadline=None)
     @given(values=st.lists(st.floats(-1e30, 1e30, allow_nan=False), min_size=1, max_size=5))
     def test_it_reads_back_with_the_same_bits(
@@ -125,7 +181,7 @@ class TestWriting:
         weights = {"LM0": 0.1, **{f"TM0[{i}]": value for i, value in enumerate(values)}}
         write_weights(weights, path, format=format)
         read = read_weights(path)
-        expected = weights if len(values) > 1 or format == "json" else {"LM0": 0.1}
+        expected = weights if len(values) > 1 or format in ("json", "yaml") else {"LM0": 0.1}
         assert {name: read[name].hex() for name in expected} == {
             name: float(value).hex() for name, value in expected.items()
         }
@@ -136,6 +192,9 @@ class TestWriting:
             ("w.json", '{\n  "LM0": 0.5,\n  "TM0[0]": 1.0,\n  "TM0[1]": -2.0\n}\n'),
             ("moses.ini", "[weight]\nLM0= 0.5\nTM0= 1 -2\n"),
             ("w.txt", "LM0= 0.5\nTM0= 1 -2\n"),
+            ("w", "LM0= 0.5\nTM0= 1 -2\n"),
+            ("w.YML", 'LM0: 0.5\n"TM0[0]": 1\n"TM0[1]": -2\n'),
+            ("w.numbers", "0.5 1 -2\n"),
         ],
     )
     def test_the_suffix_says_the_format(self, tmp_path: Path, name: str, content: str) -> None:
@@ -148,11 +207,34 @@ class TestWriting:
         assert (tmp_path / "w").read_text() == "TM0= 1 -2\nLM0= 0.5\n"
 
     def test_unknown_formats_and_unwritable_files(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="format of weights 'yaml'"):
-            write_weights({"LM0": 1}, tmp_path / "w", format="yaml")
+        with pytest.raises(UsageError, match="format of weights 'xml'"):
+            write_weights({"LM0": 1}, tmp_path / "w", format="xml")
+        with pytest.raises(
+            UsageError, match=r"end in \.xml, but in \.json, \.yaml, \.yml, \.ini, "
+        ):
+            write_weights({"LM0": 1}, tmp_path / "w.xml")
+        with pytest.raises(DataError, match="'system=A' does not fit"):
+            write_weights({"system=A": 1}, tmp_path / "w.txt")
         with pytest.raises(DataError, match="no such folder"):
             write_weights({"LM0": 1}, tmp_path / "none" / "w")
         assert os.listdir(tmp_path) == []
+
+    def test_a_packed_file_has_the_suffix_below(self, tmp_path: Path) -> None:
+        write_weights({"LM0": 0.5}, tmp_path / "w.json.gz")
+        assert gzip.decompress((tmp_path / "w.json.gz").read_bytes()).startswith(b"{")
+        write_weights({"LM0": 0.5}, tmp_path / "w.gz")
+        assert dict(read_weights(tmp_path / "w.gz")) == {"LM0": 0.5}
+
+    @pytest.mark.parametrize("format", ["json", "yaml"])
+    @settings(max_examples=50, deadline=None)
+    @given(name=st.text(min_size=1))
+    def test_any_name_is_read_back(
+        self, tmp_path_factory: pytest.TempPathFactory, format: str, name: str
+    ) -> None:
+        assume(name.isprintable())
+        path = tmp_path_factory.mktemp("w") / f"w.{format}"
+        write_weights({name: 0.5, "LM0 ": 1}, path)
+        assert dict(read_weights(path, format=format)) == {name: 0.5, "LM0 ": 1}
 
 
 class TestTemplate:

@@ -1,0 +1,76 @@
+"""Indicators: a column of texts, such as the system of a hypothesis, as features of 0 and 1."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.nbest import NBest
+
+
+class Indicators(FeatureSource, frozen=True):
+    """One feature a value, `column=value`: 1 where a hypothesis has that value, else 0.
+
+    Attributes:
+        column: an extra of the hypotheses that holds texts (or whole numbers).
+        values: those that get a feature; none given means every value of the lists, sorted.
+    """
+
+    column: str
+    values: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The column."""
+        return frozenset({self.column})
+
+    def fitted(self, nbest: NBest) -> Indicators:
+        """Return indicators of the values that occur in some lists.
+
+        Raises:
+            DataError: if the lists have no such column of texts.
+
+        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
+        >>> Indicators(column="system").fitted(lists.with_extras(system=["Y", "X"])).values
+        ('X', 'Y')
+        """
+        return Indicators(column=self.column, values=tuple(sorted(set(self._texts(nbest)))))
+
+    def columns(self, nbest: NBest) -> Features:
+        """Return the features; what has a value that is not known has 0 in all, and is told.
+
+        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
+        >>> found = Indicators(column="system").columns(lists.with_extras(system=["Y", "X"]))
+        >>> {name: column.tolist() for name, column in found.items()}
+        {'system=X': [0.0, 1.0], 'system=Y': [1.0, 0.0]}
+        """
+        texts = np.array(self._texts(nbest), dtype=object)
+        values = self.values or tuple(sorted(set(texts.tolist())))
+        for value in sorted(set(texts.tolist()) - set(values)):
+            warnings.warn(
+                f"{nbest.origin}: {self.column} {value} did not occur in the adaptation lists: "
+                "it has no weight of its own",
+                BpaWarning,
+                stacklevel=2,
+            )
+        return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
+
+    def _texts(self, nbest: NBest) -> list[str]:
+        found: Any = nbest.extras.get(self.column)
+        if found is None:
+            there = ", ".join(nbest.extras) or "none"
+            raise DataError(
+                f"no column {self.column} of the hypotheses: there is {there}", nbest.origin
+            )
+        values = found.tolist() if isinstance(found, np.ndarray) else list(found)
+        if not all(isinstance(value, str | int) for value in values):
+            raise DataError(
+                f"the column {self.column} holds no texts, so that its values are no categories: "
+                "name another one, or use its numbers as a feature",
+                nbest.origin,
+            )
+        return [str(value) for value in values]

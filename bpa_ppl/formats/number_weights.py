@@ -1,0 +1,61 @@
+"""Weights as bare numbers, in the order of the columns of the lists: on one line, or one a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, TextIO
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.base import WeightFormat
+from bpa_ppl.formats.numbers import finite, shortest
+
+
+class NumberWeights(WeightFormat, frozen=True):
+    """The format of numbers between spaces, as decoders take them; `#` begins a comment."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".numbers",)
+
+    def detect(self, text: str) -> bool:
+        r"""Say whether there is nothing but numbers.
+
+        >>> [NumberWeights().detect(text) for text in ("0.5 -1e-3", "0.5\n2 # two", "LM0 0.5", "")]
+        [True, True, False, False]
+        """
+        tokens = [token for line in text.split("\n") for token in line.partition("#")[0].split()]
+        return bool(tokens) and all(map(_looks_like_one, tokens))
+
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        """Return the values, with empty names.
+
+        Raises:
+            DataError: with the line, if there is anything but finite numbers.
+
+        >>> NumberWeights().parse("0.5 -1", "w")
+        [('', 0.5), ('', -1.0)]
+        """
+        pairs = []
+        for number, line in enumerate(text.split("\n"), 1):
+            for token in line.partition("#")[0].split():
+                try:
+                    pairs.append(("", finite(token)))
+                except ValueError as error:
+                    raise DataError(f"{error}: a weight must be one", origin, number) from error
+        return pairs
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        """Write the values on one line, in full precision; the names are lost.
+
+        >>> import sys
+        >>> NumberWeights().write({"LM0": 0.5, "W0": -1.0}, sys.stdout)
+        0.5 -1
+        """
+        file.write(" ".join(shortest(float(value)) for value in weights.values()) + "\n")
+
+
+def _looks_like_one(token: str) -> bool:
+    """Say whether a token is meant as a number, such as `nan`, which is then refused."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,126 @@
+"""Weights as YAML: a mapping `name: value`, with lists for labels, or a list of numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, TextIO
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.base import WeightFormat
+from bpa_ppl.formats.numbers import finite, shortest
+from bpa_ppl.labels import expand
+
+_LINE = re.compile(r"""(?:[^\s#=:'"\[{][^#=:]*|"[^"]*"|'[^']*')\s*:(?:\s|$)|-\s|---""")
+#: What stands for itself; anything else is quoted.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])?")
+_NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+
+class YamlWeights(WeightFormat, frozen=True):
+    """The format of one mapping, or of one list of numbers in the order of the columns.
+
+    Numbers are read as they are printed: `1e-5`, which YAML 1.1 takes for a text, is a number.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".yaml", ".yml")
+
+    def detect(self, text: str) -> bool:
+        """Say whether the first line that says anything looks like YAML.
+
+        >>> [YamlWeights().detect(text) for text in ("LM0: 0.5", "- 0.5", "LM0= 0.5", "-1.5 2")]
+        [True, True, False, False]
+        """
+        lines = (line.rstrip() for line in text.split("\n"))
+        first = next((line for line in lines if line and not line.lstrip().startswith("#")), "")
+        return _LINE.match(first) is not None
+
+    def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
+        r"""Return the names and values of the mapping.
+
+        Raises:
+            DataError: with the line, if the text is no YAML of one mapping or list of finite
+                numbers, or a key stands twice.
+
+        >>> YamlWeights().parse("LM0: 5e-1\nTM0: [1, 2]", "w.yaml")
+        [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
+        """
+        import yaml
+
+        root = _composed(text, origin)
+        if root is None:
+            return []
+        if isinstance(root, yaml.SequenceNode):
+            return [("", _number("a weight", node, origin)) for node in root.value]
+        if not isinstance(root, yaml.MappingNode):
+            raise DataError("not a mapping: write `name: value` lines", origin, _line(root))
+        pairs: list[tuple[str, float]] = []
+        seen: set[str] = set()
+        for key, value in root.value:
+            name = _name(key, origin)
+            if name in seen:
+                raise DataError(f"{name} stands twice: remove one of the two", origin, _line(key))
+            seen.add(name)
+            listed = isinstance(value, yaml.SequenceNode) and value.value
+            nodes = value.value if listed else [value]
+            numbers = [_number(f"the weight of {name}", node, origin) for node in nodes]
+            pairs += zip(expand(name, len(numbers)), numbers, strict=True)
+        return pairs
+
+    def write(self, weights: Mapping[str, float], file: TextIO) -> None:
+        """Write `name: value`, one a line, in full precision.
+
+        >>> import sys
+        >>> YamlWeights().write({"LM0": 0.5, "system=A": 1.0}, sys.stdout)
+        LM0: 0.5
+        "system=A": 1
+        """
+        for name, value in weights.items():
+            file.write(f"{_quoted(name)}: {shortest(float(value))}\n")
+
+
+def _composed(text: str, origin: str) -> Any:
+    """Return the tree of a document, with the place of each node; None where it is empty."""
+    import yaml
+
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+        line = None if mark is None else mark.line + 1
+        raise DataError(f"not YAML ({problem}): correct it", origin, line) from error
+    except RecursionError as error:
+        raise DataError("nested too deeply: write `name: value` lines", origin) from error
+
+
+def _line(node: Any) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _name(node: Any, origin: str) -> str:
+    import yaml
+
+    if not isinstance(node, yaml.ScalarNode) or not node.value:
+        raise DataError("a name must be a text: write `name: value`", origin, _line(node))
+    return str(node.value)
+
+
+def _number(what: str, node: Any, origin: str) -> float:
+    import yaml
+
+    # A quoted number is a text, and no number.
+    if not isinstance(node, yaml.ScalarNode) or node.style in ("'", '"'):
+        raise DataError(f"{what} must be a number or a list of numbers", origin, _line(node))
+    try:
+        return finite(str(node.value))
+    except ValueError as error:
+        raise DataError(f"{what}: {error}", origin, _line(node)) from error
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a key of YAML: in quotes wherever it might be read as something else."""
+    import json
+
+    plain = _PLAIN.fullmatch(name) and "[" not in name and name.lower() not in _NOT_PLAIN
+    return name if plain else json.dumps(name, ensure_ascii=False)

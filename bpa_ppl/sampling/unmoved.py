@@ -1,0 +1,75 @@
+"""Which weights the adaptation sentences could not move, and why."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from bpa_ppl.errors import BpaWarning
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.posterior import Draws
+from bpa_ppl.weights import spread_within
+
+# λ·h of a list then varies a priori by less than this: no choice depends on it.
+_NO_MATTER = 0.02
+# Of the prior's standard deviation: what is left of it, and how far the mean has gone.
+_AS_WIDE, _AS_CENTRED = 0.9, 0.25
+
+
+def unmoved(draws: Draws, nbest: NBest) -> dict[str, float]:
+    """Return the features whose weights the data could not move, with how much they matter.
+
+    Those whose posterior is as wide as their prior and around the same mean, while the spread of
+    the feature within the lists times the standard deviation of the prior is next to nothing: the
+    feature is in a unit too large for its prior, or does not vary at all.
+
+    Args:
+        draws: a posterior with a Gaussian prior; nothing is said of any other.
+        nbest: the lists with the features that were adapted.
+
+    Returns:
+        name -> spread within the lists × standard deviation of the prior.
+    """
+    before = _prior_deviation(draws)
+    mean = draws.constants.get("prior_mean")
+    if before is None or mean is None or not len(nbest):
+        return {}
+    spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
+    matter = np.array([spread[name] for name in draws.features]) * before
+    still = (matter < _NO_MATTER) & (np.abs(draws.mean - mean) < _AS_CENTRED * before)
+    if draws.kind != "point":
+        still &= draws.deviation > _AS_WIDE * before
+    return {name: float(matter[k]) for k, name in enumerate(draws.features) if still[k]}
+
+
+def tell_unmoved(draws: Draws, nbest: NBest) -> None:
+    """Say in one line which weights the data could not move, and what to do about it."""
+    found = unmoved(draws, nbest)
+    # Where none moved, the whole prior is tight, and somebody has asked for that.
+    if not found or len(found) == len(draws.features):
+        return
+    constant = [name for name, matter in found.items() if matter == 0]
+    small = [f"{name} ({matter:.2g})" for name, matter in found.items() if matter > 0]
+    parts = []
+    if small:
+        parts.append(
+            f"{', '.join(small)}: spread within the lists × standard deviation of the prior is "
+            "that small; multiply the feature, or give it a larger prior variance"
+        )
+    if constant:
+        parts.append(f"{', '.join(constant)}: the same in all hypotheses of a list")
+    warnings.warn(
+        f"the data could not move the weight of {'; and of '.join(parts)}",
+        BpaWarning,
+        stacklevel=3,
+    )
+
+
+def _prior_deviation(draws: Draws) -> Float64 | None:
+    """Return the standard deviation of the prior of each free weight, where it is Gaussian."""
+    if "prior_variance" in draws.constants:
+        return np.sqrt(np.asarray(draws.constants["prior_variance"], np.float64))
+    if "prior_covariance" in draws.constants:
+        return np.sqrt(np.diag(np.asarray(draws.constants["prior_covariance"], np.float64)))
+    return None
