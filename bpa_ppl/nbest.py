@@ -50,6 +50,7 @@ class NBest:
         extras: more columns by name with one value a hypothesis: arrays, or tuples of any objects.
         sentence_extras: the same with one value a sentence.
         origin: where the lists came from, for messages.
+        totals_normalised: whether the totals may be divided by a length: λ·h does not give them.
 
     Raises:
         DataError: if shapes disagree, a list is empty, or a feature or total is not finite.
@@ -71,6 +72,7 @@ class NBest:
     extras: Extras = field(default_factory=dict, metadata=per("hypothesis", cols.named))
     sentence_extras: Extras = field(default_factory=dict, metadata=per("sentence", cols.named))
     origin: str = "<memory>"
+    totals_normalised: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offsets", cols.frozen(np.int64)(self.offsets))
@@ -188,6 +190,7 @@ class NBest:
             feature_names=tables[0].feature_names,
             strings=strings,
             origin=" + ".join(dict.fromkeys(origins)),
+            totals_normalised=any(table.totals_normalised for table in tables),
             **joined,
         )
 

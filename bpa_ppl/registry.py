@@ -137,12 +137,18 @@ class Registry(Mapping[str, type[C]], Generic[C]):
                 self._members.setdefault(point.name, point.value)
 
 
+#: In the order in which they are tried: `moses` takes any line with its separator.
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
     "format of n-best lists",
     "bpa_ppl.nbest_formats",
     {
-        "moses": "bpa_ppl.formats.moses:Moses",
+        "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
+        "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
+        "marian": "bpa_ppl.formats.marian:Marian",
+        "travatar": "bpa_ppl.formats.travatar:Travatar",
+        "cdec": "bpa_ppl.formats.travatar:Cdec",
+        "moses": "bpa_ppl.formats.moses:Moses",
     },
 )
 #: In the order in which they are tried, but for `dense`: it takes any text and comes last.

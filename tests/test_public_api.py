@@ -33,7 +33,7 @@ FUNCTIONS = {
     "read_weights": "path format='auto'",
     "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
     "extra=None progress=False **settings",
-    "rerank": "nbest posterior * rule='predictive' derivations='separate' unchecked=False "
+    "rerank": "nbest posterior * rule='predictive' derivations='separate' defaults=None unchecked=False "
     "jobs=1 backend='local' scheduler=None progress=False",
     "write_nbest": "nbest path weights=None * format='auto'",
     "write_posterior": "posterior path",
@@ -89,7 +89,7 @@ CHOICES = {
     "FEATURES": "length indicators",
     "LIKELIHOODS": "oracle margin",
     "METRICS": "ter bleu chrf unbabel-comet unbabel-cometkiwi column",
-    "NBEST_FORMATS": "moses",
+    "NBEST_FORMATS": "fairseq sockeye jsonl marian travatar cdec moses",
     "PRIORS": "isotropic",
     "RULES": "predictive viterbi map mean",
     "SAMPLERS": "auto heuristic imh laplace map nuts rwm rwm-isotropic weight-trace",

@@ -1,24 +1,35 @@
 """Moses n-best lists, `id ||| text ||| Name0= v v … ||| total`, read and written.
 
-The same reader serves the relatives of the format: glued labels (`F0=-1.5`), no total, the total
-before the features (Travatar), alignments or word scores between text and features (Marian),
-alignments or segmentations after the total.
+What Moses adds with -n-best-list-include-segmentation and -print-alignment-info-in-n-best,
+`||| 0-2=0-2 3=3 ||| 0-0 1-2`, is kept in the extras `segmentation` and `alignment`, as printed. The
+same reader serves the relatives of the format: glued labels (`F0=-1.5`), no total, the total
+before the features, alignments or word scores between text and features.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.base import NBestFormat, ReadOptions, Rows
-from bpa_ppl.formats.moses_lines import FEATURES, SEPARATOR, LineParser
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.moses_lines import (
+    ALIGNMENT,
+    EXAMPLES,
+    FEATURES,
+    SEGMENTATION,
+    SEPARATOR,
+    LineParser,
+    fits,
+)
 from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.labels import printed_labels
 from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.rows import Rows
 
 if TYPE_CHECKING:
     from bpa_ppl.formats.moses_blocks import BlockParser
@@ -50,57 +61,149 @@ class Moses(NBestFormat, frozen=True):
         >>> rows.names, rows.features.tolist(), rows.strings
         (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ('a cat',))
         """
-        lines = LineParser(options)
-        compiled: BlockParser | None = None
-        first = 1
-        for count, block in enumerate(blocks):
-            if count == _PLAIN_BLOCKS and lines.layout is not None:
-                from bpa_ppl.formats.moses_blocks import BlockParser
-
-                compiled = BlockParser(lines.layout)
-            rows = None if compiled is None else compiled.rows(block, first, lines.extra)
-            yield lines.rows(block, first) if rows is None else rows
-            first += block.count(b"\n")
+        return read_blocks(blocks, LineParser(options))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
-        """Write the lists, with their totals where they have them.
+        """Write the lists, with their totals and positions where they have them.
 
         Raises:
-            DataError: if a name or a text cannot be told apart from the separators of the format.
+            DataError: if a name, a text or a position cannot be told apart from the separators of
+                the format.
+            UsageError: if positions follow without totals, and could be taken for those.
 
         >>> import sys
         >>> lists = NBest.from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"])
         >>> Moses().write(lists, sys.stdout)
         0 ||| a cat ||| TM0= -1 0.5
         """
-        labels = _printed_labels(nbest)
-        for sentence, identifier in enumerate(nbest.sentence_ids):
-            rows = nbest.rows(sentence)
-            columns = [_printed(nbest.features[rows, m]) for m in range(len(labels))]
-            if nbest.totals is not None:
-                columns.append(_printed(nbest.totals[rows]))
-            labelled = [*labels, "||| "]
-            for text, values in zip(nbest.texts(sentence), zip(*columns, strict=True), strict=True):
-                if "\n" in text:
-                    raise DataError(
-                        f"a text of sentence {identifier} has a line break", nbest.origin
-                    )
-                # Without totals `values` is the shorter, and the last separator is not printed.
-                scores = " ".join(map(str.__add__, labelled, values))
-                file.write(f"{identifier} ||| {text} ||| {scores}\n")
+        kinds = [name for name in (SEGMENTATION, ALIGNMENT) if name in nbest.extras]
+        after = [positions(nbest, name) for name in kinds]
+        if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
+            raise UsageError(
+                f"{nbest.origin}: without totals an empty {SEGMENTATION} or {ALIGNMENT} would be "
+                "taken for one: write the lists with weights, which gives them totals"
+            )
+        write_lines(nbest, file, moses_labels(nbest), [], after)
 
 
-def _printed_labels(nbest: NBest) -> list[str]:
-    """Return what to print before the value of each column: a label, or nothing inside a group."""
-    shape = printed_labels(nbest.feature_names)
-    labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
+def read_blocks(blocks: Iterable[bytes], lines: LineParser) -> Iterator[Rows]:
+    """Yield the rows of each block of whole lines; the first block shows the columns.
+
+    Raises:
+        DataError: as `LineParser.rows`.
+    """
+    compiled: BlockParser | None = None
+    first = 1
+    for count, block in enumerate(blocks):
+        if count == _PLAIN_BLOCKS and lines.layout is not None:
+            from bpa_ppl.formats.moses_blocks import BlockParser
+
+            compiled = BlockParser(lines.layout)
+        rows = None if compiled is None else compiled.rows(block, first)
+        yield lines.rows(block, first) if rows is None else rows
+        first += block.count(b"\n")
+
+
+def write_lines(
+    nbest: NBest,
+    file: TextIO,
+    labels: list[str],
+    between: list[tuple[str, ...]],
+    after: list[tuple[str, ...]],
+) -> None:
+    """Write one line a hypothesis.
+
+    Args:
+        nbest: the lists.
+        file: where to write.
+        labels: what stands before the value of each feature.
+        between: columns of one field a hypothesis, to be written before the features.
+        after: the same, to be written after the total.
+
+    Raises:
+        DataError: if a text has a line break.
+    """
+    labelled = [*labels, "||| "]
+    for sentence, identifier in enumerate(nbest.sentence_ids):
+        rows = nbest.rows(sentence)
+        columns = [_printed(nbest.features[rows, m]) for m in range(len(labels))]
+        if nbest.totals is not None:
+            columns.append(_printed(nbest.totals[rows]))
+        values = zip(*columns, strict=True)
+        sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # perhaps endless
+        for text, printed, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
+            if "\n" in text:
+                raise DataError(f"a text of sentence {identifier} has a line break", nbest.origin)
+            # Without totals `printed` is the shorter, and the last separator is left out.
+            scores = " ".join(map(str.__add__, labelled, printed))
+            file.write(f"{identifier} ||| {text}{first} ||| {scores}{last}\n")
+
+
+def _joined(columns: list[tuple[str, ...]], rows: slice) -> Iterable[str]:
+    """Return the fields of some rows, each after its separator."""
+    fields = zip(*(column[rows] for column in columns), strict=True)
+    return ("".join(f" ||| {f}" for f in row) for row in fields) if columns else repeat("")
+
+
+def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
+    """Return the segmentations or alignments of all hypotheses, to be written.
+
+    Args:
+        nbest: the lists.
+        name: of the extra: "segmentation" or "alignment".
+        soft: whether an alignment may have a vector for each word.
+
+    Raises:
+        DataError: if one is not as the format prints it.
+
+    >>> lists = NBest.from_lists([["a"]], [[[-1]]], ["LM0"], extras={"alignment": [["0-0"]]})
+    >>> positions(lists, "alignment")
+    ('0-0',)
+    """
+    column = tuple(nbest.extras[name])
+    for row, field in enumerate(column):
+        text = field if isinstance(field, str) else "?"
+        if text != text.strip(" ") or not fits(text.encode(), name, soft):
+            s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
+            raise DataError(
+                f"the {name} {field!r} of sentence {nbest.sentence_ids[s]} cannot be written: it "
+                f"must read `{EXAMPLES[name]}`, or leave the column out with without({name!r})",
+                nbest.origin,
+            )
+    return column
+
+
+def moses_labels(nbest: NBest) -> list[str]:
+    """Return what Moses prints before the value of each column: `_` in a name is written as `.`.
+
+    Raises:
+        DataError: as `plain_labels`, or if two names become one.
+
+    >>> moses_labels(NBest.from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"]))
+    ['TM0= ', '']
+    """
+    labels = plain_labels(nbest)
     renamed = [label.replace("_", ".") for label in labels]
     if renamed != labels:
         _warn_renamed(nbest, labels, renamed)
-    bad = [label for label in renamed if label and not FEATURES.fullmatch(label.strip().encode())]
+    return renamed
+
+
+def plain_labels(nbest: NBest) -> list[str]:
+    """Return what to print before the value of each column: a label, or nothing inside a group.
+
+    Raises:
+        DataError: if a name cannot be told apart from a value or a separator.
+
+    >>> plain_labels(NBest.from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
+    ['my_lm= ']
+    """
+    shape = printed_labels(nbest.feature_names)
+    labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
+    bad = [label for label in labels if label and not FEATURES.fullmatch(label.strip().encode())]
     if bad:
         raise DataError(f"{bad[0]!r} cannot be a Moses label: rename the feature", nbest.origin)
-    return renamed
+    return labels
 
 
 def _warn_renamed(nbest: NBest, labels: list[str], renamed: list[str]) -> None:

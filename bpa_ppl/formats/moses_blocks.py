@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.compiled import compiled, inner
-from bpa_ppl.formats.base import Rows
-from bpa_ppl.formats.moses_lines import Layout, split
+from bpa_ppl.formats.moses_lines import ALIGNMENT, SEGMENTATION, Layout, split
 from bpa_ppl.nbest import Float32, Int32, Int64
+from bpa_ppl.rows import Rows
 
 UInt8 = npt.NDArray[np.uint8]
 
@@ -24,8 +24,10 @@ _EXACT = 1 << 53
 _DIGITS = 18  # fit 64 bits
 
 _NEWLINE, _SPACE, _PLUS, _MINUS, _DOT = 10, 32, 43, 45, 46
-_ZERO, _NINE, _UPPER_E, _LOWER_E, _BAR = 48, 57, 69, 101, 124
+_ZERO, _NINE, _EQUALS, _UPPER_E, _LOWER_E, _BAR = 48, 57, 61, 69, 101, 124
 _SEPARATOR = b" ||| "
+_KINDS = {SEGMENTATION: 1, ALIGNMENT: 2}
+_SEGMENTED = _KINDS[SEGMENTATION]
 _GIVEN_UP = -1
 
 
@@ -39,32 +41,38 @@ class BlockParser:
     def __init__(self, layout: Layout):
         self._names = layout.names
         self._total = layout.total == "after"
-        self._regular = layout.total != "before" and not layout.between
+        self._kept = layout.kept
+        self._regular = layout.total != "before" and all((*layout.between, *layout.after))
         texts = _texts_before_values(layout)
         self._before = np.frombuffer(b"".join(texts), dtype=np.uint8)
         self._ends = np.cumsum([len(text) for text in texts])
+        # What kind of positions stand in each field between text and features, and after them.
+        self._between = np.array([_KINDS.get(name, 0) for name in layout.between], np.uint8)
+        self._after = np.array([_KINDS.get(name, 0) for name in layout.after], np.uint8)
 
-    def rows(self, block: bytes, first: int, extra: bool) -> Rows | None:
+    def rows(self, block: bytes, first: int) -> Rows | None:
         """Return the rows of a block of whole lines, or None where it must be read line by line.
 
         Args:
             block: lines, each ended by a newline.
             first: the number of its first line in the file.
-            extra: whether fields after the total may be passed over.
         """
         if not self._regular:
             return None
         count = block.count(b"\n")
         ids, values = np.empty(count, np.int64), np.empty((count, len(self._ends)), np.float32)
         texts = np.empty((3, count), np.int32)
+        spans = np.empty((len(self._kept), 2, count), np.int32)
         data = np.frombuffer(block, dtype=np.uint8)
-        passed = extra and self._total
-        distinct = _parse(data, self._before, self._ends, passed, ids, values, *texts)
+        fields = (self._before, self._ends, self._between, self._after)
+        distinct = _parse(data, *fields, ids, values, spans, *texts)
         strings = None if distinct < 0 else _decoded(block, texts[1:, :distinct])
         if strings is None:
             return None
         lines = np.arange(first, first + count)
-        return Rows(self._names, ids, lines, *split(values, self._total), strings, texts[0])
+        columns = split(values, self._total)
+        extras = dict(zip(self._kept, _fields(block, spans), strict=True))
+        return Rows(self._names, ids, lines, *columns, strings, texts[0], extras=extras)
 
 
 def _texts_before_values(layout: Layout) -> list[bytes]:
@@ -84,14 +92,22 @@ def _decoded(block: bytes, bounds: Int32) -> list[str] | None:
         return None
 
 
+def _fields(block: bytes, spans: Int32) -> list[list[str]]:
+    """Return the text of each field of positions, which are digits and signs, of each row."""
+    text = block.decode("latin-1") if len(spans) else ""  # one character a byte
+    return [[text[start:end] for start, end in bounds.T.tolist()] for bounds in spans]
+
+
 @compiled
 def _parse(
     data: UInt8,
     before: UInt8,
     before_ends: Int64,
-    extra: bool,
+    between: UInt8,
+    after: UInt8,
     ids: Int64,
     values: Float32,
+    spans: Int32,
     string_index: Int32,
     starts: Int32,
     ends: Int32,
@@ -112,11 +128,81 @@ def _parse(
         known = _interned(data, start, end, slots, starts, ends, distinct)
         distinct = max(distinct, known + 1)
         string_index[row] = known
+        at = _positions(data, at, between, spans[: len(between)], row)
         at = _scores(data, at, before, before_ends, values, row)
-        at = _line_end(data, at, extra)
+        at = _positions(data, at, after, spans[len(between) :], row)
+        if at < 0 or data[at] != _NEWLINE:
+            return _GIVEN_UP
+        at += 1
+    return distinct
+
+
+@inner
+def _positions(data: UInt8, at: int, kinds: UInt8, spans: Int32, row: int) -> int:
+    """Fill the bounds of fields of positions; return the position after them, or −1 to give up."""
+    for column in range(len(kinds)):
+        start, end, at = _field(data, at, kinds[column])
         if at < 0:
             return _GIVEN_UP
-    return distinct
+        spans[column, 0, row] = start
+        spans[column, 1, row] = end
+    return at
+
+
+@inner
+def _field(data: UInt8, at: int, kind: int) -> tuple[int, int, int]:
+    """Return the bounds of one field after its separator, and where the next one begins."""
+    for byte in (_SPACE, _BAR, _BAR, _BAR):
+        if at < 0 or data[at] != byte:
+            return 0, 0, _GIVEN_UP
+        at += 1
+    if data[at] != _SPACE and data[at] != _NEWLINE:
+        return 0, 0, _GIVEN_UP
+    at = _spaces(data, at)
+    start = at
+    end = at
+    while data[at] != _NEWLINE and data[at] != _BAR:
+        end = _token(data, at, kind)
+        if end < 0 or (data[end] != _SPACE and data[end] != _NEWLINE):
+            return 0, 0, _GIVEN_UP
+        at = _spaces(data, end)
+    return start, end, at if data[at] == _NEWLINE else at - 1
+
+
+@inner
+def _token(data: UInt8, at: int, kind: int) -> int:
+    """Return the position after `0-2=0-2` of a segmentation or `0-0` of an alignment, or −1."""
+    if kind != _SEGMENTED:
+        return _whole(data, _past_byte(data, _whole(data, at), _MINUS))
+    at = _past_byte(data, _span(data, at), _EQUALS)
+    return _span(data, at)
+
+
+@inner
+def _span(data: UInt8, at: int) -> int:
+    at = _whole(data, at)
+    return _whole(data, at + 1) if at >= 0 and data[at] == _MINUS else at
+
+
+@inner
+def _whole(data: UInt8, at: int) -> int:
+    """Return the position after some digits, or −1 where none are."""
+    start = at
+    while at >= 0 and _ZERO <= data[at] <= _NINE:
+        at += 1
+    return at if at > start else _GIVEN_UP
+
+
+@inner
+def _past_byte(data: UInt8, at: int, byte: int) -> int:
+    return at + 1 if at >= 0 and data[at] == byte else _GIVEN_UP
+
+
+@inner
+def _spaces(data: UInt8, at: int) -> int:
+    while data[at] == _SPACE:
+        at += 1
+    return at
 
 
 @inner
@@ -285,18 +371,3 @@ def _exponent(data: UInt8, at: int) -> tuple[np.int64, int]:
         value = 10 * value + np.int64(data[at]) - _ZERO
         at += 1
     return -value if negative else value, at if at > start else _GIVEN_UP
-
-
-@inner
-def _line_end(data: UInt8, at: int, extra: bool) -> int:
-    """Return the start of the next line; fields of positions may stand before it where allowed."""
-    if at >= 0 and extra and data[at] == _SPACE:
-        for byte in (_SPACE, _BAR, _BAR, _BAR, _SPACE):
-            if data[at] != byte:
-                return _GIVEN_UP
-            at += 1
-        if not _ZERO <= data[at] <= _NINE:
-            return _GIVEN_UP
-        while data[at] != _NEWLINE and data[at] != _BAR:
-            at += 1
-    return at + 1 if at >= 0 and data[at] == _NEWLINE else _GIVEN_UP

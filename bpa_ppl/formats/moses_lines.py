@@ -6,17 +6,19 @@ import re
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
 from bpa_ppl.columns import intern
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.base import ReadOptions, Rows
+from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.numbers import finite
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Float32
+from bpa_ppl.rows import Rows
 
 #: One line of the format, for messages.
 SHAPE = "`id ||| text ||| Name0= value … ||| total`"
@@ -24,7 +26,17 @@ SEPARATOR = re.compile(rb" \|\|\|(?= |$)")
 # Labels do not begin with a digit, or `3=3` of a segmentation would be one.
 FEATURES = re.compile(rb" *[^\s\d=|][^\s=]*=")
 _WORD_SCORES = re.compile(rb" *WordScores=")
-_ALIGNMENT = re.compile(rb" *\d+[-=:][\d=: -]*")
+_POSITIONS = re.compile(rb" *\d+[-=:][\d=: -]*")
+#: Fields of positions that are kept, by name; each is a run of these, with spaces between them.
+#: Soft alignments have a vector for each word.
+SEGMENTATION, ALIGNMENT = "segmentation", "alignment"
+TOKENS = {
+    SEGMENTATION: re.compile(rb"\d+(-\d+)?=\d+(-\d+)?"),
+    ALIGNMENT: re.compile(rb"\d+-\d+"),
+}
+EXAMPLES = {SEGMENTATION: "0-2=0-2 3=3", ALIGNMENT: "0-0 1-2"}
+_SOFT = re.compile(rb"[\d.eE+-]+(,[\d.eE+-]+)*")
+_LEFT_OUT, _UNKNOWN = "", "?"
 _LONGEST_ID = 18  # digits that surely fit 64 bits
 
 
@@ -36,13 +48,16 @@ class Layout:
         shape: (label, number of values) of each label, in order.
         glued: for each label whether its value follows without a space.
         total: where the total stands: "after" or "before" the features, or "none".
-        between: fields between the text and the features that are left out.
+        between: the fields between the text and the features: the names under which they are
+            kept, or "" for one that is left out.
+        after: the same of the fields after the scores.
     """
 
     shape: tuple[tuple[str, int], ...]
     glued: tuple[bool, ...]
     total: str
-    between: int
+    between: tuple[str, ...]
+    after: tuple[str, ...]
 
     @cached_property
     def printed(self) -> list[tuple[bytes, int]]:
@@ -53,6 +68,11 @@ class Layout:
     def names(self) -> tuple[str, ...]:
         """The names of the features, one a column."""
         return tuple(name for label, count in self.shape for name in expand(label, count))
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The names of the extras, in the order of their fields."""
+        return tuple(name for name in (*self.between, *self.after) if name)
 
 
 _Group = tuple[bytes, list[bytes]]  # a label, and the values printed after it
@@ -72,27 +92,29 @@ class LineParser:
 
     Args:
         options: how to read.
+        soft: whether a field between text and features may be a soft alignment, as of Marian.
 
     Attributes:
         layout: the columns that the first line showed; None before it.
-        extra: whether a line had fields after the scores, which are passed over.
     """
 
-    def __init__(self, options: ReadOptions):
+    def __init__(self, options: ReadOptions, soft: bool = False):
         self.options = options
         self.layout: Layout | None = None
-        self.extra = False
+        self._soft = soft
         self._warned: set[str] = set()
 
     def rows(self, block: bytes, first: int) -> Rows:
         """Return the rows of a block of whole lines; its first line has the number `first`."""
-        ids, lines, texts, values, dropped = [], [], [], [], []
-        for number, line in enumerate(block[:-1].split(b"\n"), first):
+        ids, lines, texts, values, kept, dropped = [], [], [], [], [], []
+        printed = block[:-1].split(b"\n")
+        layout = self.layout = self.layout or self._layout(printed, first)
+        for number, line in enumerate(printed, first):
             fields = self._fields(line, number)
-            layout = self.layout = self.layout or self._layout(fields, number)
             identifier = self._identifier(fields.id, number)
             text = self._text(layout, fields, number)
             numbers = self._numbers(self._tokens(layout, fields, number), number)
+            extras = self._extras(layout, fields, number)
             if numbers is None:
                 dropped.append(identifier)
                 continue
@@ -100,19 +122,20 @@ class LineParser:
             lines.append(number)
             texts.append(text)
             values.append(numbers)
+            kept.append(extras)
         strings, index = intern(texts)
-        assert self.layout is not None  # a block has at least one line
-        scored = self.layout.total != "none"
-        width = len(self.layout.names) + scored
+        scored = layout.total != "none"
+        width = len(layout.names) + scored
         table = np.array(values, dtype=np.float32).reshape(-1, width)
         return Rows(
-            self.layout.names,
+            layout.names,
             np.array(ids, dtype=np.int64),
             np.array(lines, dtype=np.int64),
             *split(table, scored),
             strings,
             index,
             tuple(dropped),
+            {name: [row[i] for row in kept] for i, name in enumerate(layout.kept)},
         )
 
     def error(self, message: str, number: int) -> DataError:
@@ -128,24 +151,72 @@ class LineParser:
             raise self.error(f"{found} where a line must read {SHAPE}", number)
         return _Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
 
-    def _layout(self, fields: _Fields, number: int) -> Layout:
+    def _layout(self, lines: list[bytes], number: int) -> Layout:
+        """Return the columns that the first line shows; later lines tell what empty fields are."""
+        fields = self._fields(lines[0], number)
         groups = self._groups(fields, number)
         shape = self._checked_shape(groups, number)
         if not shape:
             raise self.error(f"no features but word scores: a line must read {SHAPE}", number)
         middle = list(fields.middle)
-        total = "after" if fields.after and not _ALIGNMENT.fullmatch(fields.after[0]) else "none"
+        total = "after" if fields.after and not _POSITIONS.fullmatch(fields.after[0]) else "none"
         if not fields.after and len(middle) > 1 and _is_number(middle[-1]):
             total = "before"
             middle.pop()
-        between = 0
-        while len(middle) > 1 and _is_aside(middle.pop()):
-            between += 1
+        asides = 0
+        while asides + 1 < len(middle) and self._is_aside(middle[-1 - asides]):
+            asides += 1
         glued = tuple(label + b"=" not in fields.features.split() for label, _ in groups)
-        layout = Layout(shape, glued, total, between)
+        kinds = [self._kind(field) for field in middle[len(middle) - asides :]]
+        kinds += self._kinds_after(int(total == "after"), lines, number)
+        once = tuple(k if k in TOKENS and kinds.index(k) == i else "" for i, k in enumerate(kinds))
+        layout = Layout(shape, glued, total, once[:asides], once[asides:])
         if len(set(layout.names)) != len(layout.names):
             raise self.error("two features have the same name: rename one", number)
         return layout
+
+    def _kinds_after(self, start: int, lines: list[bytes], number: int) -> list[str]:
+        """Return the kind of each field after the scores; of an empty one, what later lines say."""
+        kinds = [self._kind(field) for field in self._fields(lines[0], number).after[start:]]
+        for later, line in enumerate(lines if _UNKNOWN in kinds else (), number):
+            found = map(self._kind, self._fields(line, later).after[start:])
+            pairs = zip_longest(kinds, list(found)[: len(kinds)], fillvalue=_UNKNOWN)
+            kinds = [new if kind == _UNKNOWN else kind for kind, new in pairs]
+        return kinds
+
+    def _kind(self, field: bytes) -> str:
+        """Return the name under which a field is kept, "?" if it is empty, "" to leave it out."""
+        tokens = field.split(b" ")
+        if not any(tokens):
+            return _UNKNOWN
+        return next((name for name in TOKENS if fits(field, name, self._soft)), _LEFT_OUT)
+
+    def _is_aside(self, field: bytes) -> bool:
+        """Say whether a field between text and features is none of the text."""
+        known = _POSITIONS.fullmatch(field) or _WORD_SCORES.match(field)
+        return bool(known) or (self._soft and self._kind(field) == ALIGNMENT)
+
+    def _extras(self, layout: Layout, fields: _Fields, number: int) -> list[str]:
+        """Return the fields that are kept, as printed, without spaces around them."""
+        asides = fields.middle[: len(fields.middle) - (layout.total == "before")]
+        between = asides[len(asides) - len(layout.between) :]
+        after = fields.after[int(layout.total == "after") :]
+        if any(layout.after) and len(after) != len(layout.after):
+            raise self.error(
+                f"{len(after)} fields after the scores, in the first line {len(layout.after)}",
+                number,
+            )
+        named = list(zip((*layout.between, *layout.after), (*between, *after), strict=False))
+        for name, field in named:
+            if name and not fits(field, name, self._soft):
+                raise self.error(
+                    f"{field.decode(errors='replace').strip()!r} where the first line has the "
+                    f"{name}: it must read `{EXAMPLES[name]}`",
+                    number,
+                )
+        if len(after) > sum(map(bool, layout.after)):
+            self._leave_out("fields after the scores", number)
+        return [field.strip(b" ").decode("ascii") for name, field in named if name]
 
     def _identifier(self, field: bytes, number: int) -> int:
         digits = field.strip()
@@ -159,16 +230,20 @@ class LineParser:
 
     def _text(self, layout: Layout, fields: _Fields, number: int) -> str:
         """Return the text, which may have stray separators inside."""
-        asides = layout.between + (layout.total == "before")
+        asides = len(layout.between) + (layout.total == "before")
         end = len(fields.middle) - asides
-        between = fields.middle[end : end + layout.between]
-        if end < 1 or not all(_is_aside(field) or not field.strip() for field in between):
+        between = fields.middle[end : end + len(layout.between)]
+        if end < 1 or not all(self._is_aside(field) or not field.strip() for field in between):
             raise self.error(
-                f"expected {layout.between} alignment or word-score fields between text and "
+                f"expected {len(layout.between)} alignment or word-score fields between text and "
                 "features, as in the first line",
                 number,
             )
-        if layout.between:
+        if end > 1 and self._is_aside(fields.middle[end - 1]):
+            raise self.error(
+                "an alignment or word-score field, though the first line has none there", number
+            )
+        if not all(layout.between):
             self._leave_out("fields between the text and the features", number)
         text = b" |||".join(fields.middle[:end]).strip(b" ")
         return decoded(text, self.options.origin, number)
@@ -180,19 +255,14 @@ class LineParser:
             shape = self._checked_shape(groups, number)
             raise self.error(_difference(dict(shape), dict(layout.shape)), number)
         tokens = [token for _, values in groups for token in values]
-        extra = fields.after
         if layout.total == "after":
-            if not extra:
+            if not fields.after:
                 raise self.error("no total score, though the first line has one", number)
-            tokens.append(extra[0].strip())
-            extra = extra[1:]
+            tokens.append(fields.after[0].strip())
         elif layout.total == "before":
             tokens.append(fields.middle[-1].strip())
-        elif extra and _is_number(extra[0]):
+        elif fields.after and _is_number(fields.after[0]):
             raise self.error("a total score, though the first line has none", number)
-        if extra:
-            self._leave_out("fields after the scores", number)
-            self.extra = True
         return tokens
 
     def _groups(self, fields: _Fields, number: int) -> list[_Group]:
@@ -241,6 +311,23 @@ class LineParser:
             warnings.warn(f"{self.options.origin}: {what} left out", BpaWarning, stacklevel=2)
 
 
+def fits(field: bytes, name: str, soft: bool = False) -> bool:
+    """Say whether a field reads as the positions of some kind do; an empty one always does.
+
+    Args:
+        field: as printed.
+        name: the kind: "segmentation" or "alignment".
+        soft: whether an alignment may have a vector for each word.
+
+    >>> fits(b"0-2=0-2 3=3", "segmentation"), fits(b"0-2=0-2", "alignment")
+    (True, False)
+    """
+    tokens = [token for token in field.split(b" ") if token]
+    if all(map(TOKENS[name].fullmatch, tokens)):
+        return True
+    return soft and name == ALIGNMENT and all(map(_SOFT.fullmatch, tokens))
+
+
 def split(values: Float32, total: bool) -> tuple[Float32, Float32 | None]:
     """Return features and totals; a total is the last value of its row, where there is one.
 
@@ -256,10 +343,6 @@ def _is_number(field: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_aside(field: bytes) -> bool:
-    return bool(_ALIGNMENT.fullmatch(field) or _WORD_SCORES.match(field))
 
 
 def _difference(found: dict[str, int], expected: dict[str, int]) -> str:

@@ -223,7 +223,7 @@ def test_reading_options_reach_the_reader(folder: Path) -> None:
     assert run("rerank", "nbest", "-p", "good.nc", "--format", "moses").out == plain.out
     refused = run("rerank", "nbest", "-p", "good.nc", "--format", "xml")
     assert (refused.code, refused.out) == (2, "")
-    assert "unknown format of n-best lists 'xml': choose one of auto, moses" in refused.err
+    assert "unknown format of n-best lists 'xml': choose one of auto, fairseq" in refused.err
     late = run("rerank", "nbest", "-p", "good.nc", "--first-id", "1")
     assert "sentence id 0 is below the first id, 1" in late.err
 

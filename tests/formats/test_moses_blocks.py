@@ -23,6 +23,8 @@ NEVER = 10**9
 WORDS = ["un", "café", "noir", "a", ",", "|", "||", "x=", "", "\u00a0", "日本", "0-0"]
 VALUES = ["0", "-0", "-1.76181", "3", "-100", "1e-05", "-2.5E3", "0.1", "12345678.9", "1e+02"]
 HARD = ["1e30", "0.12345678901234567890", "+1", ".5", "5.", "1e400", "nan", "1_0", "--1", "1e", ""]
+SEGMENTED = ["0-2=0-2", "3=3", "8=7", "10-11=0"]
+ALIGNED = ["0-0", "12-3", "1-2"]
 SPICE = b"0123456789.-+eE|= \t\n\r_x\xc3\xa9\xff"
 #: What is put into a file where chance says so: whole tokens find other faults than single bytes.
 TOKENS = [b" ||| ", b"|||", b"LM0=", b" LM0= 1", b"  ", b"\n", b" ||| 0-0 1-1", b" ||| -1", b"nan"]
@@ -57,18 +59,24 @@ def assert_agree(lines: list[bytes], **options: Any) -> None:
     assert outcome(blocks, 1, **options) == outcome(blocks, NEVER, **options)
 
 
-def compiled(lines: list[bytes], extra: bool = False) -> Rows | None:
+def compiled(lines: list[bytes]) -> Rows | None:
     """Return what the compiled parser says to lines that are as the first one."""
     plain = LineParser(ReadOptions("dev"))
     plain.rows(lines[0] + b"\n", 1)
     assert plain.layout is not None
-    return BlockParser(plain.layout).rows(b"\n".join(lines) + b"\n", 1, extra)
+    return BlockParser(plain.layout).rows(b"\n".join(lines) + b"\n", 1)
+
+
+def positions(rng: random.Random, tokens: list[str], line: int) -> str:
+    """Return a field of positions, with the spaces before and after it; the first is not empty."""
+    count = rng.randint(line == 0, 3)
+    return "".join(f" {rng.choice(tokens)}" for _ in range(count)) + rng.choice([" ", "  ", ""])
 
 
 def printed(rng: random.Random, total: str, glued: bool, hard: bool) -> list[bytes]:
     """Return the lines of a random file that is as it should be, or has unusual numbers."""
     shape = [("LM0", 1), ("TM0", rng.randint(1, 3)), ("été", 1)]
-    tails = {"after": " ||| {}", "segmented": " ||| {} ||| 0-1=0 2=1", "none": ""}
+    both = rng.random() < 0.5
     values = VALUES + HARD if hard else VALUES
     lines = []
     for i in range(rng.randint(2, 12)):
@@ -77,8 +85,15 @@ def printed(rng: random.Random, total: str, glued: bool, hard: bool) -> list[byt
             for label, count in shape
         )
         text = " ".join(rng.choice(WORDS) for _ in range(rng.randint(0, 3)))
-        tail = tails[total].format(rng.choice(values))
-        lines.append(f"{i // 3} ||| {text} ||| {labels}{tail}".encode())
+        tail = ""
+        if total != "none":
+            tail = f" ||| {rng.choice(values)}"
+        if total == "segmented":
+            tail += f" |||{positions(rng, SEGMENTED, i)}"
+        if total == "segmented" and both:
+            tail += f" |||{positions(rng, ALIGNED, i)}"
+        between = f" |||{positions(rng, ALIGNED, i)}" if total == "between" else ""
+        lines.append(f"{i // 3} ||| {text}{between} ||| {labels}{tail}".encode())
     return lines
 
 
@@ -93,7 +108,14 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 KINDS = pytest.mark.parametrize(
     ("total", "glued"),
-    [("after", False), ("segmented", False), ("none", False), ("after", True), ("none", True)],
+    [
+        ("after", False),
+        ("segmented", False),
+        ("between", False),
+        ("none", False),
+        ("after", True),
+        ("none", True),
+    ],
 )
 
 
@@ -120,9 +142,7 @@ def test_both_say_the_same_about_faults(
 def test_usual_files_are_not_given_up(total: str, glued: bool) -> None:
     for seed in range(20):
         lines = printed(random.Random(seed), total, glued, hard=False)
-        if b"|||" not in lines[0].split(b" ", 2)[2].split(b" ||| ")[0]:
-            with warnings.catch_warnings(action="ignore", category=BpaWarning):
-                assert compiled(lines, extra=True) is not None
+        assert compiled(lines) is not None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +154,12 @@ def test_usual_files_are_not_given_up(total: str, glued: bool) -> None:
         b"0 ||| a ||| LM0=1 ||| 2",
         b"0 ||| a ||| LM0= 1 ||| 2\r",
         b"0 ||| a ||| LM0= 1 ||| 2 ||| x",
-        b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-0 ||| 3=3",
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-0",
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| 3=3 ||| 0-0",
+        b"0 ||| a ||| LM0= 1 ||| 2 |||3=3",
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| 3=",
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| 3=3x",
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| 1-2-3=3",
         b"0 ||| a ||| LM0= 1",
         b"0 ||| \xff ||| LM0= 1 ||| 2",
         b"1234567890123456789 ||| a ||| LM0= 1 ||| 2",
@@ -143,20 +168,33 @@ def test_usual_files_are_not_given_up(total: str, glued: bool) -> None:
     ],
 )
 def test_anything_unusual_gives_the_block_up(line: bytes) -> None:
-    good = b"0 ||| a ||| LM0= 1 ||| 2"
-    assert compiled([good, good], extra=True) is not None
-    assert compiled([good, line], extra=True) is None
+    good = b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-2=3 5=4-6"
+    assert compiled([good, good]) is not None
+    assert compiled([good, line]) is None
 
 
-def test_fields_after_the_total_are_passed_over_only_where_told() -> None:
-    lines = [b"0 ||| a ||| LM0= 1 ||| 2", b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-0"]
-    assert compiled(lines, extra=False) is None
-    assert compiled(lines, extra=True) is not None
+def test_fields_of_positions_are_kept() -> None:
+    lines = [
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-1=0  2=1-2 ||| 0-0 1-0 ",
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| ||| ",
+        b"0 ||| a ||| LM0= 1 ||| 2 |||  0=0 ||| ",
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| ||| 1-1",
+        b"0 ||| a ||| LM0= 1 ||| 2 ||| |||",
+    ]
+    rows = compiled(lines)
+    assert rows is not None
+    assert rows.extras == {
+        "segmentation": ["0-1=0  2=1-2", "", "0=0", "", ""],
+        "alignment": ["0-0 1-0", "", "", "1-1", ""],
+    }
+    assert_agree(lines)
 
 
 def test_irregular_columns_are_left_to_the_other_parser() -> None:
     with pytest.warns(BpaWarning, match="between"):
-        assert compiled([b"0 ||| a ||| 0-0 ||| LM0= 1 ||| 2"]) is None
+        assert compiled([b"0 ||| a ||| WordScores= -1 ||| LM0= 1 ||| 2"]) is None
+    with pytest.warns(BpaWarning, match="after"):
+        assert compiled([b"0 ||| a ||| LM0= 1 ||| 2 ||| x"]) is None
     assert compiled([b"0 ||| a ||| 2 ||| LM0= 1"]) is None
 
 

@@ -70,26 +70,54 @@ def test_the_total_is_found_by_content(
     assert nbest.text(0) == ("a ||| b" if " b " in line else "a")
 
 
-DROPPED = {
-    "alignment after": (
-        "{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-0 1-1",
-        "fields after the scores",
-    ),
-    "segmentation after": (
-        "{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-2=0-2 3=3 8=7",
-        "fields after the scores",
-    ),
+S, A = "segmentation", "alignment"
+KEPT = {
+    "alignment after": ("{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-0 1-1 ", {A: "0-0 1-1"}),
+    "segmentation after": ("{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-2=0-2 8=7", {S: "0-2=0-2 8=7"}),
     "segmentation that looks like features": (
         "{id} ||| a b ||| LM0= -1 ||| -2 ||| 3=3 8=7",
-        "fields after the scores",
+        {S: "3=3 8=7"},
     ),
-    "two fields after": (
+    "both": ("{id} ||| a b ||| LM0= -1 ||| -2 ||| 3=3 ||| 0-0", {S: "3=3", A: "0-0"}),
+    "both in the other order": (
         "{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-0 ||| 3=3",
+        {S: "3=3", A: "0-0"},
+    ),
+    "alignment between": ("{id} ||| a b ||| 0-0 1-1 ||| LM0= -1 ||| -2", {A: "0-0 1-1"}),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_positions_are_kept_as_extras(write: Callable[..., Path], kind: str) -> None:
+    line, extras = KEPT[kind]
+    nbest = read_nbest(write(*(line.format(id=i) for i in range(3))), strict=True)
+    assert nbest.texts(2) == ["a b"]
+    assert nbest.features.tolist() == [[-1]] * 3
+    assert nbest.totals is not None
+    assert nbest.totals.tolist() == [-2] * 3
+    assert dict(nbest.extras) == {name: (value,) * 3 for name, value in extras.items()}
+
+
+def test_positions_without_totals(write: Callable[..., Path]) -> None:
+    nbest = read_nbest(write("0 ||| a ||| LM0= -1 ||| 3=3", "0 |||  ||| LM0= -1 ||| "))
+    assert nbest.totals is None
+    assert nbest.extras["segmentation"] == ("3=3", "")
+
+
+def test_later_lines_tell_what_an_empty_field_is(write: Callable[..., Path]) -> None:
+    lines = ("0 |||  ||| LM0= -1 ||| 0 |||  ||| ", "0 ||| a ||| LM0= -1 ||| 0 ||| 0=0 ||| 0-0")
+    nbest = read_nbest(write(*lines))
+    assert dict(nbest.extras) == {"segmentation": ("", "0=0"), "alignment": ("", "0-0")}
+
+
+DROPPED = {
+    "a field that nobody knows": (
+        "{id} ||| a b ||| LM0= -1 ||| -2 ||| tree",
         "fields after the scores",
     ),
-    "alignment between": (  # Marian
-        "{id} ||| a b ||| 0-0 1-1 ||| LM0= -1 ||| -2",
-        "fields between the text and the features",
+    "a second alignment": (
+        "{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-0 ||| 0-1",
+        "fields after the scores",
     ),
     "word scores between": (
         "{id} ||| a b ||| WordScores= -0.5 -0.7 ||| LM0= -1 ||| -2",
@@ -113,7 +141,7 @@ def test_fields_that_cannot_be_kept_are_left_out_with_one_notice(
     line, what = DROPPED[kind]
     path = write(*(line.format(id=i) for i in range(3)))
     with pytest.warns(BpaWarning, match=f"dev.nbest: {what}.* left out") as caught:
-        nbest = read_nbest(path)
+        nbest = read_nbest(path, format="moses")
     assert len(caught) == 1
     assert nbest.texts(2) == ["a b"]
     assert nbest.feature_names == ("LM0",)
@@ -142,8 +170,9 @@ def test_word_scores_follow_the_number_of_words(write: Callable[..., Path]) -> N
 
 def test_an_empty_alignment_of_an_empty_text(write: Callable[..., Path]) -> None:
     path = write("0 ||| a ||| 0-0 ||| F0= -1 ||| -2", "0 |||  |||  ||| F0= -1 ||| -2")
-    with pytest.warns(BpaWarning, match="between"):
-        assert read_nbest(path).texts(0) == ["a", ""]
+    nbest = read_nbest(path)
+    assert nbest.texts(0) == ["a", ""]
+    assert nbest.extras["alignment"] == ("0-0", "")
 
 
 @pytest.mark.parametrize(
@@ -214,10 +243,40 @@ def test_a_total_that_only_later_lines_have(write: Callable[..., Path]) -> None:
 
 def test_an_alignment_that_a_later_line_lacks(write: Callable[..., Path]) -> None:
     path = write("0 ||| a ||| 0-0 ||| F0= -1 ||| -2", "0 ||| a ||| F0= -1 ||| -2")
-    with (
-        pytest.warns(BpaWarning, match="between"),
-        pytest.raises(DataError, match=":2: expected 1 alignment or word-score fields"),
-    ):
+    with pytest.raises(DataError, match=":2: expected 1 alignment or word-score fields"):
+        read_nbest(path)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("", " ||| 0-0", "an alignment or word-score field, though the first line has none"),
+        (" ||| 0-0", " ||| 3=3", "'3=3' where the first line has the alignment: it must read"),
+    ],
+)
+def test_fields_before_the_features_that_are_not_as_in_the_first_line(
+    write: Callable[..., Path], first: str, second: str, message: str
+) -> None:
+    path = write(*(f"0 ||| a{field} ||| LM0= -1 ||| -2" for field in (first, second)))
+    with pytest.raises(DataError, match=rf"dev\.nbest:2: {message}"):
+        read_nbest(path)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("3=3", "0-0", "'0-0' where the first line has the segmentation: it must read"),
+        ("3=3", "3=3 x", "'3=3 x' where the first line has the segmentation"),
+        ("0-0", "0-0 1", "'0-0 1' where the first line has the alignment"),
+        ("3=3", "3=3 ||| 0-0", "2 fields after the scores, in the first line 1"),
+        ("3=3 ||| 0-0", "3=3", "1 fields after the scores, in the first line 2"),
+    ],
+)
+def test_positions_that_are_not_as_in_the_first_line(
+    write: Callable[..., Path], first: str, second: str, message: str
+) -> None:
+    path = write(*(f"0 ||| a ||| LM0= -1 ||| -2 ||| {field}" for field in (first, second)))
+    with pytest.raises(DataError, match=rf"dev\.nbest:2: {message}"):
         read_nbest(path)
 
 

@@ -148,7 +148,7 @@ def test_it_is_written_by_name_and_with_settings(path: Path, tmp_path: Path) -> 
     scored = read_nbest(path).with_extras(confidence=np.zeros(10))
     write_nbest(scored, tmp_path / "short", {"Toy0": 1 / 3}, format=Toy(digits=2))
     assert (tmp_path / "short").read_text().splitlines()[2] == "1\ttext 1\t1\t0.33\t0\t0.0"
-    with pytest.raises(UsageError, match="format of n-best lists 'xml': choose one of auto, mos"):
+    with pytest.raises(UsageError, match=r"n-best lists 'xml': choose one of auto, .*mos"):
         write_nbest(nbest, tmp_path / "other", format="xml")
     assert not (tmp_path / "other").exists()
 
@@ -167,7 +167,7 @@ def test_columns_that_come_and_go(path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_unknown_files_name_it(write: Write) -> None:
-    with pytest.raises(DataError, match=r"in a known format \(moses, toy\)"):
+    with pytest.raises(DataError, match=r"known format \(fairseq, .*moses.*, toy\): .*from_lists"):
         read_nbest(write("text"))
 
 

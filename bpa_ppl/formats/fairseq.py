@@ -1,0 +1,348 @@
+"""The output of fairseq-generate and fairseq-interactive: S-, T-, H-, D-, P- and A- lines.
+
+Each line is a letter, the sentence id, and fields separated by tabs:
+
+    S-3    source                  sources
+    T-3    reference               references
+    H-3    score  hypothesis       `score`: the log-probability, divided by a power of the length
+    D-3    score  the same, detokenised
+    P-3    a score a token         `logprob.sum`, `logprob.mean`, `logprob.min`, `length`
+    A-3    0-0 1-2                 the extra `alignment`
+
+Scores are taken as printed: logarithms of base 2 since fairseq 0.10 ("hypothesis and token scores
+are output in base 2"), natural ones before. Tokens are those of the model, end of sentence
+included. Lines of another kind are the log of the program and are passed over.
+
+Ids come in the order of fairseq's batches and stay what they are, so that they index references
+and sources; so do those of shards (`generate-test_3_8.txt`), which are read one by one and put
+together with `NBest.concatenate`. Hypotheses keep their order. The lines of a sentence may stand
+between those of others, as long as no more than `interleaved` sentences are begun at a time: that
+many are kept in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple, TextIO
+
+import numpy as np
+
+from bpa_ppl.columns import intern
+from bpa_ppl.component import Count
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.numbers import finite
+from bpa_ppl.formats.streams import decoded
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.rows import Rows
+from bpa_ppl.rows.base import TOO_LARGE
+
+_SCORE, _TOKENS = ("score",), ("logprob.sum", "logprob.mean", "logprob.min", "length")
+_LETTERS = b"STHDPA"
+_SOURCE, _TARGET, _HYPOTHESIS, _PLAIN, _POSITIONAL, _ALIGNMENT = _LETTERS
+_LINE = re.compile(rb"[STHDPA]-[0-9]+(?:\t|$)")
+_INSIDE = re.compile(rb"[STHDPA]-[0-9]+\t")
+_LOG = re.compile(rb"Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
+_LONGEST_ID = 18  # digits that surely fit 64 bits
+
+
+class _Line(NamedTuple):
+    number: int
+    rest: bytes  # what stands after the id and its tab
+
+
+class _Sentence:
+    """The lines of one sentence, by their letter."""
+
+    def __init__(self, identifier: int, number: int):
+        self.id = identifier
+        self.number = number  # of the first line
+        self.lines: dict[int, list[_Line]] = {letter: [] for letter in _LETTERS}
+
+
+class _Hypothesis(NamedTuple):
+    sentence: int
+    number: int
+    text: str
+    score: bytes
+    tokens: bytes | None
+    alignment: str | None
+    source: str
+    reference: str
+
+
+class Fairseq(NBestFormat, frozen=True):
+    """The format of fairseq.
+
+    Attributes:
+        detokenised: take the texts of D- lines where there are any, not those of H- lines.
+        interleaved: how many sentences may be begun before the first of them is complete.
+    """
+
+    detokenised: bool = True
+    interleaved: Count = 100
+
+    def detect(self, first_line: bytes) -> bool:
+        """Say whether a line is fairseq's, or one of the log that it prints before.
+
+        >>> Fairseq().detect(b"S-17" + bytes([9]) + b"un chat"), Fairseq().detect(b"un chat")
+        (True, False)
+        >>> Fairseq().detect(b"2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model")
+        True
+        """
+        return bool(_LINE.match(first_line) or _LOG.match(first_line))
+
+    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
+        r"""Yield the rows of the sentences that each block completes.
+
+        Raises:
+            DataError: with file and line, if a line is not as it should be, a sentence has lines
+                of some kind for some of its hypotheses alone, or lines come too late.
+
+        >>> text = b"S-7\tun chat\nH-7\t-0.5\ta c@@ at\nD-7\t-0.5\ta cat\nP-7\t-1 -0.5 0\n"
+        >>> rows = next(Fairseq().parse([text], ReadOptions("generate-test.txt")))
+        >>> rows.names, rows.features.tolist()
+        (('score', 'logprob.sum', 'logprob.mean', 'logprob.min', 'length'), [[-0.5, -1.5, -0.5, -1.0, 3.0]])
+        >>> rows.ids.tolist(), rows.strings, rows.sources
+        ([7], ('a cat',), ['un chat'])
+        """  # noqa: E501
+        reader = _Reader(self, options)
+        for block in blocks:
+            yield from reader.rows(reader.completed(block))
+        yield from reader.rows(reader.rest())
+
+    def write(self, nbest: NBest, file: TextIO) -> None:
+        """Refuse to write: the lists do not have the score of each token.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            "lists cannot be written as fairseq prints them, because they have no scores of single "
+            "tokens: choose another format, such as jsonl or moses"
+        )
+
+
+class _Reader:
+    """Puts the lines of sentences together.
+
+    Args:
+        format: the settings.
+        options: how to read.
+    """
+
+    def __init__(self, format: Fairseq, options: ReadOptions):
+        self._format = format
+        self._options = options
+        self._next = 1  # the number of the next line
+        self._open: dict[bytes, _Sentence] = {}
+        self._seen: set[int] = set()
+        self._kinds: dict[int, bool] = {}  # letter -> whether hypotheses have such a line
+
+    def completed(self, block: bytes) -> Iterator[_Hypothesis]:
+        """Yield the hypotheses of the sentences that a block of whole lines completes."""
+        lines = block[:-1].split(b"\n")
+        start, self._next = self._next, self._next + len(lines)
+        for number, line in enumerate(lines, start):
+            line = line.removesuffix(b"\r")
+            if not _LINE.match(line):
+                self._pass_over(line, number)
+                continue
+            head, _, rest = line.partition(b"\t")
+            sentence = self._open.get(head[2:])
+            if sentence is None:
+                sentence = self._begun(head[2:], number)
+                if len(self._open) > self._format.interleaved:
+                    yield from self._hypotheses(self._open.pop(next(iter(self._open))))
+            sentence.lines[line[0]].append(_Line(number, rest))
+
+    def rest(self) -> Iterator[_Hypothesis]:
+        """Yield the hypotheses of the sentences that the end of the file completes.
+
+        Raises:
+            DataError: if the file has none at all, too.
+        """
+        if not self._seen:
+            raise DataError(
+                "no line of fairseq's in it (`H-0`, a score, a text): give the output that it "
+                "prints, not its log",
+                self._options.origin,
+            )
+        for sentence in self._open.values():
+            yield from self._hypotheses(sentence)
+
+    def rows(self, hypotheses: Iterable[_Hypothesis]) -> Iterator[Rows]:
+        """Yield the rows of some hypotheses, at once, if there are any."""
+        hyps = list(hypotheses)
+        dropped: list[int] = []
+        values = _values(hyps)
+        if values is None:
+            faults = [self._fault(hyp) for hyp in hyps]
+            dropped = [h.sentence for h, fault in zip(hyps, faults, strict=True) if fault]
+            hyps = [h for h, fault in zip(hyps, faults, strict=True) if not fault]
+            values = _values(hyps)
+            assert values is not None  # no fault is left
+        if not hyps and not dropped:
+            return
+        strings, index = intern(hyp.text for hyp in hyps)
+        kinds = self._kinds
+        names = _SCORE + _TOKENS if kinds[_POSITIONAL] else _SCORE
+        yield Rows(
+            names=names,
+            ids=np.array([hyp.sentence for hyp in hyps], dtype=np.int64),
+            lines=np.array([hyp.number for hyp in hyps], dtype=np.int64),
+            features=values.astype(np.float32).reshape(-1, len(names)),
+            totals=None,
+            strings=strings,
+            string_index=index,
+            dropped=tuple(dropped),
+            extras={"alignment": [h.alignment for h in hyps]} if kinds[_ALIGNMENT] else {},
+            sources=[h.source for h in hyps] if kinds[_SOURCE] else None,
+            references=[(h.reference,) for h in hyps] if kinds[_TARGET] else None,
+        )
+
+    def _error(self, message: str, number: int) -> DataError:
+        return DataError(message, self._options.origin, number)
+
+    def _text(self, line: _Line, data: bytes) -> str:
+        return decoded(data.strip(b" "), self._options.origin, line.number)
+
+    def _pass_over(self, line: bytes, number: int) -> None:
+        """Leave a line of the log out, unless it hides one of ours."""
+        hidden = _INSIDE.search(line)
+        if hidden:
+            raise self._error(
+                f"{hidden[0].decode().strip()} does not begin its line: take out what stands "
+                "before it, or run fairseq with --no-progress-bar",
+                number,
+            )
+
+    def _begun(self, digits: bytes, number: int) -> _Sentence:
+        """Return a new sentence, which is open from now on."""
+        if len(digits) > _LONGEST_ID:
+            raise self._error(f"sentence id {digits.decode()} is too large", number)
+        sentence = _Sentence(int(digits), number)
+        if sentence.id in self._seen:
+            raise self._error(
+                f"a line of sentence {sentence.id}, after {self._format.interleaved} others were "
+                "begun: give the file in the order that fairseq printed it, or set "
+                "`interleaved` to a larger number",
+                number,
+            )
+        self._seen.add(sentence.id)
+        self._open[digits] = sentence
+        return sentence
+
+    def _hypotheses(self, sentence: _Sentence) -> Iterator[_Hypothesis]:
+        """Yield the hypotheses of a sentence that is complete."""
+        lines = sentence.lines
+        scored = lines[_HYPOTHESIS] or lines[_PLAIN]
+        if not scored:
+            raise self._error(f"sentence {sentence.id} has no H- line", sentence.number)
+        source, reference = (self._known(sentence, letter) for letter in (_SOURCE, _TARGET))
+        plain, tokens, alignments = (
+            self._for_each(sentence, letter, len(scored))
+            for letter in (_PLAIN, _POSITIONAL, _ALIGNMENT)
+        )
+        for i, line in enumerate(scored):
+            score, _, data = line.rest.partition(b"\t")
+            if plain and self._format.detokenised:
+                other, _, data = plain[i].rest.partition(b"\t")
+                if other != score:
+                    raise self._error(
+                        f"the score of this D- line is not that of the H- line {line.number}",
+                        plain[i].number,
+                    )
+            yield _Hypothesis(
+                sentence.id,
+                line.number,
+                self._text(line, data),
+                score,
+                tokens[i].rest if tokens else None,
+                self._text(alignments[i], alignments[i].rest) if alignments else None,
+                source,
+                reference,
+            )
+
+    def _known(self, sentence: _Sentence, letter: int) -> str:
+        """Return the source or the reference of a sentence, empty where the file has none."""
+        lines = sentence.lines[letter]
+        if len(lines) > 1:
+            raise self._error(
+                f"a second {letter:c}- line of sentence {sentence.id}: read outputs of several "
+                "runs one by one",
+                lines[1].number,
+            )
+        if self._kinds.setdefault(letter, bool(lines)) is not bool(lines):
+            raise self._uneven(sentence, letter)
+        return self._text(lines[0], lines[0].rest) if lines else ""
+
+    def _for_each(self, sentence: _Sentence, letter: int, count: int) -> list[_Line]:
+        """Return the lines that go with the hypotheses of a sentence, one each or none at all."""
+        lines = sentence.lines[letter]
+        if letter == _PLAIN and not self._format.detokenised and sentence.lines[_HYPOTHESIS]:
+            return []
+        if self._kinds.setdefault(letter, bool(lines)) is not bool(lines):
+            raise self._uneven(sentence, letter)
+        if lines and len(lines) != count:
+            raise self._error(
+                f"sentence {sentence.id} has {count} hypotheses and {len(lines)} {letter:c}- "
+                f"lines: give one for each, or leave all {letter:c}- lines out",
+                sentence.number,
+            )
+        return lines
+
+    def _uneven(self, sentence: _Sentence, letter: int) -> DataError:
+        first = "has one" if self._kinds[letter] else "has none"
+        return self._error(
+            f"sentence {sentence.id} has {'no' if self._kinds[letter] else 'a'} {letter:c}- line, "
+            f"though the first sentence {first}: give them for all, or leave all {letter:c}- lines "
+            "out",
+            sentence.number,
+        )
+
+    def _fault(self, hyp: _Hypothesis) -> bool:
+        """Say whether a number of a hypothesis is bad, if such hypotheses are to be dropped."""
+        tokens = [] if hyp.tokens is None else hyp.tokens.split()
+        if not tokens and hyp.tokens is not None:
+            raise self._error("no token scores in the P- line of this hypothesis", hyp.number)
+        try:
+            finite(hyp.score)
+            finite(repr(sum(map(finite, tokens))))
+        except ValueError as error:
+            if self._options.bad == "drop":
+                return True
+            raise self._error(
+                f"{error}, in the lines of this hypothesis: correct it, or leave such hypotheses "
+                "out with bad='drop'",
+                hyp.number,
+            ) from error
+        return False
+
+
+def _values(hyps: list[_Hypothesis]) -> Float64 | None:
+    """Return the features of hypotheses, (hypotheses, features); None where a number is bad."""
+    printed = [hyp.tokens.split() for hyp in hyps if hyp.tokens is not None]
+    scores = _numbers([hyp.score for hyp in hyps])
+    tokens = _numbers(list(chain.from_iterable(printed)))
+    counts = np.array([len(part) for part in printed], dtype=np.int64)
+    if scores is None or tokens is None or not counts.all():
+        return None
+    if not len(counts):
+        return scores[:, np.newaxis]
+    starts = np.cumsum(counts) - counts
+    sums = np.add.reduceat(tokens, starts)
+    columns = (scores, sums, sums / counts, np.minimum.reduceat(tokens, starts), counts)
+    return np.column_stack(columns) if np.all(np.abs(sums) < TOO_LARGE) else None
+
+
+def _numbers(printed: list[bytes]) -> Float64 | None:
+    """Return numbers, or None where one is none, or is not finite."""
+    try:
+        values = np.array(list(map(float, printed)), dtype=np.float64)
+    except ValueError:
+        return None
+    sound = np.all(np.abs(values) < TOO_LARGE) and b"_" not in b"".join(printed)
+    return values if sound else None
