@@ -421,9 +421,8 @@ class NBest:
             scores: (hypotheses,) one number a row of the table.
         """
         values = np.asarray(scores)
-        return np.array(
-            [int(np.argmax(values[self.rows(s)])) for s in range(len(self))], dtype=np.int64
-        )
+        best = [int(np.argmax(values[self.rows(s)])) for s in range(len(self))]
+        return np.array(best, dtype=np.int64)
 
     def _run(self, start: int, stop: int) -> NBest:
         """Return consecutive lists, which share their arrays with these."""
