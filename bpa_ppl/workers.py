@@ -6,6 +6,7 @@ import hashlib
 import pickle
 import signal
 import tempfile
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -229,11 +230,16 @@ def _local(jobs: int) -> Iterator[Pool]:
 
     single = dict.fromkeys(_SINGLE, "1")
     with tempfile.TemporaryDirectory(prefix="bpa_ppl.") as folder:
-        executor = ProcessPoolExecutor(jobs, initializer=_ignore_interrupts, env=single)
+        with _no_interrupts(), warnings.catch_warnings():
+            # JAX warns of forks; these run another program at once.
+            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+            executor = ProcessPoolExecutor(jobs, initializer=_ignore_interrupts, env=single)
+            executor.submit(int).result()
         try:
             yield _Local(executor, Path(folder), jobs, BrokenProcessPool)
         finally:
-            executor.shutdown(wait=True, kill_workers=True)
+            with _no_interrupts():
+                executor.shutdown(wait=True, kill_workers=True)
 
 
 @contextmanager
@@ -266,6 +272,19 @@ def _pickled(value: Any) -> tuple[bytes, str]:
 
     content = bytes(dumps(value))
     return content, hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is left; processes that are started in it never hear it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _ignore_interrupts() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,11 @@ from bpa_ppl.decoding.results import DETAILS, Scoreboard, details_rows
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Score, resolve, statistics
 from bpa_ppl.registry import RULES
+from bpa_ppl.sampling.preparing import Preparation
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -29,7 +31,8 @@ class Summary:
     Attributes:
         sentences: how many there were.
         changed: how many translations differ from the canonical first-best.
-        scores: the corpus scores, or None where the lists had no references.
+        scores: the corpus scores, that by the column that the posterior was adapted to first; None
+            where the lists had neither it nor references.
     """
 
     sentences: int
@@ -45,6 +48,7 @@ def rerank_to(
     *,
     rule: str | Rule = "predictive",
     derivations: str = "separate",
+    defaults: Mapping[str, float] | None = None,
     unchecked: bool = False,
     jobs: int = 1,
     backend: str = "local",
@@ -63,6 +67,7 @@ def rerank_to(
         details: a table, see `write_details`.
         rule: as above.
         derivations: as above.
+        defaults: as above.
         unchecked: as above.
         jobs: as above.
         backend: as above.
@@ -79,13 +84,15 @@ def rerank_to(
         posterior,
         rule=rule,
         derivations=derivations,
+        defaults=defaults,
         unchecked=unchecked,
         jobs=jobs,
         backend=backend,
         scheduler=scheduler,
     )
     total = len(nbest) if isinstance(nbest, NBest) else 0
-    tally = Tally()
+    gain = Preparation.recorded(as_draws(posterior).attrs).gain
+    tally = Tally(("ter", "bleu") if gain is None else (gain, "ter", "bleu"))
     paths = [output] if details is None else [output, details]
     with (
         atomic_writers(*paths) as (texts, *tables),
@@ -108,7 +115,8 @@ class Tally:
     """Running sums of what corpus scores are functions of, before and after reranking.
 
     Args:
-        metrics: counted ones. Those that need references are left out where there are none.
+        metrics: counted ones. Those that need references or columns are left out where there are
+            none.
     """
 
     def __init__(self, metrics: Sequence[str | Metric] = ("ter", "bleu")):
@@ -123,7 +131,8 @@ class Tally:
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
         for metric, sums in self._sums.items():
-            if lists.references or "references" not in metric.needs:
+            there = set(metric.columns) <= {*lists.feature_names, *lists.extras}
+            if there and (lists.references or "references" not in metric.needs):
                 sums.before = _added(sums.before, lists, choices.canonical, metric)
                 sums.after = _added(sums.after, lists, choices.choice, metric)
                 sums.sentences += len(lists)
@@ -142,8 +151,8 @@ class Tally:
     def _score(self, metric: Metric, sums: Float64) -> Score:
         # Of the references a signature tells the number only.
         signature = metric.signature([("",) * number for number in sorted(self._numbers)])
-        name = type(metric).__name__
-        return Score(float(metric.value(sums)), metric.key, name, signature)
+        value = float(metric.value(sums))
+        return Score(value, metric.key, metric.title, signature, decimals=metric.decimals)
 
 
 class _Sums:

@@ -25,7 +25,7 @@ class Predictive(Rule, frozen=True):
         scores = features @ voters.weights.T + base[:, None]
         unnormalised = jnp.exp(scores - scores.max(axis=0, keepdims=True))
         # Both sums are products, whose bits do not depend on the number of threads.
-        share = jnp.exp(voters.log_weight) / (jnp.ones(len(unnormalised)) @ unnormalised)
+        share = jnp.exp(voters.log_weight) / (jnp.ones_like(base) @ unnormalised)
         return jnp.log(unnormalised @ share)
 
     def combined(self, parts: jax.Array) -> jax.Array:

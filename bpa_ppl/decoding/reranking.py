@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,11 +15,13 @@ import numpy as np
 from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.panel import Panel, Votes, bare
 from bpa_ppl.diagnostics import check
-from bpa_ppl.errors import NotConverged, UsageError, one_of
+from bpa_ppl.errors import DataError, NotConverged, UsageError, one_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import RULES
+from bpa_ppl.sampling.preparing import Preparation
+from bpa_ppl.weights import Weights
 from bpa_ppl.workers import Future, Pool, Shared, check_backend, in_order, number_of, pool
 
 if TYPE_CHECKING:
@@ -82,6 +85,7 @@ def rerank(
     *,
     rule: str | Rule = "predictive",
     derivations: str = "separate",
+    defaults: Mapping[str, float] | None = None,
     unchecked: bool = False,
     jobs: int = 1,
     backend: str = "local",
@@ -98,6 +102,8 @@ def rerank(
             rule with its settings.
         derivations: `separate` scores each derivation, as published; `summed` adds up those of
             equal strings.
+        defaults: weights of features that the posterior does not know, such as one that was
+            fixed when somebody else made it.
         unchecked: use the posterior although it fails its check.
         jobs: processes that decide; -1 takes every core. Few lists are decided in this process,
             and the choices are the same.
@@ -115,6 +121,7 @@ def rerank(
         posterior,
         rule=rule,
         derivations=derivations,
+        defaults=defaults,
         unchecked=unchecked,
         jobs=jobs,
         backend=backend,
@@ -139,6 +146,7 @@ def rerank_stream(
     *,
     rule: str | Rule = "predictive",
     derivations: str = "separate",
+    defaults: Mapping[str, float] | None = None,
     unchecked: bool = False,
     jobs: int = 1,
     backend: str = "local",
@@ -150,6 +158,7 @@ def rerank_stream(
         posterior,
         rule=rule,
         derivations=derivations,
+        defaults=defaults,
         unchecked=unchecked,
         jobs=jobs,
         backend=backend,
@@ -171,6 +180,7 @@ def decisions(
     *,
     rule: str | Rule,
     derivations: str,
+    defaults: Mapping[str, float] | None,
     unchecked: bool,
     jobs: int,
     backend: str,
@@ -181,14 +191,31 @@ def decisions(
     one_of(derivations, DERIVATIONS, "treatment of derivations")
     check_backend(backend, scheduler)
     width = number_of(jobs)
-    draws = as_draws(posterior)
+    draws = with_defaults(as_draws(posterior), defaults)
     if not unchecked:
         refuse_unconverged(draws)
     panels = _Panels(draws, chosen, derivations)
-    tables = _tables([nbest] if isinstance(nbest, NBest) else nbest)
+    prepared = Preparation.recorded(draws.attrs)
+    tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
     if backend == "local" and width == 1:
         return _decided_here(tables, panels)
     return _decided_by_workers(tables, panels, width, backend, scheduler)
+
+
+def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
+    """Return draws with more fixed weights, of features that they do not know.
+
+    Raises:
+        DataError: if the posterior knows one of them.
+        UsageError: if they are not given by name.
+    """
+    given = Weights(defaults or {}, "the defaults")
+    known = [name for name in given if name in (*draws.features, *draws.fixed)]
+    if known:
+        raise DataError(
+            f"the posterior knows the weight of {', '.join(known)}: leave the default out"
+        )
+    return replace(draws, fixed=draws.fixed.updated(given)) if given else draws
 
 
 def refuse_unconverged(posterior: Posterior) -> None:
@@ -214,8 +241,19 @@ def _concatenated(column: list[Any]) -> Any:
 
 def _tables(stream: Iterable[NBest]) -> Iterator[NBest]:
     """Yield the lists of a stream a few at a time."""
+    if isinstance(stream, str | bytes) or not isinstance(stream, Iterable):
+        raise _no_lists(stream)
     for lists in stream:
+        if not isinstance(lists, NBest):
+            raise _no_lists(stream)
         yield from lists.chunks(_TABLE)
+
+
+def _no_lists(given: Any) -> UsageError:
+    return UsageError(
+        "what is reranked are n-best lists (NBest) or a stream of them (iter_nbest), not "
+        f"{reprlib.repr(given)}"
+    )
 
 
 class _Panels:

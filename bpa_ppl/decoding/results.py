@@ -10,6 +10,7 @@ from bpa_ppl.decoding.reranking import Reranked
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.quality import Score, corpus_score
+from bpa_ppl.registry import METRICS
 from bpa_ppl.tables import text_table
 
 #: The columns of a table of details.
@@ -41,7 +42,7 @@ class Scoreboard:
 
     def __str__(self) -> str:
         rows = [
-            (old.metric.upper(), f"{old.value:.2f}", f"{new.value:.2f}", _change(old, new))
+            (_title(old), _shown(old.value, old), _shown(new.value, new), _change(old, new))
             for old, new in zip(self.before, self.after, strict=True)
         ]
         table = text_table(rows, ("", "canonical", "adapted", "change"), align="rrrr", least=9)
@@ -50,8 +51,16 @@ class Scoreboard:
         return "\n".join([table, changed, *signatures])
 
 
+def _title(score: Score) -> str:
+    return score.metric.upper() if score.metric in METRICS else score.name
+
+
+def _shown(value: float, score: Score) -> str:
+    return f"{value:.{score.decimals}f}"
+
+
 def _change(old: Score, new: Score) -> str:
-    return f"{new.value - old.value:+.2f}"
+    return f"{new.value - old.value:+.{new.decimals}f}"
 
 
 def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> Scoreboard:

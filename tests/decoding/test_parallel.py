@@ -1,0 +1,233 @@
+"""Several processes, or a Dask cluster, give the same bytes as one process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from foreign import foreign
+
+from bpa_ppl import DataError, NBest, Reranked, UsageError, rerank
+from bpa_ppl.decoding import reranking
+from bpa_ppl.decoding.base import Rule
+from bpa_ppl.decoding.outputs import rerank_to
+from bpa_ppl.workers import in_order
+
+NAMES = ("LM0", "TM0", "WP0")
+LISTS = 300
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    rng = np.random.default_rng(4)
+    sizes = rng.integers(1, 40, size=LISTS)
+    texts = [[f"t{rng.integers(1 + n // 2)}" for _ in range(n)] for n in sizes]
+    features = [rng.normal(-20, 4, size=(n, 3)) for n in sizes]
+    return NBest.from_lists(texts, features, NAMES, references=["t1 t2"] * LISTS)
+
+
+@pytest.fixture(scope="module")
+def posterior() -> Any:
+    return foreign(np.random.default_rng(6).normal(0, 0.5, size=(2, 700, 3)), NAMES)
+
+
+@pytest.fixture
+def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the smallest input to workers."""
+    monkeypatch.setattr(reranking, "_SMALL", 1)
+
+
+def assert_equal(ours: Reranked, theirs: Reranked) -> None:
+    for field in fields(Reranked):
+        mine, other = getattr(ours, field.name), getattr(theirs, field.name)
+        if isinstance(mine, np.ndarray):
+            assert mine.tobytes() == other.tobytes(), field.name
+        else:
+            assert mine == other, field.name
+
+
+class Odd(Rule, frozen=True):
+    """A rule that a worker knows only because it is sent along."""
+
+    def votes(self, features: Any, base: Any, voters: Any) -> Any:
+        return features[:, 0] + base
+
+    def combined(self, parts: Any) -> Any:
+        return parts[0]
+
+
+@pytest.mark.usefixtures("any_size")
+def test_processes_bring_the_same_files(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+    found = {}
+    for jobs in (1, 2):
+        names = tmp_path / f"out{jobs}", tmp_path / f"details{jobs}.gz"
+        given = (part for part in lists.chunks(50))
+        summary = rerank_to(given, posterior, *names, unchecked=True, jobs=jobs)
+        found[jobs] = [name.read_bytes() for name in names], str(summary.scores)
+    assert found[1] == found[2]
+    assert found[1][0][0].count(b"\n") == LISTS
+
+
+@pytest.mark.usefixtures("any_size")
+def test_processes_bring_the_same_choices_by_a_rule_of_ones_own(
+    lists: NBest, posterior: Any
+) -> None:
+    shown: list[int] = []
+    more = {"rule": Odd(), "unchecked": True, "derivations": "summed"}
+    here = rerank(lists, posterior, **more)
+    there = rerank(lists, posterior, jobs=2, progress=lambda d, t, n: shown.append(d), **more)
+    assert_equal(here, there)
+    assert shown == sorted(shown)
+    assert shown[-1] == LISTS
+
+
+def test_few_lists_start_no_process(
+    lists: NBest, posterior: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reranking, "pool", lambda *_: pytest.fail("a process was started"))
+    assert len(rerank(lists, posterior, unchecked=True, jobs=2).texts) == LISTS
+
+
+@pytest.mark.usefixtures("any_size")
+def test_an_error_in_the_middle_of_the_lists_arrives(lists: NBest, posterior: Any) -> None:
+    def broken() -> Iterator[NBest]:
+        yield lists
+        raise DataError("the rest is unreadable", "dev.nbest", 7)
+
+    with pytest.raises(DataError, match=r"dev\.nbest:7: the rest is unreadable"):
+        rerank(broken(), posterior, unchecked=True, jobs=2)
+
+
+class Killer(Rule, frozen=True):
+    """A rule that ends its process, as the system does when memory runs out."""
+
+    parent: int = 0
+
+    def votes(self, features: Any, base: Any, voters: Any) -> Any:
+        assert os.getpid() != self.parent
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def combined(self, parts: Any) -> Any:
+        return parts[0]
+
+
+@pytest.mark.usefixtures("any_size")
+def test_a_lost_process_is_told(lists: NBest, posterior: Any) -> None:
+    with pytest.raises(UsageError, match=r"a worker process was killed.*give fewer jobs"):
+        rerank(lists, posterior, rule=Killer(parent=os.getpid()), unchecked=True, jobs=2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"jobs": 0}, "0 jobs do no work"),
+        ({"backend": "slurm"}, "choose one of local, dask"),
+        ({"backend": "dask"}, "go together"),
+        ({"scheduler": "tcp://here:1"}, "go together"),
+    ],
+)
+def test_workers_that_cannot_be(
+    lists: NBest, posterior: Any, wrong: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        rerank(lists, posterior, unchecked=True, **wrong)
+
+
+def test_few_tables_are_ahead_of_the_first_result() -> None:
+    class Lazy:
+        width = 2
+
+        def result(self, future: Any) -> Any:
+            return future
+
+    begun: list[int] = []
+
+    def calls() -> Iterator[tuple[int, Any]]:
+        for number in range(50):
+            begun.append(number)
+            yield number, number
+
+    results = in_order(Lazy(), calls())  # type: ignore[arg-type]
+    assert next(results) == (0, 0)
+    assert len(begun) == 5
+    assert list(results) == [(n, n) for n in range(1, 50)]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
+def test_a_dask_cluster_brings_the_same_choices(lists: NBest, posterior: Any) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+    here = rerank(lists, posterior, unchecked=True)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, dashboard_address=None, processes=True
+    ) as cluster:
+        address = cluster.scheduler_address
+        there = rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)
+        with distributed.Client(cluster) as client:
+            known = client.run(lambda: "bpa_ppl.decoding.panel" in sys.modules)
+    assert list(known.values()) == [True]
+    assert_equal(here, there)
+
+
+def test_no_scheduler_answers(lists: NBest, posterior: Any) -> None:
+    dask = pytest.importorskip("dask", reason="needs Dask: install bpa_ppl[dask]")
+    address = "tcp://127.0.0.1:1"
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(UsageError, match=f"no scheduler answers at {address}"),
+    ):
+        rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)
+
+
+_ENDLESS = """
+import itertools, signal, sys, numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path.insert(0, {tests!r})
+from foreign import foreign
+from bpa_ppl import NBest, rerank
+from bpa_ppl.decoding import reranking
+reranking._SMALL = 1
+lists = NBest.from_lists([["a", "b"]] * 64, [[[1.0], [2.0]]] * 64, ["LM0"])
+def tell(done, total, note):
+    print(done, flush=True)
+rerank(itertools.repeat(lists), foreign(np.ones((2, 10, 1)), ["LM0"]), unchecked=True, jobs=2,
+       progress=tell)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs process groups")
+def test_ctrl_c_ends_all_processes() -> None:
+    program = _ENDLESS.format(tests=str(Path(__file__).resolve().parents[1]))
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
+    _, err = process.communicate(timeout=30)
+    assert process.returncode
+    assert "KeyboardInterrupt" in err
+    left = time.monotonic() + 10
+    while _alive(process.pid):
+        assert time.monotonic() < left, "a worker has outlived the work"
+        time.sleep(0.05)
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
