@@ -89,7 +89,7 @@ CHOICES = {
     "FEATURES": "length indicators",
     "LIKELIHOODS": "oracle margin",
     "METRICS": "ter bleu chrf unbabel-comet unbabel-cometkiwi column",
-    "NBEST_FORMATS": "fairseq sockeye jsonl marian travatar cdec moses",
+    "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",
     "PRIORS": "isotropic",
     "RULES": "predictive viterbi map mean",
     "SAMPLERS": "auto heuristic imh laplace map nuts rwm rwm-isotropic weight-trace",

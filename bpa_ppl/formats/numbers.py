@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.rows.base import TOO_LARGE
 
@@ -38,3 +39,16 @@ def shortest(value: float | np.float32) -> str:
     ('0.1', '0.1', '-6')
     """
     return str(value).removesuffix(".0")
+
+
+def printed(values: npt.NDArray[np.float32]) -> list[str]:
+    """Return the shortest decimals that read back as the same 32-bit floats, in JSON too.
+
+    >>> printed(np.array([0.1, -6, 0.0, -0.0], np.float32))
+    ['0.1', '-6', '0.0', '-0.0']
+    """
+    # As integers, so that −0 keeps its sign.
+    distinct, index = np.unique(values.view(np.int32), return_inverse=True)
+    # JSON takes `-0` for a whole number, which has no sign.
+    texts = [shortest(value) if value else str(value) for value in distinct.view(np.float32)]
+    return [texts[i] for i in index.tolist()]

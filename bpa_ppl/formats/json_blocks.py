@@ -1,0 +1,278 @@
+"""Blocks of JSON lines decoded into classes made for them, and single lines read strictly.
+
+It reads lines that have the fields of the first one, each once, and gives up a whole block at
+anything else: `RecordReader` then takes its lines one by one, and says what is wrong. Both give
+the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.columns import intern
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import decoded
+from bpa_ppl.rows import Rows
+from bpa_ppl.rows.base import CANDIDATES, ID, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
+from bpa_ppl.rows.records import NUMBER, OBJECT, WORDS, Layout, RecordReader, kind_of
+
+_KEY, _NO_KEY = b'":', b'\\":'
+# What a field of a sentence is decoded as; all others are kept as they are.
+_SENTENCE_TYPES = {ID: int | str, SOURCE: str, REFERENCE: str, REFERENCES: list[str]}
+
+
+def strict_json(line: bytes, origin: str, number: int) -> Any:
+    """Return what one line of JSON says; NaN and Infinity are numbers, to be refused by name.
+
+    Raises:
+        DataError: with file and line, if it is no JSON, or an object has a key twice.
+
+    >>> strict_json(b'{"a": 1, "a": 2}', "dev.jsonl", 3)
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' stands twice in one object: rename one
+    """
+    text = decoded(line, origin, number)
+    try:
+        value = json.loads(text, object_pairs_hook=_unique)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # fails at half a character
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg} (column {error.colno})"
+    except UnicodeEncodeError:
+        message = "a \\u escape is half a character: write the text as UTF-8"
+    except RecursionError:
+        message = "objects or lists inside one another without an end"
+    except ValueError as error:
+        message = str(error)
+    else:
+        return value
+    raise DataError(message, origin, number)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in fields if names.count(name) > 1)
+        raise ValueError(f"the field {twice!r} stands twice in one object: rename one")
+    return fields
+
+
+class _Shape(NamedTuple):
+    """A class for the objects of one place, made from the first of them.
+
+    Attributes:
+        kind: the class.
+        paths: the attribute of each field by flattened name.
+        keys: how many keys an object has, with those inside.
+        raw: the attributes that are kept as they are.
+    """
+
+    kind: type
+    paths: dict[str, str]
+    keys: int
+    raw: tuple[str, ...]
+
+
+class BlockDecoder:
+    """Decodes blocks of lines that are as the first one is.
+
+    Args:
+        reader: has the layout, and numbers the sentences.
+        shape: of a line.
+        candidate: of a candidate; that of a line in the long form.
+    """
+
+    def __init__(self, reader: RecordReader, shape: _Shape, candidate: _Shape):
+        assert reader.layout is not None
+        self._reader, self._layout = reader, reader.layout
+        self._shape, self._candidate = shape, candidate
+        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(shape.kind).decode
+        self._known = _getter([shape.paths[name] for name in reader.layout.sentence])
+        self._numbers = _getter([candidate.paths[name] for name in reader.layout.numbers])
+
+    @staticmethod
+    def of(record: Mapping[str, Any], reader: RecordReader) -> BlockDecoder | None:
+        """Return a decoder for lines like one that was read; None for keys it cannot count."""
+        layout = reader.layout
+        assert layout is not None
+        if any(mark in name for name in _keys(record) for mark in '"\\'):
+            return None
+        if not layout.nested:
+            shape = _shape(record, layout, _of_long)
+            return BlockDecoder(reader, shape, shape)
+        candidates = record[CANDIDATES]
+        if not isinstance(candidates, list):
+            return None
+        candidate = _shape(candidates[0], layout, _of_candidate)
+        outer = {name: None if name == CANDIDATES else value for name, value in record.items()}
+        known = {**_SENTENCE_TYPES, CANDIDATES: list[candidate.kind]}  # type: ignore[name-defined]
+        plain = dict.fromkeys(outer, 0)  # objects stay whole
+        shape = _shape(plain, layout, lambda name, _: known.get(name, msgspec.Raw))
+        return BlockDecoder(reader, shape, candidate)
+
+    def rows(self, block: bytes, lines: Sequence[bytes], first: int) -> Rows | None:
+        """Return the rows of a block, or None where it must be read line by line."""
+        try:
+            records = [self._decode(line) for line in lines]
+        except (ValueError, RecursionError):
+            return None
+        outer = self._shape.paths
+        lists = None
+        if self._layout.nested:
+            lists = list(map(attrgetter(outer[CANDIDATES]), records))
+        candidates = records if lists is None else list(chain.from_iterable(lists))
+        sizes = [1] * len(records) if lists is None else list(map(len, lists))
+        if not self._regular(block, records, candidates) or 0 in sizes:
+            return None
+        table = self._table(candidates)
+        extras = None if table is None else self._extras(candidates)
+        if table is None or extras is None:
+            return None
+        return self._made(records, candidates, sizes, first, table, extras)
+
+    def _made(
+        self,
+        records: list[Any],
+        candidates: list[Any],
+        sizes: list[int],
+        first: int,
+        table: npt.NDArray[np.float32],
+        extras: dict[str, Any],
+    ) -> Rows:
+        layout, reader = self._layout, self._reader
+        found: list[tuple[int, dict[str, Any]]] = []
+        before: Any = None
+        for line, record in enumerate(records, first):
+            given = self._known(record)
+            # A sentence of the long form is there once for each hypothesis.
+            same = given == before and not layout.nested
+            found.append(found[-1] if same else reader.sentence(self._fields(given, line), line))
+            before = given
+        known: dict[str, list[Any]] = {}
+        for name in found[0][1]:
+            values = [of[name] for _, of in found]
+            known[name] = list(chain.from_iterable(map(repeat, values, sizes)))
+        texts = map(attrgetter(self._candidate.paths[TEXT]), candidates)
+        return Rows(
+            layout.names,
+            np.repeat(np.array([number for number, _ in found], np.int64), sizes),
+            np.repeat(np.arange(first, first + len(records)), sizes),
+            table[:, : len(layout.names)],
+            table[:, -1] if layout.scored else None,
+            *intern(texts),
+            (),
+            extras,
+            **reader.of_sentences(known),
+        )
+
+    def _regular(self, block: bytes, records: list[Any], candidates: list[Any]) -> bool:
+        """Say whether no key stands twice: classes have all their keys, and no other."""
+        expected = self._shape.keys * len(records)
+        if self._layout.nested:
+            expected += self._candidate.keys * len(candidates)
+            expected += _keys_inside(candidates, self._candidate.raw)
+        return _key_count(block) == expected + _keys_inside(records, self._shape.raw)
+
+    def _table(self, candidates: list[Any]) -> npt.NDArray[np.float32] | None:
+        """Return the numbers, (hypotheses, numbers) float32, or None where one is too large."""
+        width = len(self._layout.numbers)
+        values = chain.from_iterable(map(self._numbers, candidates))
+        table = np.fromiter(values, np.float64, len(candidates) * width)
+        sound = bool(np.all(np.abs(table) < TOO_LARGE))
+        return table.astype(np.float32).reshape(-1, width) if sound else None
+
+    def _extras(self, candidates: list[Any]) -> dict[str, Any] | None:
+        """Return the texts and lists of hypotheses; None where one of them is no list."""
+        extras: dict[str, Any] = {}
+        for name in self._layout.extras:
+            values = list(map(attrgetter(self._candidate.paths[name]), candidates))
+            if self._layout.kinds[name] != WORDS:
+                try:
+                    values = [strict_json(bytes(raw), self._reader.origin, 0) for raw in values]
+                except DataError:
+                    return None  # the slow way knows the line
+                if not all(kind_of(value) == OBJECT for value in values):
+                    return None
+            extras[name] = tuple(values)
+        return extras
+
+    def _fields(self, given: Sequence[Any], line: int) -> dict[str, Any]:
+        """Return the fields of a sentence by flattened name, decoded."""
+        return {
+            name: strict_json(bytes(value), self._reader.origin, line)
+            if isinstance(value, msgspec.Raw)
+            else value
+            for name, value in zip(self._layout.sentence, given, strict=True)
+        }
+
+
+def _shape(fields: Mapping[str, Any], layout: Layout, type_of: Any, prefix: str = "") -> _Shape:
+    """Return a class for objects with some fields, and objects inside them."""
+    members: list[tuple[str, Any]] = []
+    paths: dict[str, str] = {}
+    keys, raw = len(fields), []
+    for place, (name, value) in enumerate(fields.items()):
+        attribute = f"f{place}"
+        if isinstance(value, dict) and value:
+            inside = _shape(value, layout, type_of, f"{prefix}{name}.")
+            members.append((attribute, inside.kind))
+            paths |= {n: f"{attribute}.{path}" for n, path in inside.paths.items()}
+            raw += [f"{attribute}.{path}" for path in inside.raw]
+            keys += inside.keys
+            continue
+        kind = type_of(prefix + name, layout)
+        members.append((attribute, kind))
+        paths[prefix + name] = attribute
+        raw += [attribute] if kind is msgspec.Raw else []
+    renamed = {f"f{place}": name for place, name in enumerate(fields)}
+    kind = msgspec.defstruct("Fields", members, rename=renamed, forbid_unknown_fields=True)
+    return _Shape(kind, paths, keys, tuple(raw))
+
+
+def _of_candidate(name: str, layout: Layout) -> Any:
+    kind = WORDS if name == TEXT else layout.kinds[name]
+    return {NUMBER: float, WORDS: str}.get(kind, msgspec.Raw)
+
+
+def _of_long(name: str, layout: Layout) -> Any:
+    if name in layout.sentence:
+        return _SENTENCE_TYPES.get(name, msgspec.Raw)
+    return _of_candidate(name, layout)
+
+
+def _getter(paths: Sequence[str]) -> Any:
+    """Return a function from an object to a sequence of its values."""
+    if len(paths) == 1:
+        one = attrgetter(paths[0])
+        return lambda thing: (one(thing),)
+    return attrgetter(*paths) if paths else lambda thing: ()
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """Yield all keys of objects inside a value."""
+    if isinstance(value, dict):
+        yield from value
+        yield from chain.from_iterable(map(_keys, value.values()))
+    elif isinstance(value, list):
+        yield from chain.from_iterable(map(_keys, value[:1]))
+
+
+def _key_count(data: bytes) -> int:
+    """Return how many keys a piece of JSON has: inside a text a quotation mark is escaped."""
+    return data.count(_KEY) - data.count(_NO_KEY)
+
+
+def _keys_inside(records: list[Any], attributes: Sequence[str]) -> int:
+    """Return how many keys there are in what is kept as it is."""
+    return sum(
+        _key_count(bytes(raw)) for path in attributes for raw in map(attrgetter(path), records)
+    )

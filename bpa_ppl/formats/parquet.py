@@ -1,0 +1,94 @@
+"""Parquet: a row a hypothesis, or a row a sentence with lists of its hypotheses.
+
+`bpa_ppl.rows.frames` says what becomes of the columns. Files are read in batches of rows; the lists
+are written in the long form. The numbers of lines in messages are those of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any, ClassVar
+
+from bpa_ppl.component import Count
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
+from bpa_ppl.nbest import NBest
+from bpa_ppl.rows import Rows
+from bpa_ppl.rows.base import CANDIDATES, TEXT
+from bpa_ppl.rows.frames import FrameReader
+from bpa_ppl.rows.writing import table_of
+
+_MAGIC = b"PAR1"
+_SENTENCES = 64
+
+
+class Parquet(NBestFormat, frozen=True):
+    """Parquet files.
+
+    Attributes:
+        batch: hypotheses that are read, and written as a group, at once.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
+
+    batch: Count = 32_768
+
+    def detect(self, first_line: bytes) -> bool:
+        """Say whether a file begins as Parquet does.
+
+        >>> Parquet().detect(b"PAR1..."), Parquet().detect(b"id,text,lm")
+        (True, False)
+        """
+        return first_line.startswith(_MAGIC)
+
+    def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:
+        """Yield the rows of each batch.
+
+        Raises:
+            DataError: with file and row, if it is no whole Parquet file, or not as it should be.
+        """
+        with file.seekable() as opened:
+            reader = FrameReader(options.origin, options.bad, options.first_id)
+            for table in self._batches(opened, options.origin):
+                yield reader.rows(table)
+
+    def write_file(self, nbest: NBest, path: AnyPath) -> None:
+        """Write the lists, a row a hypothesis.
+
+        Raises:
+            DataError: if the file cannot be written, or a name is that of a column with another
+                meaning.
+
+        >>> import tempfile
+        >>> from bpa_ppl import read_nbest
+        >>> lists = NBest.from_lists([["a cat"]], [[[-1.5]]], ["lm"], references=["the cat"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Parquet().write_file(lists, f"{folder}/lists.parquet")
+        ...     read_nbest(f"{folder}/lists.parquet").references
+        (('the cat',),)
+        """
+        from pyarrow import parquet
+
+        table = table_of(nbest)
+        with atomic_path(path) as temporary:
+            parquet.write_table(table, temporary, row_group_size=self.batch)
+
+    def _batches(self, file: IO[bytes], origin: str) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        try:
+            opened = parquet.ParquetFile(file, pre_buffer=False)
+            schema = opened.schema_arrow
+            nested = CANDIDATES in schema.names or (
+                TEXT in schema.names and pa.types.is_nested(schema.field(TEXT).type)
+            )
+            size = _SENTENCES if nested else self.batch
+            for batch in opened.iter_batches(batch_size=size):
+                yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(
+                f"no whole Parquet file ({reason}): fetch or make it again", origin
+            ) from error

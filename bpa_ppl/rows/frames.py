@@ -1,0 +1,381 @@
+"""Tables of Arrow taken apart into rows.
+
+A row is a hypothesis with the `id` of its sentence (the long form), or a sentence with lists of
+its hypotheses: a column `candidates` of objects, or `text` and other columns of lists. In the long
+form `source`, `reference` (`reference[0]`, `reference[1]`, … where there are several) and columns
+whose names begin with `sentence.` belong to the sentence.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.labels import label_of
+from bpa_ppl.rows.base import (
+    CANDIDATES,
+    ID,
+    OF_SENTENCE,
+    REFERENCE,
+    REFERENCES,
+    SOURCE,
+    TEXT,
+    TOO_LARGE,
+    TOTAL,
+    Identifiers,
+    Rows,
+)
+from bpa_ppl.rows.records import NUMBER, OBJECT, WORDS, looks_numeric, shown
+from bpa_ppl.rows.writing import all_texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KNOWN = (ID, SOURCE, REFERENCE, REFERENCES)
+
+
+class _Parts(NamedTuple):
+    """The columns of a table.
+
+    Attributes:
+        hypotheses: of one value a hypothesis.
+        sentences: of one value a row of the table.
+        parents: (hypotheses,) the row of the table that each hypothesis is from.
+    """
+
+    hypotheses: dict[str, pa.Array]
+    sentences: dict[str, pa.Array]
+    parents: npt.NDArray[np.int64]
+
+
+class FrameReader:
+    """Takes tables of one file apart, which all have the same columns.
+
+    Args:
+        origin: where they are from, for messages.
+        bad: "error", or "drop" to leave out a hypothesis with a value that is no finite number.
+        first_id: the number of the first sentence where ids are texts.
+        printed: whether all ids are texts, as in a text file.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
+    >>> rows = FrameReader("dev.parquet").rows(table)
+    >>> rows.names, rows.features.tolist(), rows.strings, dict(rows.extras)
+    (('lm',), [[-1.5], [-2.0]], ['a', 'b'], {'by': ('x', 'y')})
+    """
+
+    def __init__(self, origin: str, bad: str = "error", first_id: int = 0, printed: bool = False):
+        self.origin, self.bad = origin, bad
+        self.identifiers = Identifiers(origin, first_id, printed)
+        self._count = 0  # rows so far
+        self._told = False
+
+    def rows(self, table: pa.Table, lines: npt.NDArray[np.int64] | None = None) -> Rows:
+        """Return the rows of some lines of the table.
+
+        Args:
+            table: the columns.
+            lines: (rows of the table,) where each is in the file; rows are counted without it.
+
+        Raises:
+            DataError: naming row and column, if a value is not as it should be.
+        """
+        numbers = self._count + 1 + np.arange(len(table)) if lines is None else lines
+        self._count += len(table)
+        parts = _parts(table, self.origin, numbers)
+        if TEXT not in parts.hypotheses:
+            raise self._error(f"no column {TEXT}: there are {', '.join(table.column_names)}")
+        kinds = {name: self._kind(name, column) for name, column in parts.hypotheses.items()}
+        names = [name for name, kind in kinds.items() if kind == NUMBER]
+        values = self._numbers([parts.hypotheses[name] for name in names], len(parts.parents))
+        rows_of = numbers[parts.parents]
+        bad = ~np.all(np.abs(values) < TOO_LARGE, axis=1)
+        ids = self._ids(parts, numbers)
+        dropped: tuple[int, ...] = ()
+        if bad.any():
+            dropped = self._dropped(bad, parts, names, values, rows_of, ids)
+            parts, values = _without(parts, bad), values[~bad]
+            ids, rows_of = ids[~bad], rows_of[~bad]
+        return self._made(parts, kinds, names, values.astype(np.float32), ids, rows_of, dropped)
+
+    def _made(
+        self,
+        parts: _Parts,
+        kinds: Mapping[str, str],
+        names: list[str],
+        values: npt.NDArray[np.float32],
+        ids: npt.NDArray[np.int64],
+        lines: npt.NDArray[np.int64],
+        dropped: tuple[int, ...],
+    ) -> Rows:
+        strings, index = self._texts(parts.hypotheses[TEXT], TEXT, lines)
+        features = [name for name in names if name != TOTAL]
+        places = [names.index(name) for name in features]
+        extras: dict[str, Any] = {}
+        for name, kind in kinds.items():
+            if kind == WORDS and name != TEXT:
+                extras[name] = tuple(self._shared(parts.hypotheses[name], name, lines))
+            elif kind == OBJECT:
+                extras[name] = tuple(parts.hypotheses[name].to_pylist())
+        self._tell_quoted(extras)
+        return Rows(
+            tuple(features),
+            ids,
+            lines,
+            values[:, places],
+            values[:, names.index(TOTAL)] if TOTAL in names else None,
+            strings,
+            index,
+            dropped,
+            extras,
+            **self._of_sentences(parts, lines),
+        )
+
+    def _ids(self, parts: _Parts, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return (hypotheses,) the sentence ids; sentences without any are counted."""
+        if ID not in parts.sentences:
+            return self.identifiers.first_id + numbers[parts.parents] - 1
+        encoded = _encoded(parts.sentences[ID])
+        index = _indices(encoded, self.origin, ID, numbers)
+        # A dictionary has its values in the order in which they appear, and no others.
+        _, first = np.unique(index, return_index=True)
+        found = [
+            self.identifiers.number(given, line)
+            for given, line in zip(
+                encoded.dictionary.to_pylist(), numbers[first].tolist(), strict=True
+            )
+        ]
+        return np.array(found, np.int64)[index][parts.parents]
+
+    def _numbers(self, columns: list[pa.Array], rows: int) -> npt.NDArray[np.float64]:
+        """Return (hypotheses, columns); what is not there is nan."""
+        import pyarrow as pa
+
+        values = np.empty((rows, len(columns)))
+        for place, column in enumerate(columns):
+            cast = column.cast(pa.float64(), safe=False)
+            values[:, place] = cast.to_numpy(zero_copy_only=False)
+        return values
+
+    def _dropped(
+        self,
+        bad: npt.NDArray[np.bool_],
+        parts: _Parts,
+        names: list[str],
+        values: npt.NDArray[np.float64],
+        lines: npt.NDArray[np.int64],
+        ids: npt.NDArray[np.int64],
+    ) -> tuple[int, ...]:
+        """Return the ids of hypotheses with a bad value, or refuse the first of them."""
+        if self.bad == "drop":
+            return tuple(ids[bad].tolist())
+        row = int(np.argmax(bad))
+        name = names[int(np.argmin(np.abs(values[row]) < TOO_LARGE))]
+        value = parts.hypotheses[name][row].as_py()
+        raise self._error(
+            f"{name} is {shown(value)}, not a finite 32-bit number: correct it, or leave such "
+            "hypotheses out with bad='drop'",
+            int(lines[row]),
+        )
+
+    def _of_sentences(self, parts: _Parts, lines: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """Return the arguments of `Rows` for what belongs to sentences."""
+        columns, parents = parts.sentences, parts.parents
+        extras = {
+            name.removeprefix(OF_SENTENCE): _spread(column.to_pylist(), parents)
+            for name, column in columns.items()
+            if name not in _KNOWN and label_of(name) != REFERENCE
+        }
+        if self.identifiers.texts:
+            extras[ID] = _spread(self._shared(columns[ID], ID, None), parents)
+        source = columns.get(SOURCE)
+        references = self._references(columns)
+        sources = None if source is None else self._shared(source, SOURCE, None)
+        return {
+            "sources": None if sources is None else _spread(sources, parents),
+            "references": None if references is None else _spread(references, parents),
+            "sentence_extras": extras,
+        }
+
+    def _references(self, columns: Mapping[str, pa.Array]) -> list[tuple[str, ...]] | None:
+        """Return (rows of the table,) tuples of references."""
+        names = [n for n in columns if label_of(n) == REFERENCE or n == REFERENCES]
+        if not names:
+            return None
+        if REFERENCES in names and len(names) > 1:
+            raise self._error(f"columns {' and '.join(names)}: leave one out")
+        column = columns[names[0]]
+        if len(names) > 1 or not _is_list(column.type):
+            texts = [self._shared(columns[name], name, None) for name in names]
+            return list(zip(*texts, strict=True))
+        given = column.to_pylist()
+        for place, entry in enumerate(given):
+            if not entry or not all(isinstance(text, str) for text in entry):
+                raise self._error(f"{names[0]} is {shown(entry)}, not a list of texts", place + 1)
+        return list(map(tuple, given))
+
+    def _texts(
+        self, column: pa.Array, name: str, lines: npt.NDArray[np.int64] | None
+    ) -> tuple[list[str], npt.NDArray[np.int32]]:
+        """Return the distinct texts of a column, and the index of each row into them."""
+        if self._kind(name, column) != WORDS:
+            raise self._error(f"{name} is of type {column.type}, where texts are needed")
+        encoded = _encoded(column)
+        index = _indices(encoded, self.origin, name, lines).astype(np.int32)
+        return encoded.dictionary.to_pylist(), index
+
+    def _shared(
+        self, column: pa.Array, name: str, lines: npt.NDArray[np.int64] | None
+    ) -> list[str]:
+        """Return texts, equal ones as one object: they are compared row by row."""
+        strings, index = self._texts(column, name, lines)
+        return [strings[i] for i in index.tolist()]
+
+    def _kind(self, name: str, column: pa.Array) -> str:
+        import pyarrow as pa
+
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating)):
+            return NUMBER
+        if pa.types.is_decimal(kind) or pa.types.is_null(kind):
+            return NUMBER
+        if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string)):
+            return WORDS
+        if pa.types.is_string_view(kind):
+            return WORDS
+        if _is_list(kind):
+            return OBJECT
+        raise self._error(
+            f"{name} is of type {kind}, neither numbers nor texts: leave the column out, or "
+            "make numbers of it"
+        )
+
+    def _tell_quoted(self, extras: Mapping[str, Any]) -> None:
+        quoted = [
+            name
+            for name, of in extras.items()
+            if all_texts(of[:1]) and any(map(looks_numeric, of[:1]))
+        ]
+        if quoted and not self._told:
+            self._told = True
+            warnings.warn(
+                f"{self.origin}: {', '.join(quoted)} kept as text, not as a feature, because the "
+                "column is of texts",
+                BpaWarning,
+                stacklevel=4,
+            )
+
+    def _error(self, message: str, line: int | None = None) -> DataError:
+        return DataError(message, self.origin, line)
+
+
+def _parts(table: pa.Table, origin: str, numbers: npt.NDArray[np.int64]) -> _Parts:
+    """Tell the columns of hypotheses from those of sentences."""
+    import pyarrow as pa
+
+    twice = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if twice:
+        raise DataError(f"two columns {min(twice)}: rename one", origin)
+    if CANDIDATES not in table.column_names:
+        table = _flat(table)
+    columns = {name: _whole(table[name]) for name in table.column_names}
+    lists = columns.pop(CANDIDATES, None)
+    if lists is not None:
+        if not (_is_list(lists.type) and pa.types.is_struct(lists.type.value_type)):
+            raise DataError(f"{CANDIDATES} is of type {lists.type}, not lists of objects", origin)
+        parents = _parents(lists, CANDIDATES, origin, numbers)
+        inside = _flat(pa.Table.from_struct_array(lists.flatten()))
+        return _Parts({n: _whole(inside[n]) for n in inside.column_names}, columns, parents)
+    if TEXT in columns and _is_list(columns[TEXT].type):
+        parents = _parents(columns[TEXT], TEXT, origin, numbers)
+        listed = [n for n in columns if _is_list(columns[n].type) and not _of_sentence(n)]
+        for name in listed:
+            if not np.array_equal(_parents(columns[name], name, origin, numbers), parents):
+                raise DataError(f"lists of {name} differ in length from those of {TEXT}", origin)
+        flat = {name: columns.pop(name).flatten() for name in listed}
+        return _Parts(flat, columns, parents)
+    sentences = {name: columns.pop(name) for name in list(columns) if _of_sentence(name)}
+    if ID not in sentences:
+        raise DataError(f"no column {ID}, which says whose hypothesis a row is", origin)
+    return _Parts(columns, sentences, np.arange(len(table)))
+
+
+def _without(parts: _Parts, bad: npt.NDArray[np.bool_]) -> _Parts:
+    import pyarrow as pa
+
+    kept = pa.array(~bad)
+    hypotheses = {name: column.filter(kept) for name, column in parts.hypotheses.items()}
+    return parts._replace(hypotheses=hypotheses, parents=parts.parents[~bad])
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Return a table with the fields of objects under names with dots."""
+    import pyarrow as pa
+
+    while any(pa.types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    return table
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _parents(
+    lists: pa.Array, name: str, origin: str, numbers: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the row that each value in a column of lists is from."""
+    import pyarrow.compute as pc
+
+    sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    if not sizes.all():
+        raise DataError(
+            f"{name} is empty: a list has at least one hypothesis",
+            origin,
+            int(numbers[np.argmin(sizes)]),
+        )
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(test(kind) for test in tests)
+
+
+def _of_sentence(name: str) -> bool:
+    return name in _KNOWN or name.startswith((OF_SENTENCE, f"{REFERENCE}["))
+
+
+def _encoded(column: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    return plain.dictionary_encode()
+
+
+def _indices(
+    encoded: pa.Array, origin: str, name: str, lines: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.int64]:
+    if encoded.null_count:
+        row = int(np.argmin(encoded.is_valid().to_numpy(zero_copy_only=False)))
+        line = row + 1 if lines is None else int(lines[row])
+        raise DataError(f"{name} is missing: give one in each row", origin, line)
+    return encoded.indices.to_numpy().astype(np.int64)
+
+
+def _spread(values: Sequence[Any], parents: npt.NDArray[np.int64]) -> list[Any]:
+    return [values[row] for row in parents.tolist()]
+
+
+def _is_quoted(first: Sequence[Any]) -> bool:
+    return all_texts(first) and any(map(looks_numeric, first))

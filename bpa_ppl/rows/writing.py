@@ -1,0 +1,197 @@
+"""Lists taken apart again: the columns that a structured format or a data frame is made of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.labels import expand
+from bpa_ppl.rows.base import (
+    CANDIDATES,
+    ID,
+    OF_SENTENCE,
+    REFERENCE,
+    REFERENCES,
+    SOURCE,
+    TEXT,
+    TOTAL,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Says whether a column of extras can be written such that it reads back as it is.
+Fits = Callable[[Sequence[Any]], bool]
+
+
+class Written(NamedTuple):
+    """What can be written of a table.
+
+    Attributes:
+        ids: (sentences,) as they were printed: whole numbers, or texts.
+        sources: (sentences,), or None.
+        references: (sentences,), or None.
+        sentence_extras: (sentences,) each.
+        numbers: (hypotheses,) float32 each: features, then perhaps the total.
+        extras: (hypotheses,) each.
+    """
+
+    ids: Sequence[Any]
+    sources: Sequence[str] | None
+    references: Sequence[Sequence[str]] | None
+    sentence_extras: dict[str, Sequence[Any]]
+    numbers: dict[str, npt.NDArray[np.float32]]
+    extras: dict[str, Sequence[Any]]
+
+
+def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
+    """Return what can be written of an NBest; tell what is left out.
+
+    Args:
+        nbest: the lists.
+        long: whether each record is a hypothesis.
+        fits: of columns of hypotheses.
+        fits_sentence: of columns of sentences.
+
+    Raises:
+        DataError: if a name is that of a field with another meaning.
+    """
+    extras = {name: values for name, values in nbest.extras.items() if fits(values)}
+    ids = nbest.sentence_extras.get(ID)
+    printed = ids is not None and all_texts(ids) and all(ids)
+    of_sentences = {
+        name: values
+        for name, values in nbest.sentence_extras.items()
+        if fits_sentence(values) and not (name == ID and printed)
+    }
+    numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
+    scored = nbest.totals is not None and not nbest.totals_normalised
+    _check_names([*numbers, *extras], of_sentences, long, nbest.origin)
+    lost = [n for n in nbest.extras if n not in extras]
+    lost += [n for n in nbest.sentence_extras if n not in of_sentences and n != ID]
+    lost += [ID] if ids is not None and not printed else []
+    lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
+    if lost:
+        warnings.warn(
+            f"{nbest.origin}: {', '.join(lost)} left out, which would not read back as it is",
+            BpaWarning,
+            stacklevel=4,
+        )
+    return Written(
+        ids if ids is not None and printed else nbest.sentence_ids.tolist(),
+        nbest.sources,
+        nbest.references,
+        of_sentences,
+        {**numbers, TOTAL: nbest.totals} if scored else numbers,
+        extras,
+    )
+
+
+def all_texts(values: Sequence[Any]) -> bool:
+    """Say whether all values are texts.
+
+    >>> all_texts(("a", "b")), all_texts((1, "b"))
+    (True, False)
+    """
+    return not isinstance(values, np.ndarray) and all(isinstance(value, str) for value in values)
+
+
+def table_of(nbest: Any, everything: bool = False) -> pa.Table:
+    """Return an NBest as a table of Arrow, a row a hypothesis.
+
+    Args:
+        nbest: the lists.
+        everything: whether extras that are numbers come along; read back they are features.
+
+    Raises:
+        DataError: if a name is that of a column with another meaning.
+    """
+    import pyarrow as pa
+
+    def fits(values: Sequence[Any]) -> bool:
+        return _fits(values) and (everything or not _numeric(values))
+
+    columns = written(nbest, True, fits, _fits)
+    parents = np.repeat(np.arange(len(nbest)), nbest.sizes)
+    texts = pa.DictionaryArray.from_arrays(nbest.string_index, pa.array(nbest.strings, pa.string()))
+    made: dict[str, Any] = {ID: pa.array(columns.ids).take(pa.array(parents))}
+    made[TEXT] = texts.cast(pa.string())
+    of_sentences: dict[str, Any] = {} if columns.sources is None else {SOURCE: columns.sources}
+    of_sentences |= references_by_column(columns.references)
+    of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
+    for name, values in of_sentences.items():
+        made[name] = pa.array(values).take(pa.array(parents))
+    made |= {name: pa.array(values) for name, values in columns.numbers.items()}
+    made |= {name: pa.array(values) for name, values in columns.extras.items()}
+    return pa.table(made)
+
+
+def references_by_column(
+    references: Sequence[Sequence[str]] | None, ragged: bool = True
+) -> dict[str, Sequence[Any]]:
+    """Return references as columns of a table: one each where all sentences have as many.
+
+    Args:
+        references: of each sentence.
+        ragged: whether a column of lists may hold those of different numbers.
+
+    Raises:
+        ValueError: if it may not.
+
+    >>> references_by_column([("a", "b"), ("c", "d")])
+    {'reference[0]': ('a', 'c'), 'reference[1]': ('b', 'd')}
+    """
+    if references is None:
+        return {}
+    counts = {len(known) for known in references}
+    if len(counts) == 1 and counts != {0}:
+        names = expand(REFERENCE, counts.pop())
+        return dict(zip(names, zip(*references, strict=True), strict=True))
+    if not ragged:
+        raise ValueError("sentences differ in their number of references")
+    return {REFERENCES: [list(known) for known in references]}
+
+
+def _check_names(
+    names: Sequence[str], of_sentences: Mapping[str, Any], long: bool, origin: str
+) -> None:
+    known = {ID, SOURCE, REFERENCE, REFERENCES}
+    taken = {TEXT, TOTAL} | (known | {CANDIDATES} if long else set())
+    for name in names:
+        labelled = long and name.startswith((OF_SENTENCE, f"{REFERENCE}["))
+        if name in taken or labelled or names.count(name) > 1:
+            raise DataError(
+                f"a column {name}, which has another meaning in this format: rename it", origin
+            )
+    for name in of_sentences:
+        if name in known | {CANDIDATES, TEXT} and not long:
+            raise DataError(
+                f"a column {name} of sentences, which has another meaning in this format: rename "
+                "it",
+                origin,
+            )
+
+
+def _numeric(values: Sequence[Any]) -> bool:
+    return isinstance(values, np.ndarray) or not isinstance(values[0], str | list | tuple)
+
+
+def _fits(values: Sequence[Any]) -> bool:
+    """Say whether a column is a column of Arrow that reads back."""
+    import pyarrow as pa
+
+    if isinstance(values, np.ndarray):
+        return values.ndim == 1 and values.dtype.kind in "fiub"
+    if not len(values) or any(isinstance(value, dict) for value in values):
+        return False
+    try:
+        back = pa.array(values).to_pylist()
+    except (pa.ArrowException, OverflowError):
+        return False
+    pairs = zip(values, back, strict=True)
+    return all(type(own) is type(other) or isinstance(own, tuple) for own, other in pairs)
