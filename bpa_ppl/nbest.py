@@ -16,6 +16,7 @@ from bpa_ppl import columns as cols
 from bpa_ppl.columns import Column, Which, intern, per
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.labels import matches
+from bpa_ppl.rows.constructors import Constructors
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -27,7 +28,7 @@ _SINGLE = cols.frozen(np.float32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NBest:
+class NBest(Constructors):
     """The n-best lists of a text: ragged, with features, texts and other columns side by side.
 
     The hypotheses of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Texts are stored
@@ -85,64 +86,6 @@ class NBest:
         _check_features(self)
         if self.totals is not None and not np.isfinite(self.totals).all():
             raise DataError("a total score is not a finite number", self.origin)
-
-    @classmethod
-    def from_lists(
-        cls,
-        texts: Sequence[Sequence[str]],
-        features: Sequence[npt.ArrayLike],
-        feature_names: Sequence[str],
-        *,
-        references: Iterable[str | Sequence[str]] | None = None,
-        totals: Sequence[npt.ArrayLike] | None = None,
-        sources: Iterable[str] | None = None,
-        extras: Mapping[str, Sequence[Any]] | None = None,
-        sentence_extras: Mapping[str, Iterable[Any]] | None = None,
-        sentence_ids: npt.ArrayLike | None = None,
-    ) -> NBest:
-        """Build an NBest from one list of texts and one (hypotheses × features) array a sentence.
-
-        Args:
-            texts: the hypotheses of each sentence.
-            features: their features.
-            feature_names: one name a column.
-            references: for each sentence a tuple of references, or one text.
-            totals: the decoder's total scores, one sequence a sentence.
-            sources: one source text a sentence.
-            extras: by name, one sequence a sentence with one value a hypothesis.
-            sentence_extras: by name, one value a sentence.
-            sentence_ids: whole numbers; 0, 1, … if there are none.
-
-        Raises:
-            DataError: if numbers of hypotheses, features or sentences disagree.
-            UsageError: if texts, references or sources are not as described.
-
-        >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
-        >>> len(lists), lists.sizes.tolist(), lists.texts(0)
-        (1, [2], ['a b', 'a'])
-        """
-        if any(isinstance(list_, str) for list_ in texts):
-            raise UsageError("texts are a list of hypotheses for each sentence, not one text")
-        tables = [np.asarray(table, dtype=np.float32) for table in features]
-        if [len(t) for t in texts] != [len(t) for t in tables]:
-            raise DataError("texts and features must have the same number of hypotheses")
-        names = tuple(feature_names)
-        if any(table.shape[1:] != (len(names),) for table in tables):
-            raise DataError(f"each hypothesis needs {len(names)} features, one for each name")
-        strings, index = intern(chain.from_iterable(texts))
-        return cls(
-            offsets=cols.offsets_of([len(t) for t in texts]),
-            features=np.concatenate(tables) if tables else np.zeros((0, len(names)), np.float32),
-            feature_names=names,
-            sentence_ids=np.arange(len(texts)) if sentence_ids is None else np.array(sentence_ids),
-            strings=strings,
-            string_index=index,
-            totals=None if totals is None else np.concatenate(totals).astype(np.float32),
-            references=None if references is None else cols.references(references),
-            sources=None if sources is None else cols.texts(sources),
-            extras={name: cols.flat(lists) for name, lists in (extras or {}).items()},
-            sentence_extras={name: tuple(of) for name, of in (sentence_extras or {}).items()},
-        )
 
     @classmethod
     def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:

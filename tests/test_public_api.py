@@ -33,8 +33,8 @@ FUNCTIONS = {
     "read_weights": "path format='auto'",
     "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
     "extra=None progress=False **settings",
-    "rerank": "nbest posterior * rule='predictive' derivations='separate' defaults=None unchecked=False "
-    "jobs=1 backend='local' scheduler=None progress=False",
+    "rerank": "nbest posterior * rule='predictive' derivations='separate' defaults=None "
+    "unchecked=False jobs=1 backend='local' scheduler=None progress=False",
     "write_nbest": "nbest path weights=None * format='auto'",
     "write_posterior": "posterior path",
     "write_weights": "weights path * template=None format='auto'",
@@ -47,8 +47,8 @@ CLASSES = {
     "Draws": "aligned at_point canonical components correlation deviation flat importance "
     "interval kind log_density log_weight mean moved_most pointwise reordered resampled "
     "sentence_ids sentence_sites shape sites total_log_likelihood weighted weights",
-    "NBest": "best chosen chunks concatenate from_lists origin references regroup rows scores "
-    "select sizes sources text texts totals totals_normalised truncate with_extras with_features "
+    "NBest": "best chosen chunks concatenate from_arrays from_dataframe from_lists from_records "
+    "origin references regroup rows scores select sizes sources text texts to_dataframe totals totals_normalised truncate with_extras with_features "
     "with_references with_sentence_extras with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
@@ -72,8 +72,8 @@ ROOMS = {
     "features": "FeatureSource add_features of_each_string",
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
-    "models": "Bucket Isotropic Likelihood Lists Margin Oracle OracleChoice Prior PriorFamily "
-    "in_order log_linear log_probabilities tabulate",
+    "models": "Bucket Isotropic Likelihood Lists Margin Oracle OracleChoice Preparation Prior "
+    "PriorFamily in_order log_linear log_probabilities preparation tabulate",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
     "quantiles read_posterior to_arviz write_posterior",
     "quality": "Averaged BLEU CHRF Column Function Headroom Metric Oracles Score TER by_name "
@@ -134,7 +134,9 @@ def test_signature_of_function(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_members_of_class(name: str) -> None:
-    members = [m for m in vars(getattr(bpa_ppl, name)) if not m.startswith("_")]
+    kind = getattr(bpa_ppl, name)
+    own = [c for c in kind.__mro__ if c is kind or c.__module__.startswith("bpa_ppl.rows")]
+    members = [m for c in own for m in vars(c) if not m.startswith("_")]
     assert " ".join(sorted(members)) == CLASSES[name]
 
 

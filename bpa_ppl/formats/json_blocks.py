@@ -109,7 +109,7 @@ class BlockDecoder:
         if not layout.nested:
             shape = _shape(record, layout, _of_long)
             return BlockDecoder(reader, shape, shape)
-        candidates = record[CANDIDATES]
+        candidates = record.get(CANDIDATES)
         if not isinstance(candidates, list):
             return None
         candidate = _shape(candidates[0], layout, _of_candidate)

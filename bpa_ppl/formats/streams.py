@@ -111,8 +111,8 @@ class InputFile:
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
     ...     opened = InputFile(file.name)
-    ...     print(opened.first_line, list(opened.blocks()))
-    b'one' [b'one\\ntwo\\n']
+    ...     print(opened.first_line, b"".join(opened.blocks()))
+    b'one' b'one\\ntwo\\n'
     """
 
     def __init__(self, path: AnyPath):
@@ -137,6 +137,11 @@ class InputFile:
         if not begun:
             raise DataError("empty: there are no n-best lists in it", self.origin)
         return begun.partition(b"\n")[0]
+
+    @property
+    def beginning(self) -> bytes:
+        """Some first bytes, the first line among them."""
+        return self.first_line if not self._begun else b"".join(self._begun)
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the text in blocks of whole lines, each ended by a newline."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -125,7 +126,7 @@ class Identifiers:
         value = given
         if self.printed and self.texts is not True and _WHOLE.fullmatch(str(given)):
             value = int(given)
-        if type(value) not in (int, str) or value == "" or not _fits(value):
+        if not _is_identifier(value):
             raise self._error(f"sentence id {given!r} is neither a whole number nor a text", line)
         if self.texts is None:
             self.texts = isinstance(value, str)
@@ -137,11 +138,14 @@ class Identifiers:
             )
         if isinstance(value, str):
             return self._numbers.setdefault(value, self.first_id + len(self._numbers))
-        return value
+        return int(value)
 
     def _error(self, message: str, line: int | None) -> DataError:
         return DataError(message, self.origin, line)
 
 
-def _fits(value: int | str) -> bool:
-    return isinstance(value, str) or abs(value) <= _LARGEST_ID
+def _is_identifier(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(value)
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return whole and abs(int(value)) <= _LARGEST_ID

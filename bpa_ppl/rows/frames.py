@@ -359,8 +359,9 @@ def _of_sentence(name: str) -> bool:
 def _encoded(column: pa.Array) -> pa.Array:
     import pyarrow as pa
 
-    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    return plain.dictionary_encode()
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = pa.string() if pa.types.is_string_view(kind) else kind
+    return column.cast(kind).dictionary_encode()
 
 
 def _indices(

@@ -128,6 +128,7 @@ class RecordReader:
         """
         if not isinstance(record, dict):
             raise self.error(f"{shown(record)} is not an object with fields", line)
+        record = _by_candidate(record)
         nested = CANDIDATES in record
         given = record if nested else self._flat(record, line)
         of_sentence = {n: v for n, v in given.items() if _is_of_sentence(n, nested)}
@@ -222,11 +223,8 @@ class RecordReader:
     def _candidates(self, record: Mapping[str, Any], line: int) -> list[dict[str, Any]]:
         candidates = record[CANDIDATES]
         if isinstance(candidates, dict):  # columns, as some libraries keep lists of objects
-            lengths = {len(v) if isinstance(v, list) else -1 for v in candidates.values()}
-            if len(lengths) == 1 and -1 not in lengths:
-                columns = zip(*candidates.values(), strict=True)
-                candidates = [dict(zip(candidates, row, strict=True)) for row in columns]
-        if not isinstance(candidates, list) or not candidates:
+            candidates = _by_candidate({TEXT: None, **candidates}).get(CANDIDATES)
+        if not isinstance(candidates, list | tuple) or not candidates:
             raise self.error(
                 f"{CANDIDATES} is {shown(record[CANDIDATES])}, not a list of hypotheses", line
             )
@@ -409,6 +407,18 @@ def shown(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return _SHOWN[value]
     return reprlib.repr(value)
+
+
+def _by_candidate(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record whose hypotheses are lists side by side with a list of candidates."""
+    texts = record.get(TEXT)
+    if not isinstance(texts, list | tuple):
+        return record
+    lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n != REFERENCES}
+    if {len(values) for values in lists.values()} != {len(texts)}:
+        return record
+    candidates = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    return {**{n: v for n, v in record.items() if n not in lists}, CANDIDATES: candidates}
 
 
 def _is_of_sentence(name: str, nested: bool) -> bool:
