@@ -52,6 +52,16 @@ class NBestFormat(Component, frozen=True):
         """Say whether the first line of a file, without its end, looks like this format."""
         raise NotImplementedError
 
+    def detect_within(self, beginning: bytes) -> bool:
+        """Say whether a file, of which no format knows the first line, has lines of this one.
+
+        For programs that print their lists between the lines of a log.
+
+        Args:
+            beginning: the first lines, or more.
+        """
+        return False
+
     def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:
         """Yield rows of the table; those of a file of lines are what `parse` makes of its blocks.
 
@@ -101,7 +111,7 @@ class WeightFormat(Component, frozen=True):
         raise NotImplementedError
 
     def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
-        """Return the names and values in the content of a file.
+        """Return the names and values in the content of a file; numbers alone have empty names.
 
         Raises:
             DataError: with file and line, if a line is not as it should be.

@@ -44,6 +44,7 @@ _LETTERS = b"STHDPA"
 _SOURCE, _TARGET, _HYPOTHESIS, _PLAIN, _POSITIONAL, _ALIGNMENT = _LETTERS
 _LINE = re.compile(rb"[STHDPA]-[0-9]+(?:\t|$)")
 _INSIDE = re.compile(rb"[STHDPA]-[0-9]+\t")
+_AMID = re.compile(rb"^[STHD]-[0-9]+\t", re.MULTILINE)
 _LOG = re.compile(rb"Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
 _LONGEST_ID = 18  # digits that surely fit 64 bits
 
@@ -93,6 +94,14 @@ class Fairseq(NBestFormat, frozen=True):
         True
         """
         return bool(_LINE.match(first_line) or _LOG.match(first_line))
+
+    def detect_within(self, beginning: bytes) -> bool:
+        """Say whether lines of fairseq's stand behind those of a log.
+
+        >>> Fairseq().detect_within(b"loading" + bytes([10]) + b"S-17" + bytes([9]) + b"un chat")
+        True
+        """
+        return _AMID.search(beginning) is not None
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of the sentences that each block completes.
@@ -240,7 +249,11 @@ class _Reader:
         lines = sentence.lines
         scored = lines[_HYPOTHESIS] or lines[_PLAIN]
         if not scored:
-            raise self._error(f"sentence {sentence.id} has no H- line", sentence.number)
+            raise self._error(
+                f"sentence {sentence.id} has no H- line: the file is cut short, or the lines of a "
+                "sentence stand too far apart (`interleaved`)",
+                sentence.number,
+            )
         source, reference = (self._known(sentence, letter) for letter in (_SOURCE, _TARGET))
         plain, tokens, alignments = (
             self._for_each(sentence, letter, len(scored))

@@ -37,6 +37,7 @@ TOKENS = {
 EXAMPLES = {SEGMENTATION: "0-2=0-2 3=3", ALIGNMENT: "0-0 1-2"}
 _SOFT = re.compile(rb"[\d.eE+-]+(,[\d.eE+-]+)*")
 _LEFT_OUT, _UNKNOWN = "", "?"
+_SPARSE = ": where features that are absent are zero, read the file as cdec or travatar"
 _LONGEST_ID = 18  # digits that surely fit 64 bits
 
 
@@ -349,8 +350,10 @@ def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
     """Say how the labels of a line differ from those of the first line."""
     for label in expected:
         if label not in found:
-            return f"{label}= is missing, though the first line has it"
+            return f"{label}= is missing, though the first line has it{_SPARSE}"
         if found[label] != expected[label]:
             return f"{label}= has {found[label]} values, in the first line {expected[label]}"
     new = [label for label in found if label not in expected]
-    return f"{new[0]}= is not in the first line" if new else "the features change their order"
+    if new:
+        return f"{new[0]}= is not in the first line{_SPARSE}"
+    return "the features change their order"

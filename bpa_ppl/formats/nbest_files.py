@@ -146,7 +146,7 @@ def _rows(
 
 def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
     line = file.first_line
-    found = _detected(line, options.origin) if reader is None else reader
+    found = _detected(file, line) if reader is None else reader
     yield from found.rows(file, options)
 
 
@@ -170,17 +170,20 @@ def _by_suffix(path: AnyPath) -> NBestFormat:
     return NBEST_FORMATS.resolve(next(found, _USUAL))
 
 
-def _detected(first_line: bytes, origin: str) -> NBestFormat:
-    """Return the first format that knows the first line of a file."""
-    for name in NBEST_FORMATS:
-        format = NBEST_FORMATS.resolve(name)
-        if format.detect(first_line):
+def _detected(file: InputFile, line: bytes) -> NBestFormat:
+    """Return the first format that knows the first line of a file, or lines further on."""
+    formats = [NBEST_FORMATS.resolve(name) for name in NBEST_FORMATS]
+    for format in formats:
+        if format.detect(line):
+            return format
+    for format in formats:
+        if format.detect_within(file.beginning):
             return format
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
         f"reads {SHAPE}; name the format if it is one of these, or build the lists in Python with "
         "bpa_ppl.NBest.from_lists, from_records or from_dataframe",
-        origin,
+        file.origin,
         1,
     )
 

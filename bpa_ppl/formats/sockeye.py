@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, TextIO
 
 import msgspec
@@ -159,6 +159,7 @@ class _Reader:
         self._others: tuple[str, ...] = ()
         self._decoder: msgspec.json.Decoder[Any] | None = None
         self._width = 0
+        self._last: int | None = None  # the sentence of the last line
         self._next = 1  # the number of the next line
 
     def rows(self, block: bytes) -> Rows:
@@ -171,6 +172,7 @@ class _Reader:
         lists = [line.translations or [line.translation] for line in lines]
         sizes = [len(texts) for texts in lists]
         ids = [self._ids.number(line.sentence_id, n) for n, line in enumerate(lines, first)]
+        self._check_distinct(ids, first)
         values, good = self._values(lines, sizes, first)
         rows = np.repeat(np.arange(count), sizes)
         if first == 1 and self._costs:
@@ -203,6 +205,13 @@ class _Reader:
 
     def _error(self, message: str, number: int) -> DataError:
         return DataError(message, self._options.origin, number)
+
+    def _check_distinct(self, ids: list[int], first: int) -> None:
+        """Refuse two lines of one sentence, whose rows could not be told from those of one list."""
+        for number, (last, identifier) in enumerate(pairwise([self._last, *ids]), first):
+            if identifier == last:
+                raise self._error(f"a second list of sentence {identifier}: join the two", number)
+        self._last = ids[-1]
 
     def _begin(self, line: bytes) -> None:
         """Take the fields of all lines from the first one."""

@@ -140,8 +140,8 @@ class InputFile:
 
     @property
     def beginning(self) -> bytes:
-        """Some first bytes, the first line among them."""
-        return self.first_line if not self._begun else b"".join(self._begun)
+        """Some first bytes; once the first line is known, that among them."""
+        return b"".join(self._begun)
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the text in blocks of whole lines, each ended by a newline."""

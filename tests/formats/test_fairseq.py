@@ -1,0 +1,210 @@
+"""What fairseq prints: lines of sentences in any order, between those of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.fairseq import Fairseq
+
+GOLDEN = Path(__file__).parent / "golden"
+NAMES = ("score", "logprob.sum", "logprob.mean", "logprob.min", "length")
+Write = Callable[..., Path]
+
+
+def lines(identifier: int, *texts: str, letters: str = "STHDP", score: str = "-0.5") -> list[str]:
+    """Return the lines of one sentence."""
+    found = [f"S-{identifier}\tsource {identifier}"] if "S" in letters else []
+    found += [f"T-{identifier}\treference {identifier}"] if "T" in letters else []
+    for text in texts:
+        found += [f"H-{identifier}\t{score}\t{text}"] if "H" in letters else []
+        found += [f"D-{identifier}\t{score}\t{text}."] if "D" in letters else []
+        found += [f"P-{identifier}\t-1.0000 -0.2500"] if "P" in letters else []
+        found += [f"A-{identifier}\t0-0"] if "A" in letters else []
+    return found
+
+
+def test_the_golden_file() -> None:
+    nbest = read_nbest(GOLDEN / "generate-test.txt", strict=True)
+    assert nbest.feature_names == NAMES
+    assert nbest.sentence_ids.tolist() == [2, 0]
+    assert [nbest.texts(s) for s in range(2)] == [
+        ["a black cat .", "black cat ."],
+        ["H-1 hello", ""],
+    ]
+    assert nbest.sources == ("un chat noir", "bonjour")
+    assert nbest.references == (("a black cat",), ("hello",))
+    assert nbest.extras == {"alignment": ("0-0 2-1 1-2", "2-0 1-1", "0-0", "")}
+    tokens = [[-0.5, -0.25, -0.125, -0.1317], [-1.5, -0.5, -1], [0, -0.0001, 0], [-12.5]]
+    scores = [-0.2516743242740631, -1, -3.0517578125e-05, -12.5]
+    expected = [
+        [score, sum(t), sum(t) / len(t), min(t), len(t)]
+        for score, t in zip(scores, tokens, strict=True)
+    ]
+    assert nbest.features.tolist() == np.float32(expected).tolist()
+    assert nbest.totals is None
+
+
+def test_what_fairseq_interactive_prints() -> None:
+    nbest = read_nbest(GOLDEN / "interactive.txt")
+    assert nbest.texts(0) == ["a cat", "one cat"]
+    assert nbest.features[:, 4].tolist() == [3, 3, 2]
+    assert nbest.references is None
+    assert nbest.sources == ("un chat", "bonjour")
+
+
+def test_texts_of_tokens_on_demand() -> None:
+    for format in (Fairseq(detokenised=False), "fairseq:detokenised=false"):
+        nbest = read_nbest(GOLDEN / "generate-test.txt", format=format)
+        assert nbest.texts(1) == ["H-1 hel@@ lo", ""]
+
+
+@pytest.mark.parametrize("letters", ["H", "D", "HD", "HP", "SH", "THP", "SDP", "HA", "STHDPA"])
+def test_kinds_of_lines_that_a_file_may_lack(write: Write, letters: str) -> None:
+    path = write(*lines(3, "a", "b", letters=letters), *lines(1, "c", letters=letters))
+    nbest = read_nbest(path)
+    dot = "." if "D" in letters else ""
+    assert nbest.texts(0) == [f"a{dot}", f"b{dot}"]
+    assert nbest.feature_names == (NAMES if "P" in letters else NAMES[:1])
+    assert nbest.sources == (("source 3", "source 1") if "S" in letters else None)
+    assert nbest.references == ((("reference 3",), ("reference 1",)) if "T" in letters else None)
+    assert ("alignment" in nbest.extras) == ("A" in letters)
+
+
+@pytest.mark.parametrize("score", ["-1.5e-05", "-3", "0", "1E2", "-0.1"])
+def test_scores_of_any_shape(write: Write, score: str) -> None:
+    assert read_nbest(write(*lines(0, "a", score=score))).features[0, 0] == np.float32(float(score))
+
+
+def test_references_of_files_stand_in_for_those_printed(write: Write) -> None:
+    path = write(*lines(1, "the cat"), *lines(0, "a dog"))
+    nbest = read_nbest(path, references=[("a dog",), ("the cat",)])
+    assert nbest.references == (("the cat",), ("a dog",))
+
+
+def test_lines_of_sentences_that_stand_between_each_other(write: Write) -> None:
+    blocks = [lines(i, f"t{i}", f"u{i}") for i in (4, 2, 9)]
+    mixed = [line for step in zip(*blocks, strict=True) for line in step]
+    nbest = read_nbest(write(*mixed))
+    assert nbest.sentence_ids.tolist() == [4, 2, 9]
+    assert nbest.texts(1) == ["t2.", "u2."]
+    assert nbest.sources == ("source 4", "source 2", "source 9")
+    with pytest.raises(DataError, match=r":1: sentence 4 has no H- line: .* too far .*interleaved"):
+        read_nbest(write(*mixed), format=Fairseq(interleaved=2))
+    late = [*blocks[0], *blocks[1], *blocks[2], "H-4\t-1\tlate"]
+    with pytest.raises(DataError, match=r":25: a line of sentence 4, after 2 others .*interleaved"):
+        read_nbest(write(*late), format=Fairseq(interleaved=2))
+
+
+def test_a_stream_hands_lists_on_as_they_are_complete(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(
+        "log", *(line for i in range(30) for line in lines(29 - i, "my reference x", f"b{i}")), "end"
+    )
+    whole = read_nbest(path)
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 200)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 100)
+    parts = list(iter_nbest(path, chunk=7, format=Fairseq(interleaved=1)))
+    assert [len(part) for part in parts] == [7, 7, 7, 7, 2]
+    together = NBest.concatenate(parts)
+    assert together.sentence_ids.tolist() == whole.sentence_ids.tolist() == list(range(29, -1, -1))
+    assert together.features.tobytes() == whole.features.tobytes()
+    assert together.sources == whole.sources
+
+
+def test_shards_are_put_together(write: Write) -> None:
+    shards = [
+        write(*(x for i in ids for x in lines(i, f"t{i}")), name=f"generate-test_{k}_2.txt")
+        for k, ids in enumerate(([0, 2], [3, 1]))
+    ]
+    nbest = NBest.concatenate(map(read_nbest, shards))
+    assert nbest.sentence_ids.tolist() == [0, 2, 3, 1]
+    assert nbest.references == tuple((f"reference {i}",) for i in (0, 2, 3, 1))
+
+
+def test_ends_of_lines_of_windows(write: Write) -> None:
+    path = write(
+        *(f"{line}\r" for line in ["Namespace(a=1)", *lines(0, "a b"), "S-1", "H-1\t1\tx"])
+    )
+    with pytest.raises(DataError, match=r":7: sentence 1 has no T- line"):
+        read_nbest(path)
+    assert read_nbest(write(*(f"{x}\r" for x in lines(0, "a b")))).texts(0) == ["a b."]
+
+
+BAD = {
+    "H-0\tx\tb": "'x' is not a number, in the lines of this hypothesis",
+    "H-0\t-1_0\tb": "'-1_0' is not a number",
+    "H-0\tnan\tb": "'nan' is not a finite",
+    "H-0\tb": "'b' is not a number",
+    "H-0": "'' is not a number",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_bad_scores(write: Write, line: str) -> None:
+    path = write("log", "H-0\t-0.5\ta", line, "H-1\t-2\tc")
+    with pytest.raises(DataError, match=rf"dev\.nbest:3: {BAD[line]}"):
+        read_nbest(path)
+    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        nbest = read_nbest(path, bad="drop")
+    assert [nbest.texts(s) for s in range(2)] == [["a"], ["c"]]
+    assert nbest.features.tolist() == [[-0.5], [-2]]
+
+
+@pytest.mark.parametrize("tokens", ["-1 x", "-1 -inf", "-3e38 -3e38", "1_0"])
+def test_bad_scores_of_tokens(write: Write, tokens: str) -> None:
+    path = write("H-0\t-0.5\ta", "P-0\t-1", "H-0\t-0.5\tb", f"P-0\t{tokens}")
+    with pytest.raises(DataError, match=r"dev\.nbest:3: '.*' is not a .*drop"):
+        read_nbest(path)
+    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        assert read_nbest(path, bad="drop").texts(0) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        (["S-1\ts", "T-1\tr"], ":6: sentence 1 has no H- line"),
+        (lines(1, "a")[1:], ":6: sentence 1 has no S- line, though the first sentence has one"),
+        (lines(1, "a", letters="STHDPA"), ":6: sentence 1 has a A- line, though .* has none"),
+        (lines(1, "a", letters="STHD"), ":6: sentence 1 has no P- line"),
+        (lines(1, "a", letters="STHP"), ":6: sentence 1 has no D- line"),
+        (lines(1, "a", "b")[:-1], ":6: sentence 1 has 2 hypotheses and 1 P- lines"),
+        ([*lines(1, "a"), "S-1\tagain"], ":11: a second S- line of sentence 1"),
+        ([*lines(1, "a")[:3], "D-1\t-0.6\ta", "P-1\t-1"], ":9: the score of this D- line is not"),
+        ([*lines(1, "a")[:4], "P-1\t"], ":8: no token scores in the P- line"),
+        (["  7%|#  | 1/20 [00:00<?]H-1\t-1\ta"], ":6: H-1 does not begin its line: take out"),
+        (["S-" + "1" * 30 + "\ts"], ":6: sentence id 1+ is too large"),
+        ([*lines(1, "a")[:2], b"H-1\t-1\t\xff\n", "D-1\t-1\tx", "P-1\t-1"], ""),
+        (["S-1\ts", b"T-1\t\xe9\n", *lines(1, "a")[2:]], ":7: byte 0xe9 is not UTF-8"),
+    ],
+)
+def test_faults_are_named(write: Write, added: list[str | bytes], message: str) -> None:
+    path = write(*lines(0, "a"), *added)
+    if not message:  # the text that is not used may be anything
+        assert read_nbest(path).texts(1) == ["x"]
+        return
+    with pytest.raises(DataError, match=rf"dev\.nbest{message}"):
+        read_nbest(path)
+
+
+def test_a_log_alone_is_an_error(write: Write) -> None:
+    path = write("2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)")
+    with pytest.raises(DataError, match="no line of fairseq's in it"):
+        read_nbest(path)
+
+
+def test_a_list_dropped_altogether(write: Write) -> None:
+    with pytest.raises(DataError, match="every hypothesis of sentence 0"):
+        read_nbest(write("H-0\tnan\ta", "H-1\t1\tb"), bad="drop")
+
+
+def test_it_is_not_written(tmp_path: Path, toy: NBest) -> None:
+    with pytest.raises(UsageError, match="no scores of single tokens: choose another format"):
+        write_nbest(toy, tmp_path / "out", format="fairseq")
+    assert list(tmp_path.iterdir()) == []

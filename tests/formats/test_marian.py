@@ -1,0 +1,149 @@
+"""Marian's lists: told from Moses', totals that nobody holds λ·h against, alignments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sameness import content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats.marian import Marian
+from bpa_ppl.registry import NBEST_FORMATS
+from bpa_ppl.weights import check_totals
+
+GOLDEN = Path(__file__).parent / "golden"
+Write = Callable[..., Path]
+
+
+def test_the_golden_file() -> None:
+    with pytest.warns(BpaWarning, match="between the text and the features left out") as caught:
+        nbest = read_nbest(GOLDEN / "marian.nbest")
+    assert len(caught) == 1
+    assert nbest.strings == ("der Hund schläft", "ein Hund ||| b", "")
+    assert nbest.feature_names == ("F0", "F1")
+    assert (
+        nbest.features.tolist()
+        == np.float32([[-0.36125, -0.402], [-2.375, -1.9e-05], [-4, -7]]).tolist()
+    )
+    assert nbest.extras["alignment"] == ("0-0 1-1 2-2 3-3", "0-0 1-1 3-4", "0-0")
+    assert nbest.totals_normalised
+    with pytest.raises(DataError, match=r"marian\.nbest:1: fields between .* reading is strict"):
+        read_nbest(GOLDEN / "marian.nbest", strict=True)
+
+
+def test_soft_alignments() -> None:
+    nbest = read_nbest(GOLDEN / "marian-soft.nbest", strict=True)
+    assert nbest.texts(0) == ["ein Hund", "Hund"]
+    assert nbest.extras["alignment"] == (
+        "0.9,0.1,0 0.05,0.9,0.05 1e-05,0,0.99999",
+        "0.5,0.5,0 0,0,1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "certain"),
+    [
+        ("0 ||| a ||| F0= -1 F1= -2 ||| -3", True),
+        ("0 ||| a ||| F0=-1.2 ||| -1.2", True),
+        ("0 ||| a ||| 0-0 ||| F0= -1 ||| -3\r", True),
+        ("0 ||| a ||| WordScores= -1 ||| Score= -1 ||| -3", True),
+        ("0 ||| a ||| F1= -1 F0= -2 ||| -3", False),
+        ("0 ||| a ||| F0= -1 -2 ||| -3", False),
+        ("0 ||| a ||| F0= -1 LM0= -2 ||| -3", False),
+        ("0 ||| a ||| F0= -1", False),
+        ("0 ||| a ||| LM0= -1 ||| -3", False),
+        ("F0= 1", False),
+    ],
+)
+def test_it_is_found_where_it_is_certain(line: str, certain: bool) -> None:
+    assert Marian().detect(line.encode()) is certain
+
+
+def test_totals_are_not_held_against_the_weights(write: Write) -> None:
+    path = write("0 ||| a b ||| F0= -4 F1= -2 ||| -2", "0 ||| a ||| F0= -3 F1= -3 ||| -3")
+    with warnings.catch_warnings(action="error"):
+        check_totals(read_nbest(path), [1.0, 1.0])
+    for nbest in (
+        read_nbest(path, format="moses"),
+        read_nbest(path, format=Marian(normalised=False)),
+    ):
+        assert not nbest.totals_normalised
+        with pytest.warns(BpaWarning, match="do not reproduce the totals"):
+            check_totals(nbest, [1.0, 1.0])
+
+
+def test_the_mark_goes_along_until_totals_are_new(write: Write, tmp_path: Path) -> None:
+    path = write("0 ||| a b ||| F0= -4 ||| -2", "1 ||| a ||| F0= -3 ||| -3")
+    nbest = read_nbest(path)
+    parts = [nbest[1:], nbest.select([0]), *iter_nbest(path, chunk=1), nbest[:1] + nbest[1:]]
+    assert all(part.totals_normalised for part in parts)
+    write_nbest(nbest, tmp_path / "out", {"F0": 2}, format="marian")
+    assert (tmp_path / "out").read_text().endswith("1 ||| a ||| F0= -3 ||| -6\n")
+
+
+def test_word_scores_among_the_features_follow_the_number_of_words(write: Write) -> None:
+    path = write(
+        "0 ||| a b ||| F0= -1 WordScores= -0.5 -0.7 ||| -2", "0 ||| ||| F0= -1 WordScores= ||| -2"
+    )
+    with pytest.warns(BpaWarning, match="WordScores, which has a value for each word"):
+        assert read_nbest(path, format="marian").features.tolist() == [[-1], [-1]]
+    with pytest.raises(DataError, match=r"dev\.nbest:1: WordScores.*strict"):
+        read_nbest(path, format="marian", strict=True)
+
+
+@pytest.mark.parametrize("alignment", [False, True])
+def test_it_reads_back_with_the_same_bits(tmp_path: Path, alignment: bool) -> None:
+    extras = {"alignment": [["0-0", "0.5,0.5 1,0"], [""]]} if alignment else None
+    nbest = NBest.from_lists(
+        [["a b", "c ||| d"], [""]],
+        [np.float32([[0.1, -0.0], [1e-30, 3]]), np.float32([[7, 1e30]])],
+        ["F0", "F1"],
+        totals=[[-0.1, 2], [3]],
+        extras=extras,
+    )
+    write_nbest(nbest, tmp_path / "out", format="marian")
+    again = read_nbest(tmp_path / "out")
+    assert content(again, "totals_normalised") == content(nbest, "totals_normalised")
+    assert again.totals_normalised
+
+
+def test_real_lists_read_back_with_the_same_bits(shared_data: Path, tmp_path: Path) -> None:
+    nbest = next(iter_nbest(shared_data / "authored/leaflet.nbest100.gz", chunk=40))
+    write_nbest(nbest, tmp_path / "out", format="marian")
+    again = read_nbest(tmp_path / "out", format=Marian(normalised=False))
+    assert content(again) == content(nbest)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("0 ||| a ||| F0= -1 ||| -2", "expected 1 alignment or word-score fields"),
+        ("0 ||| a ||| x ||| F0= -1 ||| -2", "expected 1 alignment or word-score fields"),
+        ("0 ||| a ||| 0-0 ||| 0-0 ||| F0= -1 ||| -2", "an alignment or word-score field, though"),
+        ("0 ||| a ||| 0-0 ||| F1= -1 ||| -2", "F0= is missing"),
+        ("0 ||| a ||| 0-0 ||| F0= nan ||| -2", "'nan' is not a finite"),
+        ("0 ||| a ||| 0-0 ||| F0= -1 |||", "'' is not a number"),
+    ],
+)
+def test_a_bad_line_is_named(write: Write, line: str, message: str) -> None:
+    good = "0 ||| a ||| 0-0 ||| F0= -1 ||| -2"
+    with pytest.raises(DataError, match=rf"dev\.nbest:2: {message}"):
+        read_nbest(write(good, line))
+
+
+def test_bad_values_may_be_dropped(write: Write) -> None:
+    good = "0 ||| a ||| 0-0 ||| F0= -1 ||| -2"
+    path = write(good, good.replace("0-0", "1-1").replace("= -1", "= inf"), good)
+    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        nbest = read_nbest(path, bad="drop")
+    assert nbest.extras["alignment"] == ("0-0", "0-0")
+
+
+def test_it_comes_before_moses() -> None:
+    names = list(NBEST_FORMATS)
+    assert names.index("marian") < names.index("moses")

@@ -1,0 +1,218 @@
+"""Sockeye's JSON lines: lists of one, costs, scores of several columns, fields passed through."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sameness import content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.sockeye import Sockeye
+
+GOLDEN = Path(__file__).parent / "golden"
+AS_IS = Sockeye(costs=False)
+Write = Callable[..., Path]
+
+
+def line(identifier: Any, *scored: tuple[str, Any], **more: Any) -> str:
+    fields = {"sentence_id": identifier, "translation": scored[0][0], "score": scored[0][1], **more}
+    if len(scored) > 1:
+        fields["translations"] = [text for text, _ in scored]
+        fields["scores"] = [score for _, score in scored]
+    return json.dumps(fields)
+
+
+def test_the_golden_file() -> None:
+    with pytest.warns(BpaWarning, match=r"sockeye\.json: scores are taken for costs: they are neg"):
+        nbest = read_nbest(GOLDEN / "sockeye.json", strict=True)
+    assert nbest.sentence_ids.tolist() == [1, 2, 4]
+    assert nbest.strings == ("a cat", 'the "cat"\u2028 ||| x', "", "été", "the summer")
+    assert nbest.sizes.tolist() == [2, 1, 3]
+    assert nbest.feature_names == ("score",)
+    assert (
+        nbest.features.tolist() == np.float32([[-0.25], [-0.5], [-1], [-1e-5], [-3], [-3]]).tolist()
+    )
+
+
+def test_the_sign_is_a_setting() -> None:
+    with warnings.catch_warnings(action="error"):
+        nbest = read_nbest(GOLDEN / "sockeye.json", format="sockeye:costs=false")
+    assert nbest.features[:, 0].tolist() == np.float32([0.25, 0.5, 1, 1e-5, 3, 3]).tolist()
+
+
+def test_an_order_that_speaks_against_costs_is_told(write: Write) -> None:
+    path = write(line(1, ("a", -1), ("b", -2)), line(2, ("a", -1)), line(3, ("a", -3), ("b", -9)))
+    with pytest.warns(BpaWarning, match="though most lists begin with their highest score"):
+        read_nbest(path)
+
+
+@pytest.mark.parametrize("first_alone", [True, False])
+def test_numbers_beside_lists_of_one(write: Write, first_alone: bool) -> None:
+    given_lines = [
+        line(1, ("a", 0.5)),
+        line(2, ("b", [1]), ("c", [2])),
+        line(3, ("d", 3), ("e", 4)),
+    ]
+    nbest = read_nbest(write(*given_lines[:: 1 if first_alone else -1]), format=AS_IS)
+    assert sorted(nbest.features[:, 0].tolist()) == [0.5, 1, 2, 3, 4]
+
+
+def test_several_columns(write: Write) -> None:
+    path = write(line(1, ("a", [0.5, 1]), ("b", [2, 3])), line(2, ("c", [4, 5])))
+    nbest = read_nbest(path, format=AS_IS)
+    assert nbest.feature_names == ("score[0]", "score[1]")
+    assert nbest.features.tolist() == [[0.5, 1], [2, 3], [4, 5]]
+
+
+def test_what_is_passed_through_belongs_to_the_sentence(write: Write) -> None:
+    path = write(
+        line("doc-1", ("a", 1), ("b", 2), domain="news", meta={"x": [1]}),
+        line("doc-2", ("c", 1), domain=None, meta=3),
+    )
+    nbest = read_nbest(path, format=AS_IS, first_id=1)
+    assert nbest.sentence_ids.tolist() == [1, 2]
+    assert nbest.sentence_extras == {
+        "domain": ("news", None),
+        "meta": ({"x": [1]}, 3),
+        "id": ("doc-1", "doc-2"),
+    }
+
+
+def test_a_stream_is_the_whole(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(*(line(i, *((f"t{h}", h) for h in range(i % 3 + 1)), n=i) for i in range(20)))
+    whole = read_nbest(path, format=AS_IS)
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 300)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 100)
+    parts = list(iter_nbest(path, chunk=3, format=AS_IS))
+    assert len(parts) == 7
+    assert content(NBest.concatenate(parts)) == content(whole)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    lists=st.lists(
+        st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"])),
+                           st.floats(width=32, allow_nan=False, allow_infinity=False)), min_size=1),
+        min_size=1,
+    ),
+    costs=st.booleans(),
+)  # fmt: skip
+def test_any_lists_read_back_with_the_same_bits(
+    tmp_path_factory: pytest.TempPathFactory, lists: list[list[tuple[str, float]]], costs: bool
+) -> None:
+    path = tmp_path_factory.mktemp("out") / "nbest"
+    nbest = NBest.from_lists(
+        [[text for text, _ in one] for one in lists],
+        [np.array([[value] for _, value in one], np.float32) for one in lists],
+        ["score"],
+    )
+    write_nbest(nbest, path, format=Sockeye(costs=costs))
+    with warnings.catch_warnings(action="ignore", category=BpaWarning):
+        assert content(read_nbest(path, format=Sockeye(costs=costs))) == content(nbest)
+
+
+def test_ids_columns_and_extras_read_back(tmp_path: Path) -> None:
+    nbest = NBest.from_lists(
+        [["a", "b"], ["c"]],
+        [np.float32([[0.1, -0.0], [1e-30, 3]]), np.float32([[7, 1e30]])],
+        ["score[0]", "score[1]"],
+        sentence_extras={"domain": ["news", None], "id": ["x", "y"]},
+    ).with_sentence_extras(weight=np.array([1.5, 2]))
+    write_nbest(nbest, tmp_path / "out", format=AS_IS)
+    again = read_nbest(tmp_path / "out", format=AS_IS)
+    assert content(again, "sentence_extras") == content(nbest, "sentence_extras")
+    assert again.sentence_extras == {"domain": ("news", None), "id": ("x", "y"), "weight": (1.5, 2)}
+
+
+@pytest.mark.parametrize(
+    ("names", "totals", "extras", "message"),
+    [
+        (["LM0"], None, {}, "Sockeye's lists have the features score"),
+        (["score[1]"], None, {}, "Sockeye's lists have the features score"),
+        (["score"], [[1]], {}, r"no totals: leave them out with without\('totals'\)"),
+        (["score"], None, {"scores": [1]}, "scores is a field of Sockeye's own"),
+    ],
+)
+def test_what_cannot_be_written(
+    tmp_path: Path, names: list[str], totals: Any, extras: dict[str, Any], message: str
+) -> None:
+    nbest = NBest.from_lists([["a"]], [[[1.0]]], names, totals=totals, sentence_extras=extras)
+    with pytest.raises(UsageError, match=message):
+        write_nbest(nbest, tmp_path / "out", format="sockeye")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", [object(), float("nan")])
+def test_extras_that_are_no_json(tmp_path: Path, value: Any) -> None:
+    nbest = NBest.from_lists([["a"]], [[[1.0]]], ["score"], sentence_extras={"x": [value]})
+    with pytest.raises(DataError, match="an extra of sentence 0 cannot be written as JSON"):
+        write_nbest(nbest, tmp_path / "out", format="sockeye")
+    assert list(tmp_path.iterdir()) == []
+
+
+GOOD = line(7, ("a", 0.5), ("b", 1))
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("", "no JSON "),
+        ("{", "no JSON "),
+        ("[1]", "no JSON object: a line reads"),
+        (b'{"sentence_id": 8, "translation": "\xff", "score": 1}\n', "byte 0xff is not UTF-8"),
+        ('{"sentence_id": 8, "translation": "\\ud800", "score": 1}', "no JSON "),
+        ("[" * 100_000, "no JSON "),
+        (line(8.5, ("a", 1)), r"Expected `int \| str`, got `float` - at `\$\.sentence_id`"),
+        (line(8, ("a", "1")), r".*got `str` - at `\$\.score`: a line reads"),
+        (line(8, ("a", None)), r".*got `null` - at `\$\.score`"),
+        (line(8, ("a", True)), r".*got `bool` - at `\$\.score`"),
+        (line(8, (None, 1)), r".*got `null` - at `\$\.translation`"),
+        ('{"sentence_id": 8, "translation": "a"}', "Object missing required field `score`"),
+        (line(8, ("a", 1), more=1), "Object contains unknown field `more`"),
+        (line(8, ("a", 1), translations=["a"]), "translations and scores must both be there"),
+        (line(8, ("a", 1), translations=[], scores=[]), "0 translations and 0 scores"),
+        (line(8, ("a", 1), translations=["a", "b"], scores=[1]), "2 translations and 1 scores"),
+        (line(8, ("a", [1, 2])), "a hypothesis has 2 scores, the first one of the file 1"),
+        (line(8, ("a", [])), "a hypothesis has 0 scores"),
+        (line(8, ("a", [[1]])), r".*got `array` - at `\$\.score"),
+        (line(8, ("a", float("nan"))), "'nan' is not a finite 32-bit number: correct it"),
+        (line(8, ("a", 1), ("b", float("-inf"))), "'-inf' is not a finite"),
+        (line(8, ("a", 1e39)), r"'1e\+39' is not a finite"),
+        (line(8, ("a", 10**400)), ""),
+        (line("x", ("a", 1)), "sentence id 'x', where the ids before are whole numbers"),
+        (line(10**30, ("a", 1)), "sentence id 10+ is neither"),
+        (line(7, ("a", 1)), "a second list of sentence 7: join the two"),
+    ],
+)  # fmt: skip
+def test_a_bad_line_is_named(write: Write, bad: str | bytes, message: str) -> None:
+    with pytest.raises(DataError, match=rf"dev\.nbest:2: {message}"):
+        read_nbest(write(GOOD, bad, line(9, ("a", 1))), format=AS_IS)
+
+
+def test_bad_values_may_be_dropped(write: Write) -> None:
+    path = write(GOOD, line(8, ("a", float("nan")), ("b", 2), n=1).replace(', "n": 1', ""))
+    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        nbest = read_nbest(path, format=AS_IS, bad="drop")
+    assert [nbest.texts(s) for s in range(2)] == [["a", "b"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    "first", ['{"sentence_id": 1}', "{", '{"a": ' * 9999, '{"id": 1, "text": "a"}']
+)
+def test_it_is_found_by_its_fields(first: str) -> None:
+    assert not Sockeye().detect(first.encode())
+    assert Sockeye().detect(GOOD.encode())
+
+
+def test_an_id_beside_an_id(write: Write) -> None:
+    with pytest.raises(DataError, match=r"dev\.nbest:1: id stands beside a sentence_id"):
+        read_nbest(write(line("x", ("a", 1), id=4)))
