@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
 from bpa_ppl.sampling.density import constrained_draws, evaluate, total
-from bpa_ppl.weights import match
+from bpa_ppl.weights import AnyWeights, match
 
 #: Quantity next to the weights whose ranks calibration looks at: it sees the data, which makes
 #: it find faults that the weights hide (Modrák et al. 2023).
@@ -31,7 +30,7 @@ _OBSERVED = "oracle"
 
 def calibrate_sampler(
     nbest: NBest,
-    weights: Mapping[str, float],
+    weights: AnyWeights,
     sampler: str | Sampler,
     *,
     replications: int = 200,

@@ -14,10 +14,10 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Oracles, oracles
+from bpa_ppl.quality import Metric, Oracles, oracles, resolve, set_aside
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import adapt
-from bpa_ppl.weights import match
+from bpa_ppl.weights import AnyWeights, match
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -28,7 +28,7 @@ _APART = 1_000_000
 
 def compare_samplers(
     nbest: NBest,
-    weights: Mapping[str, float],
+    weights: AnyWeights,
     samplers: Sequence[str],
     *,
     runs: int = 4,
@@ -38,7 +38,7 @@ def compare_samplers(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     others: Mapping[str, Sequence[Posterior]] | None = None,
     test: NBest | None = None,
-    metric: str = "ter",
+    metric: str | Metric = "ter",
     progress: bool | Reporter = False,
     **options: Any,
 ) -> Comparison:
@@ -68,7 +68,9 @@ def compare_samplers(
     extra = {
         name: _sound(name, posteriors, samplers) for name, posteriors in (others or {}).items()
     }
-    oracle = _oracles(nbest, weights, metric, options)
+    goal = resolve(metric, nbest)
+    nbest = set_aside(nbest, goal.columns)
+    oracle = _oracles(nbest, weights, goal, options)
     with reporter(progress, "compare") as report:
         found = run_samplers(
             nbest,
@@ -79,7 +81,7 @@ def compare_samplers(
             settings=settings,
             progress=report,
             oracle=oracle,
-            metric=metric,
+            metric=goal,
             **options,
         )
         report(0, 1, f"reference {reference}")
@@ -89,7 +91,7 @@ def compare_samplers(
             sampler=reference,
             seed=seed + _APART,
             oracle=oracle,
-            metric=metric,
+            metric=goal,
             draws=reference_draws,
             progress=report,
             **options,
@@ -107,7 +109,7 @@ def compare_samplers(
 
 def run_samplers(
     nbest: NBest,
-    weights: Mapping[str, float],
+    weights: AnyWeights,
     samplers: Sequence[str],
     *,
     runs: int = 4,
@@ -172,9 +174,7 @@ def _sound(
     return posteriors
 
 
-def _oracles(
-    nbest: NBest, weights: Mapping[str, float], metric: str, options: dict[str, Any]
-) -> Oracles:
+def _oracles(nbest: NBest, weights: AnyWeights, metric: Metric, options: dict[str, Any]) -> Oracles:
     matched = match(weights, nbest, fixed=options.get("fixed"), defaults=options.get("defaults"))
     ties = options.pop("ties", "canonical")
     return oracles(nbest, metric, ties=ties, preference=nbest.scores(matched.values))

@@ -58,12 +58,12 @@ def one_of(value: str, allowed: dict | tuple | list, what: str) -> str:
     return value
 
 
-def require(value: Any, kind: type, what: str) -> None:
+def require(value: Any, kind: type | tuple[type, ...], what: str) -> None:
     """Raise a UsageError unless a value is of some type.
 
     Args:
         value: what was given.
-        kind: the type that it should have.
+        kind: the type that it should have, or several.
         what: what is wanted, in words, and how to get one.
 
     >>> require("dev.nbest", int, "a seed is a whole number")

@@ -4,6 +4,7 @@ from bpa_ppl.models.choice import OracleChoice, log_probabilities
 from bpa_ppl.models.likelihoods import Likelihood, Margin, Oracle
 from bpa_ppl.models.lists import Bucket, Lists, in_order, tabulate
 from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.preparing import Preparation, preparation
 from bpa_ppl.models.priors import Isotropic, Prior, PriorFamily
 
 __all__ = [
@@ -14,10 +15,12 @@ __all__ = [
     "Margin",
     "Oracle",
     "OracleChoice",
+    "Preparation",
     "Prior",
     "PriorFamily",
     "in_order",
     "log_linear",
     "log_probabilities",
+    "preparation",
     "tabulate",
 ]

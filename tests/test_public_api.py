@@ -15,7 +15,7 @@ from bpa_ppl import registry
 FUNCTIONS = {
     "adapt": "nbest weights * sampler='auto' likelihood='oracle' prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
-    "fixed=None defaults=None categorical=() model=log_linear progress=False **settings",
+    "fixed=None defaults=None categorical=None model=log_linear progress=False **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
@@ -54,7 +54,7 @@ CLASSES = {
     "Oracles": "",
     "Prior": "constants covariance distribution gaussian isotropic matched mean named names of "
     "other read recorded variance write",
-    "Reestimation": "",
+    "Reestimation": "decimals",
     "Report": "as_dict failures passed",
     "Reranked": "changed",
     "UsageError": "",

@@ -9,6 +9,7 @@ import typer
 
 from bpa_ppl.cli import options
 from bpa_ppl.cli.sampler_settings import command_line
+from bpa_ppl.errors import UsageError
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 
 if TYPE_CHECKING:
@@ -33,9 +34,20 @@ def run(
         typer.Option(help=f"{options.names_in(PRIORS)}, or a file that holds a Gaussian (JSON)."),
     ] = "isotropic",
     prior_variance: Annotated[
-        float | None, typer.Option(help="σ_T of the prior, a variance: 0.1 unless given.")
+        list[str] | None,
+        typer.Option(
+            help="σ_T of the prior, a variance: 0.1 unless given. NAME=VALUE for a single feature; "
+            "repeat for several."
+        ),
     ] = None,
     metric: options.Metric = "ter",
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column of texts, such as system, whose values become features; repeat for "
+            "several."
+        ),
+    ] = None,
     ties: options.Ties = "canonical",
     setting: Annotated[
         list[str] | None,
@@ -46,7 +58,7 @@ def run(
     cache: options.Cache = True,
     quiet: options.Quiet = False,
 ) -> None:
-    """Adapt the weights to a few sentences and their references."""
+    """Adapt the weights to a few sentences and their references, or their own scores."""
     import bpa_ppl
     from bpa_ppl.formats import atomic_path
 
@@ -55,31 +67,44 @@ def run(
     SAMPLERS.resolve(sampler, settings)
     likely = options.component(LIKELIHOODS, likelihood, "--likelihood")
     matched = matching.arguments()
-    references = options.required(references, "adapt")
-    before = _prior(prior)
+    goal = options.metric(metric)
+    before = _priors(prior, prior_variance)
     if (extra := development.read(reading)) is not None:
         settings["development"] = extra
     # Opened first: a path that cannot be written shall not cost the user the sampling.
     with atomic_path(output) as temporary:
         posterior = bpa_ppl.adapt(
-            reading.read(nbest, references),
-            bpa_ppl.read_weights(weights),
+            options.with_needs(reading.read(nbest, references), goal, "adapt"),
+            options.canonical(weights),
             sampler=sampler,
             likelihood=likely,
-            prior=before,
-            prior_variance=prior_variance,
             seed=seed,
-            metric=metric,
+            metric=goal,
+            categorical=categorical,
             ties=ties,
             jobs=jobs,
             cache=cache,
             progress=not quiet,
+            **before,
             **matched,
             **settings,
         )
         posterior.attrs["command"] = command_line()
         bpa_ppl.write_posterior(posterior, temporary)
     options.say(bpa_ppl.check(posterior), quiet)
+
+
+def _priors(text: str, given: list[str] | None) -> dict[str, Any]:
+    """Return the arguments of `adapt` that say which prior."""
+    from bpa_ppl.models import Isotropic
+
+    variance, single = options.variances(given)
+    if not given:
+        return {"prior": _prior(text)}
+    if text != "isotropic":
+        raise UsageError("--prior-variance is for the isotropic prior alone: leave it out")
+    base = {} if variance is None else {"variance": variance}
+    return {"prior": Isotropic(**base, single=single)}
 
 
 def _prior(text: str) -> str | Prior | PriorFamily:

@@ -26,6 +26,7 @@ from bpa_ppl.cli import (
 )
 from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
 from bpa_ppl.cli.options import expanded
+from bpa_ppl.cli.wording import Command, in_options
 from bpa_ppl.errors import BpaError, BpaWarning
 
 app = typer.Typer(
@@ -33,7 +34,6 @@ app = typer.Typer(
     help="Adapt the weights of an n-best reranker to a new domain from a few references.",
     epilog="Exit codes: 0 done, 2 bad data or usage, 3 posterior not converged, 130 interrupted.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 for module in (
@@ -50,7 +50,7 @@ for module in (
     figures,
     demo,
 ):
-    app.command(module.__name__.rpartition(".")[2])(expanded(module.run))
+    app.command(module.__name__.rpartition(".")[2], cls=Command)(expanded(module.run))
 
 
 def _version(wanted: bool) -> None:
@@ -83,7 +83,7 @@ def _exit_code() -> int | str | None:
     try:
         app(prog_name="bpa")
     except BpaError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {in_options(str(error))}", err=True)
         return error.exit_code
     except OSError as error:
         typer.echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
@@ -98,4 +98,4 @@ def _exit_code() -> int | str | None:
 def _note(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
     """Show our own warnings as notes; those of libraries are not for the user of a command."""
     if issubclass(category, BpaWarning):
-        typer.echo(f"note: {message}", err=True)
+        typer.echo(f"note: {in_options(str(message))}", err=True)

@@ -32,14 +32,13 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Test whether samplers find back weights that oracles were simulated from; exit 3 if not."""
-    import bpa_ppl
     from bpa_ppl.calibrating import calibrate_sampler
     from bpa_ppl.diagnostics.calibration.page import calibration_page
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = settings_of(names_of(samplers), setting)
     lists = reading.read(nbest)
-    canonical = bpa_ppl.read_weights(weights)
+    canonical = options.canonical(weights)
     found = []
     for name, own in settings.items():
         found.append(

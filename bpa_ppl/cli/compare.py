@@ -53,7 +53,7 @@ def run(
     from bpa_ppl.formats.streams import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures")
-    references = options.required(references, "compare")
+    goal = options.metric(metric)
     names = names_of(samplers)
     settings = settings_of(names, setting)
     others = {
@@ -62,8 +62,8 @@ def run(
     }
     make_folder(output)
     comparison = compare_samplers(
-        reading.read(nbest, references),
-        bpa_ppl.read_weights(weights),
+        options.with_needs(reading.read(nbest, references), goal, "compare"),
+        options.canonical(weights),
         names,
         runs=runs,
         seed=seed,
@@ -72,7 +72,7 @@ def run(
         settings=settings,
         others=others,
         test=None if test is None else reading.read(test, test_references),
-        metric=metric,
+        metric=goal,
         prior_variance=prior_variance,
         progress=not quiet,
     )

@@ -23,6 +23,8 @@ from bpa_ppl.registry import METRICS, NBEST_FORMATS, SAMPLERS, Registry
 
 if TYPE_CHECKING:
     from bpa_ppl.nbest import NBest
+    from bpa_ppl.quality import Metric as AnyMetric
+    from bpa_ppl.weights import Weights as Canonical
 
 
 C = TypeVar("C", bound=Component)
@@ -42,14 +44,23 @@ NBestPath = Annotated[
     str, typer.Argument(metavar="NBEST", help="n-best lists; plain, gzip, xz or zstd; - is stdin.")
 ]
 PosteriorPath = Annotated[Path, typer.Argument(help="NetCDF file written by `bpa adapt`.")]
-Weights = Annotated[Path, typer.Option("--weights", "-w", help="moses.ini, dense weights or JSON.")]
+Weights = Annotated[
+    str,
+    typer.Option(
+        "--weights",
+        "-w",
+        help="moses.ini, dense weights, JSON, YAML, numbers in the order of the columns; or none.",
+    ),
+]
 References = Annotated[
     list[Path] | None,
     typer.Option(
         "--references", "-r", help="Reference translations, one a line; repeat for several."
     ),
 ]
-Sampler = Annotated[str, typer.Option(help=f"{names_in(SAMPLERS)}.")]
+Sampler = Annotated[
+    str, typer.Option(help=f"{names_in(SAMPLERS)}.", autocompletion=lambda: list(SAMPLERS))
+]
 SamplerSettings = Annotated[
     list[str] | None, typer.Option("--set", help="SAMPLER.NAME=VALUE, such as rwm.draws=500.")
 ]
@@ -59,7 +70,19 @@ Unchecked = Annotated[
 Jobs = Annotated[int, typer.Option(help="Workers that score hypotheses; -1 takes every core.")]
 Cache = Annotated[bool, typer.Option(help="Keep sentence scores on disk and reuse them.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")]
-Metric = Annotated[str, typer.Option(help=f"What makes an oracle: {names_in(METRICS)}.")]
+Metric = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        "--gain",
+        help=f"What makes an oracle: {names_in(METRICS)}; or a column of numbers of the lists: "
+        "comet, or -ter where less is better.",
+        autocompletion=lambda: list(METRICS),
+    ),
+]
+Default = Annotated[
+    list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
+]
 Ties = Annotated[str, typer.Option(help="How ties of oracles are broken: canonical or first.")]
 
 
@@ -77,18 +100,45 @@ class Reading:
         str,
         typer.Option(help=f"Of the lists: {names_in(NBEST_FORMATS, 'auto')}; auto is by content."),
     ] = "auto"
+    list_size: Annotated[
+        int | None,
+        typer.Option("--nbest", help="Plain text with so many hypotheses a sentence, a line each."),
+    ] = None
+    score_files: Annotated[
+        list[str] | None,
+        typer.Option("--scores", help="With --nbest: scores of its lines, .npy or text; repeat."),
+    ] = None
 
     def read(self, path: str | Path, references: Sequence[Path] | None = None) -> NBest:
         """Return all lists of a file."""
         import bpa_ppl
 
-        return bpa_ppl.read_nbest(path, references=references or None, **vars(self))
+        return bpa_ppl.read_nbest(path, references=references or None, **self.arguments())
 
     def stream(self, path: str | Path, references: Sequence[Path] | None) -> Iterator[NBest]:
         """Yield the lists of a file in chunks."""
         import bpa_ppl
 
-        return bpa_ppl.iter_nbest(path, references=references or None, **vars(self))
+        return bpa_ppl.iter_nbest(path, references=references or None, **self.arguments())
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bpa_ppl.read_nbest`.
+
+        Raises:
+            UsageError: if options contradict one another.
+
+        >>> Reading(list_size=2, score_files=["lm.npy"]).arguments()["format"]
+        Plain(nbest=2, scores=('lm.npy',))
+        """
+        format: Any = self.format
+        if self.list_size is None and self.score_files:
+            raise UsageError("--scores goes with --nbest, for lists in plain text")
+        if self.list_size is not None:
+            if self.format not in ("auto", "plain"):
+                raise UsageError(f"--nbest is for plain text, and --format is {self.format}")
+            settings = {"nbest": self.list_size, "scores": tuple(self.score_files or ())}
+            format = NBEST_FORMATS.resolve("plain", settings)
+        return {"first_id": self.first_id, "bad": self.bad, "format": format}
 
 
 @dataclass(frozen=True)
@@ -99,9 +149,7 @@ class Matching:
         list[str] | None,
         typer.Option(help="Fix a feature at its canonical weight (`none` fixes none)."),
     ] = None
-    default: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
-    ] = None
+    default: Default = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bpa_ppl.weights.match`.
@@ -142,9 +190,9 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     >>> def run(reading: Reading, quiet: bool = False) -> None:
     ...     print(reading)
     >>> list(inspect.signature(expanded(run)).parameters)
-    ['quiet', 'first_id', 'bad', 'format']
-    >>> expanded(run)(quiet=True, first_id=1, bad="drop", format="auto")
-    Reading(first_id=1, bad='drop', format='auto')
+    ['quiet', 'first_id', 'bad', 'format', 'list_size', 'score_files']
+    >>> expanded(run)(first_id=1, bad="drop", format="auto", list_size=None, score_files=None)
+    Reading(first_id=1, bad='drop', format='auto', list_size=None, score_files=None)
     """
     hints = get_type_hints(command, include_extras=True)
     given = inspect.signature(command).parameters
@@ -173,21 +221,63 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def required(references: list[Path] | None, command: str) -> list[Path]:
-    """Return the references.
+def metric(text: str) -> str | AnyMetric:
+    """Read what `--metric` names: a metric with settings, `chrf:word_order=2`, or a name.
+
+    >>> metric("TER"), metric("column:column=ter,negative=true").key
+    ('TER', '-ter')
+    """
+    name, colon, settings = text.partition(":")
+    if not colon or name.lower() not in METRICS:
+        return text
+    return component(METRICS, f"{name.lower()}:{settings}", "--metric")
+
+
+def with_needs(lists: NBest, chosen: str | AnyMetric, command: str) -> NBest:
+    """Return the lists, if they have what a metric compares with.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if they do not; the message names the option that gives it.
     """
-    if not references:
+    from bpa_ppl.quality import resolve
+
+    found = resolve(chosen, lists)
+    if "references" in found.needs and lists.references is None:
         raise UsageError(f"{command} needs --references: the reference translations of the lists")
-    return references
+    return lists
+
+
+def canonical(text: str) -> Canonical | None:
+    """Read the weights that `--weights` names; None for `none`.
+
+    >>> canonical("none") is None
+    True
+    """
+    import bpa_ppl
+
+    return None if text == "none" else bpa_ppl.read_weights(text)
 
 
 def say(message: object, quiet: bool = False) -> None:
     """Write a message to standard error: standard output is for results."""
     if not quiet:
         print(message, file=sys.stderr)
+
+
+def variances(given: Iterable[str] | None) -> tuple[float | None, dict[str, float]]:
+    """Read `--prior-variance VALUE` and `--prior-variance NAME=VALUE`, any of which may be there.
+
+    >>> variances(["0.5", "LM0=2"]), variances(None)
+    ((0.5, {'LM0': 2.0}), (None, {}))
+    """
+    single = [text for text in given or () if "=" in text]
+    plain = [text for text in given or () if "=" not in text]
+    if len(plain) > 1:
+        raise UsageError("--prior-variance takes one number, and NAME=VALUE for single features")
+    value = _value(plain[0]) if plain else None
+    if isinstance(value, str):
+        raise UsageError(f"--prior-variance takes a number or NAME=VALUE, not {value!r}")
+    return None if value is None else float(value), numbers(single, "--prior-variance")
 
 
 def assignments(pairs: Iterable[str] | None, option: str) -> dict[str, float | str]:
@@ -218,15 +308,25 @@ def component(registry: Registry[C], text: str, option: str) -> C:
 
 
 def numbers(pairs: Iterable[str] | None, option: str) -> dict[str, float]:
-    """Read `NAME=NUMBER` options."""
-    values = assignments(pairs, option)
-    for name, value in values.items():
+    """Read `NAME=NUMBER` options; a name may have a `=` of its own.
+
+    >>> numbers(["system=A=0.5"], "--default")
+    {'system=A': 0.5}
+    """
+    values: dict[str, float] = {}
+    for pair in pairs or ():
+        assignments([pair], option)
+        name, _, text = pair.rpartition("=")
+        value = _value(text)
         if isinstance(value, str):
             raise UsageError(f"{option} {name} needs a number, not {value!r}")
-    return {name: float(value) for name, value in values.items()}
+        values[name] = float(value)
+    return values
 
 
 def _value(text: str) -> float | str:
+    if text in ("true", "false"):
+        return text == "true"
     for kind in (int, float):
         try:
             return kind(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +18,7 @@ def run(
         str | None, typer.Option("--output", "-o", help="Oracle texts, one a line; - is stdout.")
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option("--weights", "-w", help="Canonical weights, to break ties.")
+        str | None, typer.Option("--weights", "-w", help="Canonical weights, to break ties.")
     ] = None,
     metric: options.Metric = "ter",
     ties: options.Ties = "canonical",
@@ -28,17 +27,20 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Find oracles, and print the scores of first-best, oracle and anti-oracle."""
-    import bpa_ppl
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.progress import reporter
-    from bpa_ppl.quality import headroom
+    from bpa_ppl.quality import headroom, resolve, set_aside
     from bpa_ppl.weights import match
 
-    lists = reading.read(nbest, options.required(references, "oracle"))
-    known = None if weights is None else bpa_ppl.read_weights(weights)
-    scores = None if known is None else lists.scores(match(known, lists, fixed=()).values)
+    goal = options.metric(metric)
+    lists = options.with_needs(reading.read(nbest, references), goal, "oracle")
+    scores = None
+    if weights is not None:
+        goal = resolve(goal, lists)
+        lists = set_aside(lists, goal.columns)
+        scores = lists.scores(match(options.canonical(weights), lists, fixed=()).values)
     with reporter(not quiet, "oracle") as report:
-        room = headroom(lists, scores, metric, ties=ties, jobs=jobs, cache=cache, progress=report)
+        room = headroom(lists, scores, goal, ties=ties, jobs=jobs, cache=cache, progress=report)
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))

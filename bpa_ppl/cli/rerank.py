@@ -25,6 +25,7 @@ def run(
     derivations: Annotated[
         str, typer.Option(help="Equal strings: scored separate, as published, or summed.")
     ] = "separate",
+    default: options.Default = None,
     jobs: Annotated[int, typer.Option(help="Processes that decide; -1 takes every core.")] = 1,
     backend: Annotated[str, typer.Option(help="local, or dask for an existing cluster.")] = "local",
     scheduler: Annotated[
@@ -44,6 +45,7 @@ def run(
         details,
         rule=rule,
         derivations=derivations,
+        defaults=options.numbers(default, "--default"),
         unchecked=unchecked,
         jobs=jobs,
         backend=backend,

@@ -24,7 +24,15 @@ def run(
     development: options.Development,
     references: options.References = None,
     tuner: Annotated[str, typer.Option(help=f"{options.names_in(TUNERS)}.")] = "mert",
-    metric: Annotated[str, typer.Option(help="What to optimise: bleu or ter.")] = "bleu",
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            "--gain",
+            help="What to optimise: bleu, ter, or the mean of a column of numbers of the lists: "
+            "comet, or -ter where less is better.",
+        ),
+    ] = "bleu",
     decoder: Annotated[
         str | None,
         typer.Option(
@@ -48,18 +56,19 @@ def run(
 
     # A mistake in the settings is found before any file is read.
     chosen = TUNERS.resolve(tuner, options.assignments(setting, "--set"))
-    references = options.required(references, "tune")
+    goal = options.metric(metric)
     read_again = partial(reading.read, references=references)
     command = None if decoder is None else Command(decoder, read_again, template)
     wanted: dict[str, Any] = {
         "tuner": chosen,
-        "metric": metric,
+        "metric": goal,
         "seed": seed,
         **matching.arguments(),
         "extra": development.read(reading),
         "progress": not quiet,
     }
-    lists, canonical = read_again(nbest), bpa_ppl.read_weights(weights)
+    lists = options.with_needs(read_again(nbest), goal, "tune")
+    canonical = options.canonical(weights)
     if command is None:
         found = reestimate(lists, canonical, **wanted)
     else:

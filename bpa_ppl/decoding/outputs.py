@@ -13,12 +13,12 @@ from bpa_ppl.decoding.reranking import Decided, decisions
 from bpa_ppl.decoding.results import DETAILS, Scoreboard, details_rows
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
+from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Score, resolve, statistics
 from bpa_ppl.registry import RULES
-from bpa_ppl.sampling.preparing import Preparation
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -16,11 +16,11 @@ from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.panel import Panel, Votes, bare
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError, NotConverged, UsageError, one_of
+from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import RULES
-from bpa_ppl.sampling.preparing import Preparation
 from bpa_ppl.weights import Weights
 from bpa_ppl.workers import Future, Pool, Shared, check_backend, in_order, number_of, pool
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -213,6 +213,10 @@ class Averaged(Metric, frozen=True):
         """Return the scores of single sentences, (n, 2) ↦ (n,), higher is better."""
         return np.asarray(self.signed(self.value(counts)))
 
+    def within(self, counts: Float64, background: Float64) -> Float64:
+        """Return the same: what a sentence adds to a mean does not depend on the others."""
+        return self.gain(counts)
+
 
 class SacreMetric(Metric, frozen=True):
     """A metric of sacreBLEU, which computes what is not computed here."""
@@ -283,7 +287,7 @@ def resolve(metric: str | Metric | Callable, nbest: NBest | None = None) -> Metr
         from bpa_ppl.quality.function import Function
 
         return Function(function=metric)
-    return METRICS.resolve(metric)
+    return METRICS.resolve(cast("Metric", metric))
 
 
 def counted_metrics() -> tuple[str, ...]:

@@ -62,10 +62,10 @@ class Column(Averaged, frozen=True):
         references: References,
         *,
         only_best: bool,
-        columns: Mapping[str, npt.ArrayLike],
+        columns: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Float64:
         """Return the values of the column, one list after the other."""
-        return np.asarray(columns[self.column], np.float64)
+        return np.asarray((columns or {})[self.column], np.float64)
 
 
 def named_column(name: str, nbest: NBest | None = None) -> Metric:

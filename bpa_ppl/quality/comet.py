@@ -66,7 +66,7 @@ class Comet(Averaged, frozen=True):
         references: References,
         *,
         only_best: bool,
-        sources: Sequence[str],
+        sources: Sequence[str] = (),
     ) -> Float64:
         """Return the score of each hypothesis, one list after the other.
 

@@ -222,8 +222,8 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
-    found = _told_apart(nbest, config)
     references, more = _given_of(config, nbest).part(slice(None))
+    found = _told_apart(nbest, config)
     counts = config.counts(found.lists, references, **more)
     return Statistics(config, counts[found.inverse])
 

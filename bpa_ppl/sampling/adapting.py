@@ -14,7 +14,16 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import BpaWarning, UsageError, require
 from bpa_ppl.jax_cache import keep_compiled
-from bpa_ppl.models import Likelihood, Oracle, Prior, PriorFamily, log_linear, tabulate
+from bpa_ppl.models import (
+    Likelihood,
+    Oracle,
+    Preparation,
+    Prior,
+    PriorFamily,
+    log_linear,
+    preparation,
+    tabulate,
+)
 from bpa_ppl.models.priors.isotropic import Isotropic, variances
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, to_arviz
@@ -34,7 +43,6 @@ from bpa_ppl.sampling.density import (
     unraveller,
 )
 from bpa_ppl.sampling.placement import place
-from bpa_ppl.sampling.preparing import Preparation, preparation
 from bpa_ppl.sampling.unmoved import tell_unmoved
 from bpa_ppl.weights import AnyWeights, Bare, Match, Weights, check_totals, match
 
@@ -63,7 +71,7 @@ def adapt(
     cache: bool = True,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
-    categorical: str | Iterable[str] = (),
+    categorical: str | Iterable[str] | None = None,
     model: Model = log_linear,
     progress: bool | Reporter = False,
     **settings: Any,
@@ -106,7 +114,7 @@ def adapt(
         UsageError: if a sampler, metric or setting does not exist or makes no sense.
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
-    require(seed, int | np.integer, "the seed is a whole number")
+    require(seed, (int, np.integer), "the seed is a whole number")
     engine, likely = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
     goal = resolve(metric, nbest)
     prepared = preparation(nbest, goal, categorical)

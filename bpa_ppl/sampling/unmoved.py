@@ -22,7 +22,8 @@ def unmoved(draws: Draws, nbest: NBest) -> dict[str, float]:
 
     Those whose posterior is as wide as their prior and around the same mean, while the spread of
     the feature within the lists times the standard deviation of the prior is next to nothing: the
-    feature is in a unit too large for its prior, or does not vary at all.
+    feature is in a unit too large for its prior. What does not vary at all is left out: there no
+    prior helps.
 
     Args:
         draws: a posterior with a Gaussian prior; nothing is said of any other.
@@ -37,7 +38,9 @@ def unmoved(draws: Draws, nbest: NBest) -> dict[str, float]:
         return {}
     spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
     matter = np.array([spread[name] for name in draws.features]) * before
-    still = (matter < _NO_MATTER) & (np.abs(draws.mean - mean) < _AS_CENTRED * before)
+    still = (
+        (matter > 0) & (matter < _NO_MATTER) & (np.abs(draws.mean - mean) < _AS_CENTRED * before)
+    )
     if draws.kind != "point":
         still &= draws.deviation > _AS_WIDE * before
     return {name: float(matter[k]) for k, name in enumerate(draws.features) if still[k]}
@@ -49,18 +52,11 @@ def tell_unmoved(draws: Draws, nbest: NBest) -> None:
     # Where none moved, the whole prior is tight, and somebody has asked for that.
     if not found or len(found) == len(draws.features):
         return
-    constant = [name for name, matter in found.items() if matter == 0]
-    small = [f"{name} ({matter:.2g})" for name, matter in found.items() if matter > 0]
-    parts = []
-    if small:
-        parts.append(
-            f"{', '.join(small)}: spread within the lists × standard deviation of the prior is "
-            "that small; multiply the feature, or give it a larger prior variance"
-        )
-    if constant:
-        parts.append(f"{', '.join(constant)}: the same in all hypotheses of a list")
+    small = ", ".join(f"{name} ({matter:.1g})" for name, matter in found.items())
     warnings.warn(
-        f"the data could not move the weight of {'; and of '.join(parts)}",
+        f"the data could not move the weight of {small}: that little is its spread within the "
+        "lists times the standard deviation of its prior; multiply the feature by a number, or "
+        "give it a larger prior variance",
         BpaWarning,
         stacklevel=3,
     )

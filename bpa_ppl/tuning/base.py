@@ -92,7 +92,7 @@ class TuningProblem:
 
     def note(self, gain: float) -> str:
         """Return a gain as the metric prints it, for progress."""
-        return f"{self.metric.key} {self.metric.signed(gain):.2f}"
+        return f"{self.metric.key} {self.metric.signed(gain):.{self.metric.decimals}f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def lay_out(nbest: NBest, matched: Match, metric: str | Metric) -> TuningLists:
     """Return lists as tuners see them, with their features in the order of `matched`.
 
     Raises:
-        DataError: if they have other features than `matched`, or no references.
+        DataError: if they have other features than `matched`, or lack what the metric needs.
         UsageError: if the corpus score of the metric is no function of summed counts.
 
     >>> from bpa_ppl.weights import match

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import write_weights
 from bpa_ppl.nbest import NBest
 from bpa_ppl.tuning.reestimation import Reestimation, reestimate
-from bpa_ppl.weights import Weights
+from bpa_ppl.weights import AnyWeights, Weights
 
 #: Turns weights into the n-best lists of the tuning sentences.
 Decoder = Callable[[Weights], NBest]
@@ -25,7 +25,7 @@ Decoder = Callable[[Weights], NBest]
 
 def redecode(
     nbest: NBest,
-    weights: Mapping[str, float],
+    weights: AnyWeights,
     decode: Decoder,
     *,
     iterations: int = 25,

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bpa_ppl.errors import UsageError
+import numpy as np
+
+from bpa_ppl.errors import UsageError, require
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, counted_metrics, resolve
-from bpa_ppl.registry import TUNERS
+from bpa_ppl.quality import Metric, counted_metrics, resolve, set_aside
+from bpa_ppl.registry import METRICS, TUNERS
 from bpa_ppl.tuning.base import Tuner, TuningProblem, lay_out
-from bpa_ppl.weights import Weights, match
+from bpa_ppl.weights import AnyWeights, Weights, match
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,11 +23,12 @@ class Reestimation:
 
     Attributes:
         weights: one a feature of the lists, fixed ones included.
-        metric: its name, "bleu" or "ter".
+        metric: its name, "bleu", "ter" or that of a column.
         before: the corpus score, in percent, of the lists reranked with the canonical weights.
         after: the same with the new weights.
         visited: (steps, features) the weights that the tuner went through, in order, for the
             features in the order of `weights`.
+        decimals: how many of a score are printed.
     """
 
     weights: Weights
@@ -33,14 +36,17 @@ class Reestimation:
     before: float
     after: float
     visited: Float64
+    decimals: int = 2
 
     def __str__(self) -> str:
-        return f"{self.metric.upper()} of the lists: {self.before:.2f} → {self.after:.2f}"
+        name = self.metric.upper() if self.metric in METRICS else self.metric
+        before, after = (f"{value:.{self.decimals}f}" for value in (self.before, self.after))
+        return f"{name} of the lists: {before} → {after}"
 
 
 def reestimate(
     nbest: NBest,
-    weights: Mapping[str, float],
+    weights: AnyWeights,
     *,
     tuner: str | Tuner = "mert",
     metric: str | Metric = "bleu",
@@ -56,11 +62,12 @@ def reestimate(
     The weights that MERT visits are the sample of the weight-trace method.
 
     Args:
-        nbest: n-best lists of the adaptation sentences, with references.
-        weights: the canonical weights λ_T, by feature name, from which every tuner starts.
+        nbest: n-best lists of the adaptation sentences, with references if the metric needs them.
+        weights: the canonical weights λ_T from which every tuner starts, as for `adapt`.
         tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012), "pro" (Hopkins and May, 2011),
             or "mert+", which is MERT on `nbest` and `extra` together; or settings, `Mert(…)`.
-        metric: "bleu" or "ter", as sacreBLEU defines them, of tokenised text, or settings.
+        metric: "bleu" or "ter", as sacreBLEU defines them, of tokenised text, settings, a function,
+            or the name of a column of the lists, which then is no feature: its mean is optimised.
         seed: the same seed gives the same weights.
         fixed: features whose weights stay as they are; None fixes `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
@@ -79,7 +86,9 @@ def reestimate(
     >>> found.weights["LM0"] < 0, str(found)
     (True, 'TER of the lists: 50.00 → 0.00')
     """
-    chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric)
+    require(nbest, NBest, "reestimate takes n-best lists (NBest): read a file with read_nbest")
+    require(seed, (int, np.integer), "the seed is a whole number")
+    chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
     name = TUNERS.name_of(chosen)
     if extra is not None and not chosen.takes_extra:
         raise UsageError("out-of-domain lists (extra) are for the tuner mert+: leave them out")
@@ -88,6 +97,8 @@ def reestimate(
             f"no tuner can optimise {goal.key}, whose corpus score is no function of counts: "
             f"choose one of {', '.join(counted_metrics())}"
         )
+    nbest = set_aside(nbest, goal.columns)
+    extra = None if extra is None else set_aside(extra, goal.columns)
     matched = match(weights, nbest, fixed=fixed, defaults=defaults)
     with reporter(progress, f"tune {name}") as report:
         problem = TuningProblem(
@@ -105,4 +116,5 @@ def reestimate(
         goal.signed(problem.gain(problem.start)),
         goal.signed(problem.gain(tuned.weights)),
         matched.full(tuned.visited),
+        goal.decimals,
     )

@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 from bpa_ppl.diagnostics.significance import uniformity
 from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
@@ -127,6 +128,7 @@ def predictive_check(
     ([1], [0.75])
     """
     draws = as_draws(posterior)
+    nbest = Preparation.recorded(draws.attrs)(nbest)
     index = _observed(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
     rng = np.random.default_rng(seed)
     weights = _picked(draws, nbest, group, rng)
@@ -168,8 +170,9 @@ def reliability(
     >>> found.predicted.round(4).tolist(), found.observed.tolist()
     ([0.75], [0.75])
     """
-    index = np.asarray(oracle, np.int64)
-    weights = _picked(as_draws(posterior), nbest, "posterior", np.random.default_rng(seed))
+    draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
+    nbest = Preparation.recorded(draws.attrs)(nbest)
+    weights = _picked(draws, nbest, "posterior", np.random.default_rng(seed))
     lists = list(_predictive(nbest, weights))
     p = np.array([shares.max() for shares, _ in lists])
     right = np.array([shares.argmax() == of[index[s]] for s, (shares, of) in enumerate(lists)])

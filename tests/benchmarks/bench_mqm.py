@@ -47,7 +47,9 @@ def best_system(adaptation: NBest, test: NBest) -> Int64:
     return test.best(np.array(test.extras["system"]) == best)
 
 
-def adapted(adaptation: NBest, test: NBest, categorical: str | tuple = (), **options: Any) -> Int64:
+def adapted(
+    adaptation: NBest, test: NBest, categorical: str | None = None, **options: Any
+) -> Int64:
     """Adapt with a column of judgements as the gain, and rerank."""
     posterior = bpa.adapt(
         adaptation,

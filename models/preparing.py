@@ -88,7 +88,9 @@ class Preparation(NamedTuple):
             ) from error
 
 
-def preparation(nbest: NBest, metric: Metric, categorical: str | Iterable[str] = ()) -> Preparation:
+def preparation(
+    nbest: NBest, metric: Metric, categorical: str | Iterable[str] | None = None
+) -> Preparation:
     """Return how the lists of a job are prepared.
 
     Args:
@@ -100,7 +102,7 @@ def preparation(nbest: NBest, metric: Metric, categorical: str | Iterable[str] =
         DataError: if there is no such extra.
         UsageError: if `categorical` is no list of names.
     """
-    names = [categorical] if isinstance(categorical, str) else categorical
+    names = [categorical] if isinstance(categorical, str) else categorical or []
     if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"categorical columns are a list of names, not {categorical!r}")
     gain = metric if isinstance(metric, Column) else None
