@@ -33,25 +33,26 @@ from bpa_ppl.columns import intern
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.numbers import finite
+from bpa_ppl.formats.numbers import finite, several
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import TOO_LARGE
 
 _SCORE, _TOKENS = ("score",), ("logprob.sum", "logprob.mean", "logprob.min", "length")
-_LETTERS = b"STHDPA"
-_SOURCE, _TARGET, _HYPOTHESIS, _PLAIN, _POSITIONAL, _ALIGNMENT = _LETTERS
-_LINE = re.compile(rb"[STHDPA]-[0-9]+(?:\t|$)")
+_SOURCE, _TARGET, _HYPOTHESIS, _PLAIN, _POSITIONAL, _ALIGNMENT = _LETTERS = (
+    b"S", b"T", b"H", b"D", b"P", b"A"
+)  # fmt: skip
+_LINE = re.compile(rb"^([STHDPA])-([0-9]+)(?:\t(.*))?$", re.MULTILINE)
 _INSIDE = re.compile(rb"[STHDPA]-[0-9]+\t")
 _AMID = re.compile(rb"^[STHD]-[0-9]+\t", re.MULTILINE)
 _LOG = re.compile(rb"Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
+# Files of up to so many blocks (of 1 MiB) are not worth loading compiled code.
+_PLAIN_BLOCKS = 1
 _LONGEST_ID = 18  # digits that surely fit 64 bits
 
 
-class _Line(NamedTuple):
-    number: int
-    rest: bytes  # what stands after the id and its tab
+_Line = tuple[int, bytes]  # its number, and what stands after the id and its tab
 
 
 class _Sentence:
@@ -60,7 +61,7 @@ class _Sentence:
     def __init__(self, identifier: int, number: int):
         self.id = identifier
         self.number = number  # of the first line
-        self.lines: dict[int, list[_Line]] = {letter: [] for letter in _LETTERS}
+        self.lines: dict[bytes, list[_Line]] = {letter: [] for letter in _LETTERS}
 
 
 class _Hypothesis(NamedTuple):
@@ -146,26 +147,42 @@ class _Reader:
         self._format = format
         self._options = options
         self._next = 1  # the number of the next line
+        self._blocks = 0  # read so far
         self._open: dict[bytes, _Sentence] = {}
         self._seen: set[int] = set()
-        self._kinds: dict[int, bool] = {}  # letter -> whether hypotheses have such a line
+        self._kinds: dict[bytes, bool] = {}  # letter -> whether hypotheses have such a line
 
     def completed(self, block: bytes) -> Iterator[_Hypothesis]:
         """Yield the hypotheses of the sentences that a block of whole lines completes."""
-        lines = block[:-1].split(b"\n")
-        start, self._next = self._next, self._next + len(lines)
-        for number, line in enumerate(lines, start):
-            line = line.removesuffix(b"\r")
-            if not _LINE.match(line):
-                self._pass_over(line, number)
+        found: list[tuple[bytes, bytes, bytes]] = [] if b"\r" in block else _LINE.findall(block)
+        self._blocks += 1
+        start, self._next = self._next, self._next + block.count(b"\n")
+        if len(found) != self._next - start:  # there are lines of the log among them
+            found = [self._cut(line, n) for n, line in enumerate(block[:-1].split(b"\n"), start)]
+        last, lines = b"", {}
+        for number, (letter, digits, rest) in enumerate(found, start):
+            if not letter:
                 continue
-            head, _, rest = line.partition(b"\t")
-            sentence = self._open.get(head[2:])
-            if sentence is None:
-                sentence = self._begun(head[2:], number)
-                if len(self._open) > self._format.interleaved:
-                    yield from self._hypotheses(self._open.pop(next(iter(self._open))))
-            sentence.lines[line[0]].append(_Line(number, rest))
+            if digits != last:
+                if digits not in self._open:
+                    yield from self._begin(digits, number)
+                lines = self._open[digits].lines
+                last = digits
+            lines[letter].append((number, rest))
+
+    def _cut(self, line: bytes, number: int) -> tuple[bytes, bytes, bytes]:
+        """Return letter, id and rest of a line; nothing of one of the log."""
+        match = _LINE.fullmatch(line.removesuffix(b"\r"))
+        if match:
+            return match[1], match[2], match[3] or b""
+        hidden = _INSIDE.search(line)
+        if hidden:
+            raise self._error(
+                f"{hidden[0].decode().strip()} does not begin its line: take out what stands "
+                "before it, or run fairseq with --no-progress-bar",
+                number,
+            )
+        return b"", b"", b""
 
     def rest(self) -> Iterator[_Hypothesis]:
         """Yield the hypotheses of the sentences that the end of the file completes.
@@ -186,12 +203,12 @@ class _Reader:
         """Yield the rows of some hypotheses, at once, if there are any."""
         hyps = list(hypotheses)
         dropped: list[int] = []
-        values = _values(hyps)
+        values = _values(hyps, self._blocks > _PLAIN_BLOCKS)
         if values is None:
             faults = [self._fault(hyp) for hyp in hyps]
             dropped = [h.sentence for h, fault in zip(hyps, faults, strict=True) if fault]
             hyps = [h for h, fault in zip(hyps, faults, strict=True) if not fault]
-            values = _values(hyps)
+            values = _values(hyps, compiled=False)
             assert values is not None  # no fault is left
         if not hyps and not dropped:
             return
@@ -215,21 +232,11 @@ class _Reader:
     def _error(self, message: str, number: int) -> DataError:
         return DataError(message, self._options.origin, number)
 
-    def _text(self, line: _Line, data: bytes) -> str:
-        return decoded(data.strip(b" "), self._options.origin, line.number)
+    def _text(self, data: bytes, number: int) -> str:
+        return decoded(data.strip(b" "), self._options.origin, number)
 
-    def _pass_over(self, line: bytes, number: int) -> None:
-        """Leave a line of the log out, unless it hides one of ours."""
-        hidden = _INSIDE.search(line)
-        if hidden:
-            raise self._error(
-                f"{hidden[0].decode().strip()} does not begin its line: take out what stands "
-                "before it, or run fairseq with --no-progress-bar",
-                number,
-            )
-
-    def _begun(self, digits: bytes, number: int) -> _Sentence:
-        """Return a new sentence, which is open from now on."""
+    def _begin(self, digits: bytes, number: int) -> Iterator[_Hypothesis]:
+        """Open a new sentence; yield the hypotheses of the one that has to be closed for it."""
         if len(digits) > _LONGEST_ID:
             raise self._error(f"sentence id {digits.decode()} is too large", number)
         sentence = _Sentence(int(digits), number)
@@ -242,7 +249,8 @@ class _Reader:
             )
         self._seen.add(sentence.id)
         self._open[digits] = sentence
-        return sentence
+        if len(self._open) > self._format.interleaved:
+            yield from self._hypotheses(self._open.pop(next(iter(self._open))))
 
     def _hypotheses(self, sentence: _Sentence) -> Iterator[_Hypothesis]:
         """Yield the hypotheses of a sentence that is complete."""
@@ -259,40 +267,39 @@ class _Reader:
             self._for_each(sentence, letter, len(scored))
             for letter in (_PLAIN, _POSITIONAL, _ALIGNMENT)
         )
-        for i, line in enumerate(scored):
-            score, _, data = line.rest.partition(b"\t")
-            if plain and self._format.detokenised:
-                other, _, data = plain[i].rest.partition(b"\t")
-                if other != score:
-                    raise self._error(
-                        f"the score of this D- line is not that of the H- line {line.number}",
-                        plain[i].number,
-                    )
+        texts = plain if plain and self._format.detokenised else scored
+        for i, ((number, rest), (place, same)) in enumerate(zip(scored, texts, strict=True)):
+            score, _, _ = rest.partition(b"\t")
+            other, _, text = same.partition(b"\t")
+            if other != score:
+                raise self._error(
+                    f"the score of this D- line is not that of the H- line {number}", place
+                )
             yield _Hypothesis(
                 sentence.id,
-                line.number,
-                self._text(line, data),
+                number,
+                self._text(text, place),
                 score,
-                tokens[i].rest if tokens else None,
-                self._text(alignments[i], alignments[i].rest) if alignments else None,
+                tokens[i][1] if tokens else None,
+                self._text(alignments[i][1], alignments[i][0]) if alignments else None,
                 source,
                 reference,
             )
 
-    def _known(self, sentence: _Sentence, letter: int) -> str:
+    def _known(self, sentence: _Sentence, letter: bytes) -> str:
         """Return the source or the reference of a sentence, empty where the file has none."""
         lines = sentence.lines[letter]
         if len(lines) > 1:
             raise self._error(
-                f"a second {letter:c}- line of sentence {sentence.id}: read outputs of several "
-                "runs one by one",
-                lines[1].number,
+                f"a second {letter.decode()}- line of sentence {sentence.id}: read outputs of "
+                "several runs one by one",
+                lines[1][0],
             )
         if self._kinds.setdefault(letter, bool(lines)) is not bool(lines):
             raise self._uneven(sentence, letter)
-        return self._text(lines[0], lines[0].rest) if lines else ""
+        return self._text(lines[0][1], lines[0][0]) if lines else ""
 
-    def _for_each(self, sentence: _Sentence, letter: int, count: int) -> list[_Line]:
+    def _for_each(self, sentence: _Sentence, letter: bytes, count: int) -> list[_Line]:
         """Return the lines that go with the hypotheses of a sentence, one each or none at all."""
         lines = sentence.lines[letter]
         if letter == _PLAIN and not self._format.detokenised and sentence.lines[_HYPOTHESIS]:
@@ -300,19 +307,20 @@ class _Reader:
         if self._kinds.setdefault(letter, bool(lines)) is not bool(lines):
             raise self._uneven(sentence, letter)
         if lines and len(lines) != count:
+            kind = f"{letter.decode()}- lines"
             raise self._error(
-                f"sentence {sentence.id} has {count} hypotheses and {len(lines)} {letter:c}- "
-                f"lines: give one for each, or leave all {letter:c}- lines out",
+                f"sentence {sentence.id} has {count} hypotheses and {len(lines)} {kind}: give one "
+                f"for each, or leave all {kind} out",
                 sentence.number,
             )
         return lines
 
-    def _uneven(self, sentence: _Sentence, letter: int) -> DataError:
-        first = "has one" if self._kinds[letter] else "has none"
+    def _uneven(self, sentence: _Sentence, letter: bytes) -> DataError:
+        usual, kind = self._kinds[letter], letter.decode()
         return self._error(
-            f"sentence {sentence.id} has {'no' if self._kinds[letter] else 'a'} {letter:c}- line, "
-            f"though the first sentence {first}: give them for all, or leave all {letter:c}- lines "
-            "out",
+            f"sentence {sentence.id} has {'no' if usual else 'a'} {kind}- line, though the first "
+            f"sentence has {'one' if usual else 'none'}: give them for all, or leave all {kind}- "
+            "lines out",
             sentence.number,
         )
 
@@ -335,12 +343,16 @@ class _Reader:
         return False
 
 
-def _values(hyps: list[_Hypothesis]) -> Float64 | None:
+def _values(hyps: list[_Hypothesis], compiled: bool) -> Float64 | None:
     """Return the features of hypotheses, (hypotheses, features); None where a number is bad."""
-    printed = [hyp.tokens.split() for hyp in hyps if hyp.tokens is not None]
-    scores = _numbers([hyp.score for hyp in hyps])
-    tokens = _numbers(list(chain.from_iterable(printed)))
-    counts = np.array([len(part) for part in printed], dtype=np.int64)
+    scores = several(b" ".join([hyp.score for hyp in hyps]), len(hyps), compiled)
+    printed = [hyp.tokens for hyp in hyps if hyp.tokens is not None]
+    counts = np.array([part.count(b" ") + 1 for part in printed], dtype=np.int64)
+    tokens = several(b" ".join(printed), int(counts.sum()), compiled)
+    if tokens is None:  # perhaps there are other spaces than single ones
+        parts = [part.split() for part in printed]
+        counts = np.array(list(map(len, parts)), dtype=np.int64)
+        tokens = several(b" ".join(chain.from_iterable(parts)), int(counts.sum()), compiled)
     if scores is None or tokens is None or not counts.all():
         return None
     if not len(counts):
@@ -349,13 +361,3 @@ def _values(hyps: list[_Hypothesis]) -> Float64 | None:
     sums = np.add.reduceat(tokens, starts)
     columns = (scores, sums, sums / counts, np.minimum.reduceat(tokens, starts), counts)
     return np.column_stack(columns) if np.all(np.abs(sums) < TOO_LARGE) else None
-
-
-def _numbers(printed: list[bytes]) -> Float64 | None:
-    """Return numbers, or None where one is none, or is not finite."""
-    try:
-        values = np.array(list(map(float, printed)), dtype=np.float64)
-    except ValueError:
-        return None
-    sound = np.all(np.abs(values) < TOO_LARGE) and b"_" not in b"".join(printed)
-    return values if sound else None

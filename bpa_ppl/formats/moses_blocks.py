@@ -12,19 +12,15 @@ import numpy.typing as npt
 
 from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.formats.moses_lines import ALIGNMENT, SEGMENTATION, Layout, split
+from bpa_ppl.formats.number_blocks import number_at
 from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.rows import Rows
 
 UInt8 = npt.NDArray[np.uint8]
 
-# 10^0 … 10^22 are exact as 64-bit floats, and so are integers up to 2^53: one multiplication or
-# division of the two is then rounded once, as `float` rounds (Clinger 1990).
-_POWERS = 10.0 ** np.arange(23)
-_EXACT = 1 << 53
 _DIGITS = 18  # fit 64 bits
-
-_NEWLINE, _SPACE, _PLUS, _MINUS, _DOT = 10, 32, 43, 45, 46
-_ZERO, _NINE, _EQUALS, _UPPER_E, _LOWER_E, _BAR = 48, 57, 61, 69, 101, 124
+_NEWLINE, _SPACE, _MINUS = 10, 32, 45
+_ZERO, _NINE, _EQUALS, _BAR = 48, 57, 61, 124
 _SEPARATOR = b" ||| "
 _KINDS = {SEGMENTATION: 1, ALIGNMENT: 2}
 _SEGMENTED = _KINDS[SEGMENTATION]
@@ -213,7 +209,7 @@ def _scores(
     done = 0
     for column in range(len(before_ends)):
         at = _past(data, at, before, done, before_ends[column])
-        value, at = _number(data, at)
+        value, at = number_at(data, at)
         if at < 0:
             return _GIVEN_UP
         values[row, column] = value
@@ -317,57 +313,3 @@ def _equal(data: UInt8, start: int, end: int, other: int, other_end: int) -> boo
         start += 1
         other += 1
     return start == end
-
-
-@inner
-def _number(data: UInt8, at: int) -> tuple[float, int]:
-    """Return the number printed at a position and the position after it; −1 to give up."""
-    if at < 0:
-        return 0.0, _GIVEN_UP
-    sign = 1.0
-    if data[at] == _MINUS:
-        sign = -1.0
-        at += 1
-    start = at
-    mantissa = np.int64(0)
-    while _ZERO <= data[at] <= _NINE:
-        mantissa = 10 * mantissa + np.int64(data[at]) - _ZERO
-        at += 1
-    digits = at - start
-    decimals = 0
-    if data[at] == _DOT:
-        at += 1
-        start = at
-        while _ZERO <= data[at] <= _NINE:
-            mantissa = 10 * mantissa + np.int64(data[at]) - _ZERO
-            at += 1
-        decimals = at - start
-    digits += decimals
-    if digits > _DIGITS:
-        return 0.0, _GIVEN_UP
-    exponent = np.int64(0)
-    if data[at] > _NINE:
-        exponent, at = _exponent(data, at)
-    exponent -= decimals
-    if at < 0 or not digits or mantissa > _EXACT or abs(exponent) >= len(_POWERS):
-        return 0.0, _GIVEN_UP
-    if exponent < 0:
-        return sign * (mantissa / _POWERS[-exponent]), at
-    return sign * (mantissa * _POWERS[exponent]), at
-
-
-@inner
-def _exponent(data: UInt8, at: int) -> tuple[np.int64, int]:
-    """Return the exponent that must stand at a position, and the position after it."""
-    if data[at] != _LOWER_E and data[at] != _UPPER_E:
-        return np.int64(0), _GIVEN_UP
-    at += 1
-    negative = data[at] == _MINUS
-    if negative or data[at] == _PLUS:
-        at += 1
-    value = np.int64(0)
-    start = at
-    while _ZERO <= data[at] <= _NINE and at - start < 3:
-        value = 10 * value + np.int64(data[at]) - _ZERO
-        at += 1
-    return -value if negative else value, at if at > start else _GIVEN_UP

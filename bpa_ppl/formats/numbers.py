@@ -32,6 +32,34 @@ def finite(token: str | bytes) -> float:
     raise ValueError(f"{printed.decode(errors='replace')!r} is not {wrong}")
 
 
+def several(text: bytes, count: int, compiled: bool) -> npt.NDArray[np.float64] | None:
+    """Return numbers that are printed with single spaces between them.
+
+    None where that is not so, or where `finite` refuses one of them.
+
+    Args:
+        text: the numbers.
+        count: how many of them there are.
+        compiled: whether to load compiled code for them, which takes a while.
+
+    >>> several(b"-1.5 2", 2, compiled=False), several(b"1_0", 1, compiled=False)
+    (array([-1.5,  2. ]), None)
+    """
+    if compiled:
+        from bpa_ppl.formats.number_blocks import numbers
+
+        values = numbers(text, count)
+        if values is not None and np.all(np.abs(values) < TOO_LARGE):
+            return values
+    tokens = text.split(b" ") if count else []
+    try:
+        values = np.array(list(map(float, tokens)), dtype=np.float64)
+    except ValueError:
+        return None
+    sound = len(tokens) == count and b"_" not in text and np.all(np.abs(values) < TOO_LARGE)
+    return values if sound else None
+
+
 def shortest(value: float | np.float32) -> str:
     """Return the shortest decimal that reads back as the same number of the same width.
 

@@ -16,8 +16,9 @@ from bpa_ppl import read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.base import ReadOptions, Rows
-from bpa_ppl.formats.moses_blocks import BlockParser, _number
+from bpa_ppl.formats.moses_blocks import BlockParser
 from bpa_ppl.formats.moses_lines import LineParser
+from bpa_ppl.formats.number_blocks import number_at, numbers
 
 NEVER = 10**9
 WORDS = ["un", "café", "noir", "a", ",", "|", "||", "x=", "", "\u00a0", "日本", "0-0"]
@@ -199,7 +200,7 @@ def test_irregular_columns_are_left_to_the_other_parser() -> None:
 
 
 def number(text: str) -> tuple[float, int]:
-    value, end = _number(np.frombuffer(f"{text} \n".encode(), dtype=np.uint8), 0)
+    value, end = number_at(np.frombuffer(f"{text} \n".encode(), dtype=np.uint8), 0)
     return float(value), int(end)
 
 
@@ -220,6 +221,16 @@ def test_numbers_are_those_that_python_reads(text: str) -> None:
         assert value.hex() == float(text).hex()
     else:
         assert end < 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(printed=st.lists(st.sampled_from([*VALUES, *HARD, "1\n2", "2 3"])))
+def test_many_numbers_are_those_that_python_reads(printed: list[str]) -> None:
+    values = numbers(" ".join(printed).encode(), len(printed))
+    if values is not None:
+        assert values.tobytes() == np.array(list(map(float, printed))).tobytes()
+    else:
+        assert not set(printed) <= set(VALUES)
 
 
 @pytest.mark.parametrize(
