@@ -226,8 +226,9 @@ def _opened_array(path: str) -> _Scores:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise DataError("no such file: check the path", path) from error
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"no array of NumPy: {str(error).splitlines()[0]}", path) from error
+    except Exception as error:  # the header is parsed as Python, with all errors of Python's parser
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DataError(f"no array of NumPy ({reason}): make it again", path) from error
     if (
         not isinstance(array, np.ndarray)
         or array.ndim not in (1, 2)

@@ -16,6 +16,7 @@ own may be texts.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
@@ -40,6 +41,7 @@ _SHAPE = (
     '{"sentence_id": 1, "translation": "…", "score": 0.5, "translations": ["…"], "scores": [0.5]}'
 )
 _Score = float | list[float]
+_UNFIT = re.compile(r'["\\\x00-\x1f]')  # in names of fields, for msgspec
 
 
 class Sockeye(NBestFormat, frozen=True):
@@ -219,6 +221,9 @@ class _Reader:
         self._others = tuple(name for name in fields if name not in _OWN)
         if "id" in fields and isinstance(fields.get("sentence_id"), str):
             raise self._error("id stands beside a sentence_id that is a text: rename it", 1)
+        odd = [name for name in self._others if _UNFIT.search(name)]
+        if odd:
+            raise self._error(f"quotes or control characters in the name {odd[0]!r}: rename it", 1)
         score = (fields.get("scores") or [fields.get("score")])[0]
         self._width = len(score) if isinstance(score, list) else 1
         types: list[Any] = [

@@ -1,0 +1,461 @@
+"""Damaged files for every reader: small sound files, what is done to them, and what must hold.
+
+A reader of any format that is registered is tried by itself: its files are what it writes, and
+those of `golden/` that it knows. Whatever is done to them, reading ends within a time limit in a
+table or in our own error that names the file; and in a table
+
+* each number stands in the file,
+* other cuts of the file into blocks, and reading it as a stream, give the same,
+* numbers do not change when only a text does.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights
+from bpa_ppl.errors import BpaError, BpaWarning, DataError
+from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
+
+GOLDEN = Path(__file__).parent / "golden"
+ACCEPTED, REFUSED = "accepted", "refused"
+LIMIT = 10.0  # seconds for one input, most of which take milliseconds
+#: Features of these are computed from what is printed.
+DERIVED = {"fairseq"}
+#: A feature that a line does not print is 0.
+SPARSE = {"cdec"}
+#: The first line names the columns.
+HEADED = {"csv", "tsv"}
+
+_TEXT = b"abcxyz0189 .,;:!?'-_/\\()<>&%$#@*+~^|=\"\xc3\xa9\xe6\x97\xa5\xc2\xa0"
+_TOKENS = [
+    *(b" ||| ", b"|||", b" ", b"  ", b"\t", b"\n", b"\n\n", b"\r\n", b"\r", b"\x00", b"\xff"),
+    *(b'"', b"'", b'""', b",", b";", b":", b"=", b"{", b"}", b"[", b"]", b"#", b"\\", b"\\u0000"),
+    *(b"nan", b"-inf", b"NaN", b"Infinity", b"1e400", b"1e-400", b"1_0", b"--1", b"0x1p3", b"1e"),
+    *(b"null", b"true", b"0", b"-1", b"1" * 30, b"9223372036854775808", b"-0.0", b".5", b"+3"),
+    *(b"0-0", b"0-1=0-1", b"LM0= 1", b"LM0=1", b"x=", b"=1", b"WordScores= 1 2", b"_", b"\xc2\xa0"),
+    *(b"S-0\t", b"H-0\t-1\ta", b"D-0\t", b"P-1\t-1", b"T-0\t", b"id", b"text", b"score"),
+    *(b'"id": 1, ', b'"text": "a", ', b'{"a": 1}', b"[1, 2]", b"\xef\xbb\xbf", b"\xe2\x80\xa8"),
+    *(b"[weight]\n", b"- 1", b"&a ", b"*a", b"!!float ", b"? ", b"1:2:3", b"\x1f\x8b", b"PAR1"),
+]
+_NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_BETWEEN = re.compile(rb"""[\s=,;:"'|{}\[\]()]+|\xc2\xa0""")
+_BETWEEN_WEIGHTS = re.compile(r"""[\s=,;:"'{}\[\]#]+""")
+
+
+class Failure(AssertionError):
+    """A reader did what none may do."""
+
+
+class Hung(BaseException):
+    """A reader took too long; no reader catches this."""
+
+
+class Edit(NamedTuple):
+    """One thing done to a file; places are taken modulo its length."""
+
+    kind: str
+    place: int
+    other: int
+    token: bytes
+
+
+# --- what is done to files -----------------------------------------------------------------------
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return data.splitlines(keepends=True) or [b""]
+
+
+def _swapped(data: bytes, edit: Edit) -> bytes:
+    lines = _lines(data)
+    one, two = edit.place % len(lines), edit.other % len(lines)
+    lines[one], lines[two] = lines[two], lines[one]
+    return b"".join(lines)
+
+
+def _repeated(data: bytes, edit: Edit) -> bytes:
+    lines = _lines(data)
+    lines.insert(edit.other % len(lines), lines[edit.place % len(lines)])
+    return b"".join(lines)
+
+
+def _dropped(data: bytes, edit: Edit) -> bytes:
+    lines = _lines(data)
+    del lines[edit.place % len(lines)]
+    return b"".join(lines)
+
+
+def _copied(data: bytes, edit: Edit) -> bytes:
+    at, to = edit.place % (len(data) + 1), edit.other % (len(data) + 1)
+    return data[:to] + data[at : at + edit.place % 41] + data[to:]
+
+
+#: What is done at a place, by name.
+KINDS: dict[str, Callable[[bytes, int, Edit], bytes]] = {
+    "insert": lambda data, at, edit: data[:at] + edit.token + data[at:],
+    "replace": lambda data, at, edit: data[:at] + edit.token + data[at + len(edit.token) :],
+    "byte": lambda data, at, edit: data[:at] + bytes([edit.other % 256]) + data[at + 1 :],
+    "delete": lambda data, at, edit: data[:at] + data[at + 1 + edit.other % 12 :],
+    "cut": lambda data, at, edit: data[:at],
+    "copy": lambda data, at, edit: _copied(data, edit),
+    "swap lines": lambda data, at, edit: _swapped(data, edit),
+    "repeat line": lambda data, at, edit: _repeated(data, edit),
+    "drop line": lambda data, at, edit: _dropped(data, edit),
+}
+
+
+def edited(data: bytes, edits: list[Edit]) -> bytes:
+    """Return what is left of a file."""
+    for edit in edits:
+        data = KINDS[edit.kind](data, edit.place % (len(data) + 1), edit)
+    return data
+
+
+def random_edits(rng: random.Random) -> list[Edit]:
+    """Return one to four edits."""
+    kinds = list(KINDS)
+    return [
+        Edit(rng.choice(kinds), rng.randrange(1 << 20), rng.randrange(1 << 20), rng.choice(_TOKENS))
+        for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4)))
+    ]
+
+
+def other_text(rng: random.Random, data: bytes, texts: list[str]) -> bytes:
+    """Return a file with another text in place of one of those in it, if it stands there."""
+    text = rng.choice(texts).encode()
+    at = data.find(text) if text else -1
+    if at < 0:
+        return data
+    letters = _TEXT.decode()
+    new = "".join(rng.choice(letters) for _ in range(rng.randrange(1, 20))).strip() or "x"
+    return data[:at] + new.encode() + data[at + len(text) :]
+
+
+# --- sound files ---------------------------------------------------------------------------------
+
+
+def _table(names: list[str], totals: bool, known: bool) -> NBest:
+    rng = np.random.default_rng(5)
+    texts = [["un café noir", "a cat", "a cat"], ["the|dog = 3", "日本 ok"], ["last, one"]]
+    return NBest.from_lists(
+        texts,
+        [rng.normal(-3, 9, size=(len(t), len(names))).astype(np.float32) for t in texts],
+        names,
+        references=[("ref one", "other"), ("ref two", "b"), ("ref three", "c")] if known else None,
+        sources=["une", "deux", "trois"] if known else None,
+        totals=[rng.normal(size=len(t)).astype(np.float32) for t in texts] if totals else None,
+    )
+
+
+def _written(format: NBestFormat, folder: Path) -> list[bytes]:
+    """Return what a format writes of small tables, as far as it can."""
+    many, one = ["LM0", "TM0[0]", "TM0[1]", "W"], ["score"]
+    found: dict[bytes, None] = {}
+    for names, totals, known in ((many, True, True), (many, False, False), (one, False, False)):
+        path = folder / "written"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BpaWarning)
+                format.write_file(_table(names, totals, known), path)
+        except (BpaError, NotImplementedError):
+            continue
+        found[path.read_bytes()] = None
+    return list(found)
+
+
+def _golden(name: str) -> list[bytes]:
+    """Return those of the golden files that are in a format."""
+    found = []
+    for path in sorted(GOLDEN.glob("*")):
+        content = path.read_bytes()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BpaWarning)
+                read_nbest(path, format=name)
+        except BpaError:
+            continue
+        first = content.split(b"\n")[0]
+        known = [n for n in NBEST_FORMATS if NBEST_FORMATS.resolve(n).detect(first)]
+        if known[:1] == [name] and len(content) < 20_000:
+            found.append(content)
+    return found
+
+
+class Subject(NamedTuple):
+    """What is tried.
+
+    Attributes:
+        name: the format, and the file of it that is damaged, if it has several.
+        format: with its settings.
+        samples: small sound files.
+        damaged: the name of the file that is damaged.
+        read: the name of the file that is read, the same one as a rule.
+        beside: the content of other files by name.
+    """
+
+    name: str
+    format: NBestFormat
+    samples: list[bytes]
+    damaged: str = "lists"
+    read: str = "lists"
+    beside: dict[str, bytes] = {}  # noqa: RUF012
+
+    @property
+    def of_lines(self) -> bool:
+        """Whether the damaged file is one of lines."""
+        return type(self.format).rows is NBestFormat.rows and not self.damaged.endswith(".npy")
+
+    def place(self, folder: Path, content: bytes) -> Path:
+        """Write the files into a folder and return the one to be read."""
+        for name, other in {**self.beside, self.damaged: content}.items():
+            (folder / name).write_bytes(other)
+        return folder / self.read
+
+
+def names() -> list[str]:
+    """Return the names of all subjects."""
+    several = [f"plain {name}" for name in ("scores.txt", "scores.npy")]
+    return [*NBEST_FORMATS, *(several if "plain" in NBEST_FORMATS else [])]
+
+
+@cache
+def subject(name: str, folder: Path) -> Subject:
+    """Return what is tried under a name, with its files in a folder."""
+    if name.startswith("plain"):
+        return _plain(name, name.removeprefix("plain").strip() or "lists", folder)
+    format = NBEST_FORMATS.resolve(name)
+    found = [*_written(format, folder), *_golden(name)]
+    assert found, f"no sample of {name}: let it write, or put a small file into {GOLDEN}"
+    return Subject(name, format, found)
+
+
+def _plain(name: str, damaged: str, folder: Path) -> Subject:
+    """Return plain text with its scores, of which one or the other is damaged."""
+    array = io.BytesIO()
+    np.save(array, np.arange(6, dtype=np.float32).reshape(6, 1) / 8)
+    files = {
+        "lists": "un café\na cat\na cat\nthe|dog = 3\n\n日本 ok\n".encode(),
+        "scores.txt": b"lm tm\n-1.5 2\n-2.5e1 3\n0 -0\n7 8\n9.25 1\n-4 .5\n",
+        "scores.npy": array.getvalue(),
+    }
+    scores = tuple(str(folder / file) for file in ("scores.txt", "scores.npy"))
+    format = NBEST_FORMATS.resolve("plain", {"nbest": 2, "scores": scores})
+    beside = {file: content for file, content in files.items() if file != damaged}
+    return Subject(name, format, [files[damaged]], damaged, "lists", beside)
+
+
+@cache
+def weight_samples(name: str) -> list[bytes]:
+    """Return small sound files of a format of weights."""
+    format = WEIGHT_FORMATS.resolve(name)
+    found = []
+    for names in (["LM0", "TM0[0]", "TM0[1]", "W"], ["café"]):
+        text = io.StringIO()
+        format.write({name: 0.25 - i for i, name in enumerate(names)}, text)
+        found.append(text.getvalue().encode())
+    return found
+
+
+# --- what must hold ------------------------------------------------------------------------------
+
+
+def examine(
+    tried: Subject, sample: bytes, content: bytes, folder: Path, sound: NBest | None = None
+) -> str:
+    """Read a file in every way, and say whether it is accepted or refused.
+
+    Args:
+        tried: the reader.
+        sample: a sound file.
+        content: of the file, which was that one.
+        folder: where to put it.
+        sound: the table of the same file with other texts, if only texts were changed.
+
+    Raises:
+        Failure: if a reader fails.
+    """
+    path = tried.place(folder, content)
+    whole = _outcome(lambda: _content(read_nbest(path, format=tried.format)), folder)
+    parts = _outcome(lambda: _streamed(path, tried.format), folder)
+    _same("as a stream", parts, "at once", whole)
+    if tried.of_lines and tried.damaged == tried.read:
+        _same_in_blocks(tried.format, sample, content, path)
+    if isinstance(whole, str):
+        return REFUSED
+    if tried.of_lines and tried.name not in DERIVED:
+        _all_printed(tried, content, np.frombuffer(whole["features"], np.float32))
+    if sound is not None and len(sound.features) * sound.features.shape[1] * 4 == len(
+        whole["features"]
+    ):
+        _unchanged(whole, sound)
+    return ACCEPTED
+
+
+def examine_weights(name: str, content: bytes, path: Path) -> str:
+    """Read a file of weights, and say whether it is accepted or refused.
+
+    Raises:
+        Failure: if the reader fails.
+    """
+    path.write_bytes(content)
+    found = _outcome(lambda: dict(read_weights(path, format=name)), path.parent)
+    if isinstance(found, str):
+        return REFUSED
+    values = np.array(list(found.values()))
+    if not np.isfinite(values).all():
+        raise Failure(f"a weight is not finite: {found}")
+    tokens = _BETWEEN_WEIGHTS.split(content.decode())
+    printed = _numbers_in([token.encode() for token in tokens], np.float64)
+    if not set(values.tolist()) <= printed:
+        raise Failure(f"a weight does not stand in the file: {found}")
+    return ACCEPTED
+
+
+def table(tried: Subject, sample: bytes, folder: Path) -> NBest:
+    """Return the lists of a sound file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BpaWarning)
+        return read_nbest(tried.place(folder, sample), format=tried.format)
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    def hang(number: int, frame: Any) -> None:
+        raise Hung
+
+    before = signal.signal(signal.SIGALRM, hang)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _outcome(work: Callable[[], Any], folder: Path) -> Any:
+    """Return what some work returns, or the text of our own error."""
+    try:
+        with _time_limit(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", BpaWarning)
+            return work()
+    except DataError as error:
+        if not str(error).startswith(f"{folder}/"):
+            raise Failure(f"an error without the file: {error}") from error
+        if "\n" in str(error) or "\r" in str(error):
+            raise Failure(f"an error of several lines: {str(error)!r}") from error
+        return str(error)
+    except Hung as error:
+        raise Failure(f"not finished in {LIMIT} s") from error
+    except Exception as error:
+        raise Failure(f"{type(error).__name__}: {error}") from error
+
+
+def _content(lists: NBest) -> dict[str, Any]:
+    """Return all that a table holds, as it can be compared."""
+    return _comparable(
+        features=lists.features,
+        names=lists.feature_names,
+        ids=lists.sentence_ids,
+        sizes=lists.sizes,
+        texts=tuple(lists.text(row) for row in range(len(lists.features))),
+        totals=lists.totals,
+        references=lists.references,
+        sources=lists.sources,
+        **{f"extra {n}": c for n, c in lists.extras.items()},
+        **{f"sentence {n}": c for n, c in lists.sentence_extras.items()},
+    )
+
+
+def _comparable(**columns: Any) -> dict[str, Any]:
+    return {
+        name: column.tobytes() if isinstance(column, np.ndarray) else repr(column)
+        for name, column in columns.items()
+    }
+
+
+def _streamed(path: Path, format: NBestFormat) -> dict[str, Any]:
+    return _content(NBest.concatenate(list(iter_nbest(path, format=format, chunk=1))))
+
+
+def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Path) -> None:
+    """Hold a sound file with a damaged one behind it in one block against the same in two.
+
+    What a reader knows of its first block may let it read others in another, faster way.
+    """
+    text = content.removeprefix(b"\xef\xbb\xbf")
+    if NBEST_FORMATS.name_of(format) in HEADED:
+        text = text[text.find(b"\n") + 1 :]
+    if not text:
+        return
+    text = text if text.endswith(b"\n") else text + b"\n"
+    one, two = (
+        _outcome(lambda blocks=blocks: _rows(format, blocks, path), path.parent)
+        for blocks in ([start + text], [start, text])
+    )
+    _same("in one block", one, "in two", two)
+
+
+def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
+    parts = list(format.parse(blocks, ReadOptions(str(path))))
+    known = [part.totals for part in parts if part.totals is not None]
+    names = {name for part in parts for name in part.extras}
+    return _comparable(
+        names=parts[0].names,
+        ids=np.concatenate([part.ids for part in parts]),
+        lines=np.concatenate([part.lines for part in parts]),
+        features=np.concatenate([part.features for part in parts]),
+        totals=np.concatenate(known) if known else None,
+        texts=[part.strings[i] for part in parts for i in part.string_index.tolist()],
+        **{name: [v for part in parts for v in part.extras.get(name, ())] for name in names},
+    )
+
+
+def _all_printed(tried: Subject, content: bytes, values: np.ndarray) -> None:
+    tokens = _BETWEEN.split(b" ".join([content, *tried.beside.values()]))
+    printed = _numbers_in(tokens, np.float32)
+    if tried.name in SPARSE:
+        printed.add(0.0)
+    if "scores.npy" in tried.beside:
+        printed |= {k / 8 for k in range(6)}
+    strange = {value for value in values.tolist() if value not in printed and -value not in printed}
+    if strange:
+        raise Failure(f"the numbers {strange} do not stand in the file")
+
+
+def _numbers_in(tokens: list[bytes], kind: type) -> set[float]:
+    with np.errstate(over="ignore"):
+        return {float(kind(float(token))) for token in tokens if _NUMBER.fullmatch(token)}
+
+
+def _unchanged(found: dict[str, Any], sound: NBest) -> None:
+    expected = _content(sound)
+    for column in ("features", "ids", "totals"):
+        if found[column] != expected[column]:
+            raise Failure(f"another text has changed the {column}")
+
+
+def _same(how: str, one: Any, other_way: str, two: Any) -> None:
+    """Hold two outcomes against each other; of several faults either may be told first."""
+    if isinstance(one, str) and isinstance(two, str):
+        return
+    if isinstance(one, str) or isinstance(two, str):
+        shown = [repr(it[:300]) if isinstance(it, str) else "a table" for it in (one, two)]
+        raise Failure(f"{how} it gives {shown[0]}, and {other_way} {shown[1]}")
+    odd = [name for name in {**one, **two} if one.get(name) != two.get(name)]
+    if odd:
+        shown = [repr(it.get(odd[0]))[:200] for it in (one, two)]
+        raise Failure(f"{how} {odd[0]} is {shown[0]}, and {other_way} {shown[1]}")
