@@ -22,7 +22,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
-from bpa_ppl.rows.records import NUMBER, OBJECT, WORDS, Layout, RecordReader, kind_of
+from bpa_ppl.rows.records import NUMBER, OBJECT, WORDS, Layout, RecordReader, kind_of, opens
 
 _KEY, _NO_KEY = b'":', b'\\":'
 # What a field of a sentence is decoded as; all others are kept as they are.
@@ -222,7 +222,7 @@ def _shape(fields: Mapping[str, Any], layout: Layout, type_of: Any, prefix: str 
     keys, raw = len(fields), []
     for place, (name, value) in enumerate(fields.items()):
         attribute = f"f{place}"
-        if isinstance(value, dict) and value:
+        if opens(prefix + name, value):
             inside = _shape(value, layout, type_of, f"{prefix}{name}.")
             members.append((attribute, inside.kind))
             paths |= {n: f"{attribute}.{path}" for n, path in inside.paths.items()}

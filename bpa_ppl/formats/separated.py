@@ -25,7 +25,7 @@ from bpa_ppl.formats.streams import decoded
 from bpa_ppl.labels import label_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
-from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT
+from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
 from bpa_ppl.rows.frames import FrameReader
 from bpa_ppl.rows.records import looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
@@ -94,14 +94,23 @@ class Separated(NBestFormat, frozen=True):
         of_sentences |= references
         of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
         of_rows = [*map(printed, columns.numbers.values()), *columns.extras.values()]
-        writer = csv.writer(file, delimiter=self.separator, lineterminator="\n")
-        writer.writerow([ID, TEXT, *of_sentences, *columns.numbers, *columns.extras])
+        self._write_line(file, [ID, TEXT, *of_sentences, *columns.numbers, *columns.extras])
         for sentence in range(len(nbest)):
             known = [values[sentence] for values in of_sentences.values()]
             rows = nbest.rows(sentence)
-            cells = zip(nbest.texts(sentence), *(of[rows] for of in of_rows), strict=True)
-            first = columns.ids[sentence]
-            writer.writerows([first, text, *known, *others] for text, *others in cells)
+            first = str(columns.ids[sentence])
+            columns_of = (of[rows] for of in of_rows)
+            for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
+                self._write_line(file, [first, text, *known, *others])
+
+    def _write_line(self, file: TextIO, cells: Iterable[str]) -> None:
+        file.write(self.separator.join(map(self._quoted, cells)) + "\n")
+
+    def _quoted(self, cell: str) -> str:
+        # The csv module leaves a carriage return as it is, and then refuses to read it.
+        if not any(mark in cell for mark in (self.separator, '"', "\n", "\r")):
+            return cell
+        return '"' + cell.replace('"', '""') + '"'
 
 
 class Tsv(Separated, frozen=True):
@@ -182,7 +191,12 @@ class _Reader:
             )
         except pa.ArrowException:
             return None
-        return table if len(table) == data.count(b"\n") and self._whole_end(data) else None
+        regular = len(table) == data.count(b"\n") and self._finite(table)
+        return table if regular and self._whole_end(data) else None
+
+    def _finite(self, table: pa.Table) -> bool:
+        numeric = [name for name, is_numeric in self._numeric.items() if is_numeric]
+        return all(bool(np.all(np.abs(table[name].to_numpy()) < TOO_LARGE)) for name in numeric)
 
     def _whole_end(self, data: bytes) -> bool:
         """Say whether the last line does not end inside a quoted cell."""

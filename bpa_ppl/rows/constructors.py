@@ -96,7 +96,7 @@ class Constructors:
         references: Iterable[str | Sequence[str]] | None = None,
         totals: npt.ArrayLike | None = None,
         sources: Iterable[str] | None = None,
-        extras: Mapping[str, Sequence[Any]] | None = None,
+        extras: Mapping[str, Any] | None = None,
         sentence_extras: Mapping[str, Iterable[Any]] | None = None,
         sentence_ids: npt.ArrayLike | None = None,
     ) -> Self:

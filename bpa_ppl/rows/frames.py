@@ -73,7 +73,7 @@ class FrameReader:
         self.origin, self.bad = origin, bad
         self.identifiers = Identifiers(origin, first_id, printed)
         self._count = 0  # rows so far
-        self._told = False
+        self._told = printed  # a text file has no types that could be wrong
 
     def rows(self, table: pa.Table, lines: npt.NDArray[np.int64] | None = None) -> Rows:
         """Return the rows of some lines of the table.
@@ -256,13 +256,10 @@ class FrameReader:
         )
 
     def _tell_quoted(self, extras: Mapping[str, Any]) -> None:
-        quoted = [
-            name
-            for name, of in extras.items()
-            if all_texts(of[:1]) and any(map(looks_numeric, of[:1]))
-        ]
-        if quoted and not self._told:
-            self._told = True
+        """Tell once a file of columns of texts that print numbers."""
+        quoted = [name for name, of in extras.items() if _is_quoted(of[:1])]
+        told, self._told = self._told, True
+        if quoted and not told:
             warnings.warn(
                 f"{self.origin}: {', '.join(quoted)} kept as text, not as a feature, because the "
                 "column is of texts",

@@ -350,13 +350,22 @@ def flattened(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in fields.items():
         if not isinstance(name, str):
             raise ValueError(f"the name of a field is a text, not {name!r}")
-        inside = isinstance(value, dict) and value
+        inside = opens(prefix + name, value)
         more = flattened(value, f"{prefix}{name}.") if inside else {prefix + name: value}
         twice = more.keys() & flat.keys()
         if twice:
             raise ValueError(f"two fields {min(twice)}: rename one")
         flat |= more
     return flat
+
+
+def opens(name: str, value: Any) -> bool:
+    """Say whether a field is an object whose fields are told apart; extras of sentences stay whole.
+
+    >>> opens("scores", {"lm": 1}), opens("sentence.doc", {"year": 2021})
+    (True, False)
+    """
+    return isinstance(value, dict) and bool(value) and not name.startswith(OF_SENTENCE)
 
 
 def kind_of(value: Any) -> str:

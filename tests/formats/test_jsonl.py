@@ -1,0 +1,283 @@
+"""JSON lines: both forms, what becomes of each field, and every way in which a line can be bad."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sameness import content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats.base import ReadOptions
+from bpa_ppl.formats.json_blocks import BlockDecoder
+from bpa_ppl.formats.jsonl import Jsonl
+
+Write = Callable[..., Path]
+GOOD = {
+    "id": 4,
+    "source": "un chat",
+    "references": ["the cat", "a cat"],
+    "doc": {"name": "pets", "year": 2021},
+    "candidates": [
+        {"text": "a cat", "scores": {"lm": -1.5, "tm": {"in": 2}}, "system": "ours", "total": -3},
+        {"text": "cat", "system": "theirs", "total": 1e-3, "scores": {"tm": {"in": 0}, "lm": -2}},
+    ],
+}
+
+
+def lines(*records: Any) -> list[str]:
+    return [json.dumps(record) for record in records]
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    """Return the good sentence, one on, with other fields of its second candidate."""
+    first, second = GOOD["candidates"]  # type: ignore[misc]
+    return {**GOOD, "id": 5, "candidates": [first, {**second, **fields}]}  # type: ignore[dict-item]
+
+
+@pytest.fixture
+def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every line read one by one."""
+    monkeypatch.setattr(BlockDecoder, "of", staticmethod(lambda record, reader: None))
+
+
+@pytest.fixture
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have blocks of a line or two."""
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 300)
+
+
+@pytest.mark.usefixtures("in_pieces")
+@pytest.mark.parametrize("way", ["fast", "slow"])
+def test_every_field_has_its_place(write: Write, way: str, request: pytest.FixtureRequest) -> None:
+    if way == "slow":
+        request.getfixturevalue("slowly")
+    nbest = read_nbest(write(*lines(GOOD, {**GOOD, "id": 2}, changed())))
+    assert nbest.sentence_ids.tolist() == [4, 2, 5]
+    assert nbest.feature_names == ("scores.lm", "scores.tm.in")
+    assert nbest.features.tolist() == [[-1.5, 2], [-2, 0]] * 3
+    assert nbest.totals is not None
+    assert nbest.totals.tolist() == [-3, np.float32(1e-3)] * 3
+    assert nbest.texts(2) == ["a cat", "cat"]
+    assert nbest.sources == ("un chat",) * 3
+    assert nbest.references == (("the cat", "a cat"),) * 3
+    assert dict(nbest.extras) == {"system": ("ours", "theirs") * 3}
+    assert dict(nbest.sentence_extras) == {"doc": ({"name": "pets", "year": 2021},) * 3}
+
+
+def test_the_long_form(write: Write) -> None:
+    rows = [
+        {"id": i, "text": f"t {k}", "lm": -k, "by": "x", "source": f"s {i}", "reference": "r"}
+        for i in (0, 1)
+        for k in range(3)
+    ]
+    nbest = read_nbest(write(*lines(*rows)))
+    assert nbest.sizes.tolist() == [3, 3]
+    assert nbest.sources == ("s 0", "s 1")
+    assert nbest.references == (("r",), ("r",))
+    assert nbest.feature_names == ("lm",)
+    rows[4]["source"] = "another"
+    with pytest.raises(DataError, match=r"dev\.nbest:5: another source than before for sentence 1"):
+        read_nbest(write(*lines(*rows)))
+
+
+def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
+    path = write(*lines({**GOOD, "id": "doc:7"}, {**GOOD, "id": "doc:3"}))
+    nbest = read_nbest(path, first_id=1)
+    assert nbest.sentence_ids.tolist() == [1, 2]
+    assert nbest.sentence_extras["id"] == ("doc:7", "doc:3")
+    write_nbest(nbest, path, format="jsonl")
+    assert json.loads(path.read_text().splitlines()[1])["id"] == "doc:3"
+    again = write(*lines(*({**GOOD, "id": name} for name in "aba")))
+    with pytest.raises(DataError, match=":3: a second block of sentence 0"):
+        read_nbest(again)
+
+
+def test_sentences_without_ids_are_counted(write: Write) -> None:
+    bare = {name: value for name, value in GOOD.items() if name != "id"}
+    assert read_nbest(write(*lines(bare, bare)), first_id=1).sentence_ids.tolist() == [1, 2]
+
+
+def test_hypotheses_as_lists_side_by_side(write: Write) -> None:
+    record = {"id": 0, "text": ["a", "b"], "lm": [-1, -2], "references": ["x"]}
+    nbest = read_nbest(write(*lines(record)))
+    assert (nbest.texts(0), nbest.features.tolist()) == (["a", "b"], [[-1], [-2]])
+    assert nbest.references == (("x",),)
+
+
+def test_a_number_in_quotes_is_told(write: Write) -> None:
+    with pytest.warns(BpaWarning, match="year kept as text, not as a feature"):
+        nbest = read_nbest(write('{"id": 0, "text": "a", "lm": 1, "year": "2021"}'))
+    assert (nbest.feature_names, nbest.extras["year"]) == (("lm",), ("2021",))
+
+
+BAD = [
+    (changed(scores={"lm": None, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is null, not a finite"),
+    (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true, not a finite"),
+    (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"scores\.lm is '-1', not a finite 32-bit"),
+    (changed(scores={"lm": 1e39, "tm": {"in": 0}}), r"scores\.lm is 1e\+39, not a finite"),
+    (changed(scores={"lm": 10**400, "tm": {"in": 0}}), "scores.lm is 100.*, not a finite"),
+    (changed(scores={"lm": float("nan"), "tm": {"in": 0}}), "scores.lm is nan, not a finite"),
+    (changed(total=[1]), r"candidates\[1\]\.total is \[1\], not a finite"),
+]
+WRONG = [
+    *BAD,
+    (changed(scores={"lm": 1}), r"no field candidates\[1\]\.scores\.tm\.in, which the first line"),
+    (changed(bleu=3), r"a field candidates\[1\]\.bleu, which the first line does not have"),
+    (changed(system=3), r"candidates\[1\]\.system is 3, not a text as in the first line"),
+    (changed(text=None), r"candidates\[1\]\.text is null, not a text"),
+    ({**GOOD, "id": 5, "candidates": []}, r"candidates is \[\], not a list of hypotheses"),
+    ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3, not an object"),
+    ({**GOOD, "id": 1.5}, r"sentence id 1\.5 is neither a whole number nor a text"),
+    ({**GOOD, "id": True}, "sentence id True is neither"),
+    ({**GOOD, "id": 2**70}, "sentence id 11805.* is neither"),
+    ({**GOOD, "id": "5"}, "sentence id '5', where the ids before are whole numbers"),
+    ({**GOOD, "id": 5, "source": None}, "source is null, not a text"),
+    ({**GOOD, "id": 5, "references": []}, r"references is \[\], not a list of texts"),
+    ({**GOOD, "id": 5, "references": [1]}, "references is 1, not a text"),
+    ({**GOOD, "id": 5, "more": 1}, "a field more, which the first line does not have"),
+    ({n: v for n, v in GOOD.items() if n != "doc"}, "no field doc, which the first line has"),
+    ({"id": 5, "text": "a", "lm": 1}, "no candidates, unlike the first line"),
+    ([1], r"\[1\] is not an object with fields"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), WRONG)
+def test_what_is_wrong_is_told_with_line_and_field(write: Write, record: Any, message: str) -> None:
+    path = write(*lines(GOOD, {**GOOD, "id": 3}, record))
+    with pytest.raises(DataError, match=rf"dev\.nbest:3: {message}|dev\.nbest:3: .*{message}"):
+        read_nbest(path)
+
+
+@pytest.mark.usefixtures("in_pieces")
+@pytest.mark.parametrize(("record", "message"), WRONG)
+def test_it_is_told_too_once_blocks_are_decoded(write: Write, record: Any, message: str) -> None:
+    path = write(*lines(GOOD, {**GOOD, "id": 3}, record))
+    with pytest.raises(DataError, match=f"dev.nbest:3: .*{message}|dev.nbest:3: {message}"):
+        read_nbest(path)
+
+
+@pytest.mark.usefixtures("in_pieces")
+@pytest.mark.parametrize(("record", "message"), BAD)
+def test_hypotheses_with_bad_numbers_can_be_dropped(
+    write: Write, record: Any, message: str
+) -> None:
+    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        nbest = read_nbest(write(*lines(GOOD, record)), bad="drop")
+    assert nbest.sizes.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"id": 0, "text": "a", "lm": 1, "lm": 2}\n', "the field 'lm' stands twice"),
+        (b'{"id": 0, "text": "a", "lm": 1, "x": {"y": 1}, "x.y": 2}\n', r"two fields x\.y"),
+        (b'{"id": 0, "text": "a", "lm": }\n', r"not JSON: .* \(column 30\)"),
+        (b'{"id": 0, "text": "a", "lm": 1} x\n', "not JSON: Extra data"),
+        (b'{"id": 0, "text": "\\ud800", "lm": 1}\n', "half a character"),
+        (b'{"id": 0, "text": "caf\xe9", "lm": 1}\n', "byte 0xe9 is not UTF-8"),
+        (b'{"id": 0, "text": ' + b"[" * 100_000 + b"\n", "without an end"),
+        (b'{"id": 0, "text": "a", "lm": Infinity}\n', "lm is inf, not a finite"),
+        (b'{"text": "a", "lm": 1}\n', "no field id, which says whose"),
+        (b'{"id": 0, "lm": 1}\n', "a hypothesis without a field text: fields are lm"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_lines_that_are_bad_wherever_they_stand(
+    write: Write, line: bytes, message: str, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
+    if place and message.startswith(("no field id", "a hypothesis")):
+        message = "no field (id|text), which the first line has"
+    if place and "two fields" in message:
+        message += "|a field x"
+    with pytest.raises(DataError, match=rf"dev\.nbest:{place + 1}: .*({message})|{message}"):
+        read_nbest(path, format="jsonl")
+
+
+def gathered(data: bytes, block: int) -> Any:
+    """Return the content of all rows of blocks of so many lines, or the message that refuses one.
+
+    The first block is read line by line.
+    """
+    split = data.splitlines(keepends=True)
+    blocks = [b"".join(split[i : i + block]) for i in range(0, len(split), block)]
+    try:
+        parts = [rows for rows in Jsonl().parse(blocks, ReadOptions("dev")) if len(rows.ids)]
+    except DataError as error:
+        return str(error)
+    return [
+        (part.strings[i], *numbers, source, reference)
+        for part in parts
+        for i, *numbers, source, reference in zip(
+            part.string_index.tolist(),
+            part.ids.tolist(),
+            part.lines.tolist(),
+            map(bytes, part.features),
+            part.sources or (),
+            part.references or (),
+            strict=True,
+        )
+    ]
+
+
+@settings(max_examples=1000, deadline=None)
+@given(data=st.data())
+def test_blocks_and_lines_agree(data: st.DataObject) -> None:
+    """A byte of the third line is changed: both ways accept it, alike, or refuse it."""
+    whole = "".join(f"{line}\n" for line in lines(GOOD, {**GOOD, "id": 3}, changed())).encode()
+    start = whole.index(b"\n", whole.index(b"\n") + 1) + 1
+    place = data.draw(st.integers(start, len(whole) - 2))
+    new = data.draw(st.sampled_from([b"", b'"', b"\\", b"0", b"-", b"}", b"e9", b"\xff", b":"]))
+    mutated = whole[:place] + new + whole[place + 1 :]
+    assert gathered(mutated, 1) == gathered(mutated, 99)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_what_is_written_reads_back(tmp_path: Path, long: bool) -> None:
+    nbest = NBest.from_lists(
+        [['a "b"\n', "é\\"], ["c"]],
+        [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
+        ["lm", 'odd "name"'],
+        references=[("x", "y"), ("z",)],
+        sources=["s", "t"],
+        totals=[[1, 2], [-0.0]],
+        extras={"system": [["u", "5a"], ["w"]], "spans": [[[1, 2], []], [["k"]]]},
+        sentence_extras={"doc": ["d", {"k": [1, None]}], "n": [1, 2.5]},
+    )
+    path = tmp_path / "out.jsonl.gz"
+    write_nbest(nbest, path, format=Jsonl(long=long))
+    again = read_nbest(path)
+    assert content(again) == content(nbest)
+    assert content(NBest.concatenate(iter_nbest(path, chunk=1))) == content(nbest)
+
+
+def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
+    nbest = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(
+        comet=np.array([0.5, 0.25]), thing=(object(), object())
+    )
+    with pytest.warns(BpaWarning, match="comet, thing left out"):
+        write_nbest(nbest, tmp_path / "out.jsonl")
+    with pytest.raises(DataError, match="a column text, which has another meaning"):
+        write_nbest(NBest.from_lists([["a"]], [[[1]]], ["text"]), tmp_path / "out.jsonl")
+
+
+def test_judged_lists(shared_data: Path) -> None:
+    nbest = read_nbest(shared_data / "mqm/ted.en-de.jsonl.gz")
+    assert nbest.feature_names == ("mqm", "consensus_chrf", "chars", "length_gap")
+    assert len(nbest) == 529
+    assert set(nbest.sizes.tolist()) == {13}
+    assert len(set(nbest.extras["system"])) == 13
+    assert nbest.sentence_extras["doc"][0] == "talk.1"
+    mqm = nbest[-265:].features[:, 0].astype(np.float64)
+    assert round(float(np.mean(mqm)), 2) == -1.35  # stated beside the data: a random choice

@@ -1,0 +1,158 @@
+"""Parquet files: long and nested, in batches, and what is wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sameness import content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats.parquet import Parquet
+
+Write = Callable[..., Path]
+NESTED = {
+    "id": ["a", "b"],
+    "source": ["s", "t"],
+    "references": [["x", "y"], ["z"]],
+    "year": [2020, 2021],
+    "text": [["u", "v"], ["w"]],
+    "lm": [[-1.0, -2.0], [-3.0]],
+    "by": [["me", "you"], ["me"]],
+}
+
+
+def written(tmp_path: Path, columns: Any, **options: Any) -> Path:
+    path = tmp_path / "lists.parquet"
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    parquet.write_table(table, path, **options)
+    return path
+
+
+def assert_nested(nbest: NBest) -> None:
+    assert nbest.sentence_ids.tolist() == [0, 1]
+    assert nbest.sizes.tolist() == [2, 1]
+    assert (nbest.texts(0), nbest.texts(1)) == (["u", "v"], ["w"])
+    assert (nbest.feature_names, nbest.features.tolist()) == (("lm",), [[-1], [-2], [-3]])
+    assert (nbest.sources, nbest.references) == (("s", "t"), (("x", "y"), ("z",)))
+    assert nbest.extras["by"] == ("me", "you", "me")
+    assert dict(nbest.sentence_extras) == {"id": ("a", "b"), "year": (2020, 2021)}
+
+
+def test_a_row_a_sentence_with_columns_of_lists(tmp_path: Path) -> None:
+    assert_nested(read_nbest(written(tmp_path, NESTED)))
+    large = {n: pa.array(v) for n, v in NESTED.items()}
+    large["lm"] = large["lm"].cast(pa.large_list(pa.float32()))
+    assert_nested(read_nbest(written(tmp_path, large, row_group_size=1)))
+
+
+def test_a_row_a_sentence_with_candidates(tmp_path: Path) -> None:
+    columns = {name: NESTED[name] for name in ("id", "source", "references", "year")}
+    lists = zip(NESTED["text"], NESTED["lm"], NESTED["by"], strict=True)
+    columns["candidates"] = [
+        [{"text": t, "lm": lm, "by": by} for t, lm, by in zip(*of, strict=True)] for of in lists
+    ]
+    assert_nested(read_nbest(written(tmp_path, columns)))
+
+
+def test_compressed_as_a_whole(tmp_path: Path) -> None:
+    packed = tmp_path / "lists.gz"
+    packed.write_bytes(gzip.compress(written(tmp_path, NESTED).read_bytes()))
+    assert_nested(read_nbest(packed))
+
+
+@pytest.mark.parametrize("batch", [1, 2, 1000])
+def test_what_is_written_reads_back(tmp_path: Path, batch: int) -> None:
+    nbest = NBest.from_lists(
+        [['a "b"\n', "é"], ["c"]],
+        [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
+        ["lm", "tm[0]"],
+        references=[("x", "y"), ("z",)],
+        sources=["s", "t"],
+        totals=[[1, 2], [-0.0]],
+        extras={"system": [["", "5a"], ["w"]], "spans": [[[1, 2], []], [[3]]]},
+        sentence_extras={"doc": ["d", "e"], "n": [1, 2], "share": [0.5, 0.25]},
+        sentence_ids=[7, 3],
+    )
+    path = tmp_path / "out.parquet"
+    write_nbest(nbest, path, format=Parquet(batch=batch))
+    assert content(read_nbest(path, format=Parquet(batch=batch))) == content(nbest)
+    chunks = iter_nbest(path, chunk=1, format=f"parquet:batch={batch}")
+    assert content(NBest.concatenate(chunks)) == content(nbest)
+
+
+def test_kinds_of_numbers(tmp_path: Path) -> None:
+    columns = {
+        "id": pa.array([0, 0], pa.uint8()),
+        "text": pa.array(["a", "a"]).dictionary_encode(),
+        "half": pa.array(np.array([0.5, 1], np.float16)),
+        "whole": pa.array([2**60, -1]),
+        "decimal": pa.array([1, 2]).cast(pa.decimal128(20, 0)),
+        "scores": [{"in": 1.0, "out": 2.0}, {"in": 3.0, "out": 4.0}],
+    }
+    nbest = read_nbest(written(tmp_path, columns))
+    assert nbest.feature_names == ("half", "whole", "decimal", "scores.in", "scores.out")
+    assert nbest.features.tolist() == [[0.5, 2.0**60, 1, 1, 2], [1, -1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lm": [[-1.0, None], [0.0]]}, ":1: lm is null, not a finite 32-bit number"),
+        ({"lm": [[-1.0, 1.0], [np.inf]]}, ":2: lm is inf, not a finite 32-bit number"),
+        ({"lm": [[-1.0], [0.0]]}, ": lists of lm differ in length from those of text"),
+        ({"lm": [[True, True], [False]]}, ": lm is of type bool, neither numbers nor texts"),
+        ({"text": [["a", None], ["b"]]}, ":1: text is missing: give one in each row"),
+        ({"text": [[1, 2], [3]]}, ": text is of type int64, where texts are needed"),
+        ({"text": [["a", "b"], []]}, ":2: text is empty: a list has at least one"),
+        ({"source": ["s", None]}, ":2: source is missing"),
+        ({"references": [["x"], []]}, r":2: references is \[\], not a list of texts"),
+        ({"id": [0.5, 1.0]}, r":1: sentence id 0\.5 is neither a whole number nor a text"),
+        ({"id": ["a", "a"]}, None),
+        ({"id": None, "text": ["a", "b"], "lm": [1.0, 2.0]}, ": no column id, which says whose"),
+        ({"text": None}, ": no column text: there are id, source"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_row(
+    tmp_path: Path, changes: dict[str, Any], message: str | None
+) -> None:
+    columns = {n: v for n, v in {**NESTED, **changes}.items() if v is not None}
+    if "references" not in changes:
+        columns.pop("references")
+    columns.pop("by")
+    path = written(tmp_path, columns)
+    if message is None:  # rows of one id, one after the other, are one list
+        with pytest.raises(DataError, match="another source than before for sentence 0"):
+            read_nbest(path)
+        return
+    with pytest.raises(DataError, match=rf"lists\.parquet{message}"):
+        read_nbest(path)
+
+
+def test_bad_hypotheses_can_be_dropped(tmp_path: Path) -> None:
+    path = written(tmp_path, {**NESTED, "lm": [[-1.0, None], [-3.0]]})
+    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        nbest = read_nbest(path, bad="drop")
+    assert (nbest.sizes.tolist(), nbest.extras["by"]) == ([1, 1], ("me", "me"))
+
+
+@pytest.mark.parametrize("kept", [5, 200, -9])
+def test_a_file_that_was_cut_short(tmp_path: Path, kept: int) -> None:
+    path = written(tmp_path, NESTED)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(DataError, match=r"lists\.parquet: no whole Parquet file \(.*again"):
+        read_nbest(path)
+
+
+def test_an_error_of_writing_leaves_nothing(tmp_path: Path) -> None:
+    nbest = NBest.from_lists([["a"]], [[[1]]], ["source"])
+    with pytest.raises(DataError, match="a column source, which has another meaning"):
+        write_nbest(nbest, tmp_path / "out.parquet")
+    assert list(tmp_path.iterdir()) == []

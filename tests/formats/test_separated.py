@@ -1,0 +1,175 @@
+"""Tables as text: header, quoting, kinds of columns, and two readers that agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sameness import content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats import separated
+from bpa_ppl.formats.base import ReadOptions
+from bpa_ppl.formats.separated import Csv
+
+Write = Callable[..., Path]
+NEW = [b"", b'"', b",", b"\n", b"\r", b"0", b"-", b"e9", b"\xff", b" ", b"\0"]
+HEADER = "id,text,reference,lm,system"
+
+
+@pytest.fixture
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have blocks of a few lines."""
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 45)
+
+
+@pytest.mark.usefixtures("in_pieces")
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_columns_have_their_places(write: Write, separator: str) -> None:
+    rows = [HEADER, "7,a cat,the cat,-1.5,ours", "7,cat,the cat,2e-1,theirs", "3,x,y,-3,ours"]
+    nbest = read_nbest(write(*(row.replace(",", separator) for row in rows)))
+    assert nbest.sentence_ids.tolist() == [7, 3]
+    assert nbest.feature_names == ("lm",)
+    assert nbest.features.tolist() == [[-1.5], [pytest.approx(0.2)], [-3]]
+    assert nbest.references == (("the cat",), ("y",))
+    assert nbest.extras["system"] == ("ours", "theirs", "ours")
+
+
+@pytest.mark.usefixtures("in_pieces")
+def test_cells_are_quoted_as_by_the_csv_module(write: Write) -> None:
+    rows = ['0,"a, ""b""\nc",1', '0,5" disk,2', '0,"d"e,"3"', '1,"\n\n",4', "1,  f ,5", "1,,6"]
+    nbest = read_nbest(write("id,text,lm", *rows))
+    assert [nbest.text(h) for h in range(6)] == ['a, "b"\nc', '5" disk', "de", "\n\n", "  f ", ""]
+    assert nbest.features[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_ends_of_lines_marks_and_blank_lines(write: Write) -> None:
+    path = write(b"\xef\xbb\xbfid,text,lm\r\n0,a,1\r\n\r\n0,b,2\r\n")
+    nbest = read_nbest(path)
+    assert (nbest.texts(0), nbest.features.tolist()) == (["a", "b"], [[1], [2]])
+
+
+def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
+    nbest = read_nbest(write("id,text,by,lm", "0,a,n/a,1", "0,b,3,2"))
+    assert (nbest.feature_names, nbest.extras["by"]) == (("lm",), ("n/a", "3"))
+    late = read_nbest(write("id,text,by,lm", "0,a,,1", "0,b,me,2"))
+    assert late.extras["by"] == ("", "me")
+
+
+@pytest.mark.parametrize("place", [0, 1, 40])
+@pytest.mark.parametrize("bad", ["", "x", "nan", "-inf", "1e39", "1_0", "0x1", "true"])
+def test_a_column_of_numbers_is_one_throughout(
+    write: Write, bad: str, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 45)
+    rows = [f"0,t {k},{k}" for k in range(60)]
+    rows.insert(place, f"0,odd,{bad}")
+    path = write("id,text,lm", *rows)
+    if place == 0 and bad in ("x", "0x1", "true", "1_0"):
+        assert read_nbest(path).feature_names == ()
+        return
+    with pytest.raises(DataError, match=rf"dev\.nbest:{place + 2}: lm: '{bad}' is not a"):
+        read_nbest(path)
+    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        assert len(read_nbest(path, bad="drop").features) == 60
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["id,text,lm", "0,a"], ":2: 2 cells, where the header has 3"),
+        (["id,text,lm", "0,a,1", "0,b,1,2"], ":3: 4 cells, where the header has 3"),
+        (["id,text,lm,lm", "0,a,1,2"], ":1: two columns lm in the header"),
+        (["id,text,,lm", "0,a,1,2"], ":1: a column without a name in the header"),
+        (["id,words,lm", "0,a,1"], ":1: no column text in the header"),
+        (["id,text,lm", '0,"a,1', "0,b,2"], ":2: a quoted cell that does not end"),
+        (["id,text,lm"], "empty: there are no n-best lists in it"),
+        (["id,text,lm", "x,a,1", ",b,2"], ":3: sentence id '' is neither"),
+        (["id,text,lm", "5,a,1", "x,b,2"], ":3: sentence id 'x', where the ids before are whole"),
+        (["id,text,lm", "5,a,1", b"5,caf\xe9,2\n"], ":3: byte 0xe9 is not UTF-8"),
+        (["id,text,lm", "0,a,1", "1,b,2", "0,c,3"], ":4: a second block of sentence 0"),
+        (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: another source than before"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(
+    write: Write, lines: list[str | bytes], message: str
+) -> None:
+    with pytest.raises(DataError, match=rf"dev\.nbest:? ?{message}"):
+        read_nbest(write(*lines), format="csv")
+
+
+def test_ids_that_are_texts(write: Write) -> None:
+    nbest = read_nbest(write("id,text,lm", "d-1,a,1", "d-1,b,2", "7,c,3"), first_id=1)
+    assert nbest.sentence_ids.tolist() == [1, 2]
+    assert nbest.sentence_extras["id"] == ("d-1", "7")
+
+
+def gathered(data: bytes, fast: bool) -> Any:
+    """Return the content of all rows, or the line of the message that refuses one."""
+    split = data.index(b"\n", data.index(b"\n") + 1) + 1
+    regular = separated._Reader._regular
+    if not fast:
+        separated._Reader._regular = lambda self, data: None  # type: ignore[method-assign]
+    try:
+        parts = list(Csv().parse([data[:split], data[split:]], ReadOptions("dev")))
+    except DataError as error:
+        return str(error)
+    finally:
+        separated._Reader._regular = regular  # type: ignore[method-assign]
+    texts = [part.strings[i] for part in parts for i in part.string_index]
+    numbers = [(*p.ids.tolist(), *p.lines.tolist(), p.features.tobytes()) for p in parts]
+    return texts, numbers, [dict(part.extras) for part in parts]
+
+
+@settings(max_examples=800, deadline=None)
+@given(data=st.data())
+def test_both_readers_agree(data: st.DataObject) -> None:
+    whole = b'id,text,lm,by\n0,a,1.5,x\n0,"b ""c""",-2e3,y\n0,d,"3",\r\n1,"e",.5,z\n'
+    start = whole.index(b"0,a")
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(start + 10, len(whole) - 1))
+        new = data.draw(
+            st.sampled_from(
+                [b"", b'"', b",", b"\n", b"\r", b"0", b"-", b"e9", b"\xff", b" ", b"\0"]
+            )
+        )
+        whole = whole[:place] + new + whole[place + 1 :]
+    whole += b"" if whole.endswith(b"\n") else b"\n"
+    assert gathered(whole, True) == gathered(whole, False)
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv.gz"])
+def test_what_is_written_reads_back(tmp_path: Path, suffix: str) -> None:
+    nbest = NBest.from_lists(
+        [['a "b"\n\t', "é,"], ["c\r"]],
+        [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
+        ["lm", "odd, name"],
+        references=[("x", "y"), ("z", "\n")],
+        sources=["s", "t"],
+        totals=[[1, 2], [-0.0]],
+        extras={"system": [["", "5a"], ["w"]]},
+        sentence_extras={"doc": ["d", "e"]},
+    )
+    path = tmp_path / f"out.{suffix}"
+    write_nbest(nbest, path)
+    with pytest.warns(BpaWarning, match="1 sentence with a blank reference, the first of id 1"):
+        assert content(read_nbest(path)) == content(nbest)
+    with pytest.warns(BpaWarning, match="blank"):
+        assert content(NBest.concatenate(iter_nbest(path, chunk=1))) == content(nbest)
+
+
+def test_what_would_not_read_back(tmp_path: Path) -> None:
+    nbest = NBest.from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"]).with_extras(year=("1", "x"))
+    with pytest.warns(BpaWarning, match="year left out, which would not read back"):
+        write_nbest(nbest, tmp_path / "out.csv")
+    ragged = nbest.without("year").with_references([("x",), ("y", "z")])
+    with pytest.raises(DataError, match="differ in their number of references: write jsonl"):
+        write_nbest(ragged, tmp_path / "other.csv")
+    assert not (tmp_path / "other.csv").exists()
