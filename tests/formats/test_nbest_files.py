@@ -53,6 +53,17 @@ def test_equal_texts_are_stored_once(write: Write) -> None:
     assert nbest.string_index.tolist() == [0, 1, 0, 1]
 
 
+def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
+    ids = [3, 7, 1, 9, 2, 8]
+    assert read_nbest(write(*map(line, ids))).sentence_ids.tolist() == ids
+    for place, again in enumerate(ids[:-1], 1):
+        path = write(*map(line, ids), line(again))
+        with pytest.raises(
+            DataError, match=rf":7: a second block of sentence {again}.*line {place}:"
+        ):
+            read_nbest(path)
+
+
 def test_the_same_id_in_two_blocks_tells_how_to_sort(write: Write) -> None:
     path = write(line(0), line(1), line(1), line(0))
     with pytest.raises(DataError, match=r"dev\.nbest:4: a second block of sentence 0.*line 1"):
@@ -329,3 +340,45 @@ def test_reading_and_writing_need_numpy_alone() -> None:
 def test_good_files_cause_no_warning(write: Write) -> None:
     with warnings.catch_warnings(action="error"):
         read_nbest(write(line(0), line(1)), references=[("x",), ("y",)], strict=True)
+
+
+class TestWhatLooksWrongWithReferences:
+    """Told at the end of a file, once; the lists are read all the same."""
+
+    def test_references_of_another_text(self, write: Write) -> None:
+        path = write(*(line(i, f"the cat {i}") for i in range(20)))
+        strange = [(f"Rekord {i + 100}",) if i > 5 else ("The dog",) for i in range(20)]
+        with pytest.warns(BpaWarning, match="14 of 20 lists have no word in common .* the text"):
+            read_nbest(path, references=strange)
+        with pytest.warns(BpaWarning, match="14 of 20 lists") as caught:
+            list(iter_nbest(path, references=strange, chunk=3))
+        assert len(caught) == 1
+        strange[6:11] = [("A CAT",)] * 5
+        with warnings.catch_warnings(action="error"):
+            read_nbest(path, references=strange)
+
+    def test_texts_without_spaces_are_compared_by_characters(self, write: Write) -> None:
+        path = write(*(line(i, "我们是猫") for i in range(12)))
+        with warnings.catch_warnings(action="error"):
+            read_nbest(path, references=["那是猫吗"] * 12)  # type: ignore[arg-type]
+            read_nbest(path, references=write(*["那是猫吗"] * 12, name="ref"))
+
+    def test_blank_references(self, write: Write) -> None:
+        references = write("x", " ", "", name="ref")
+        with pytest.warns(
+            BpaWarning, match="2 sentences with a blank reference, the first of id 1"
+        ):
+            read_nbest(write(*map(line, range(3))), references=references)
+
+    def test_more_references_than_lists(self, write: Write) -> None:
+        references = write(*"vwxyz", name="ref")
+        with pytest.warns(BpaWarning, match=r"lists for 2 sentences, but .*ref has 5 references"):
+            read_nbest(write(line(0), line(3)), references=references)
+
+    def test_those_given_stand_in_for_those_of_the_file(self, write: Write) -> None:
+        path = write('{"id": 0, "references": ["a", "b"], "candidates": [{"text": "t", "lm": 1}]}')
+        assert read_nbest(path).references == (("a", "b"),)
+        with pytest.warns(BpaWarning, match="1 a sentence, are used instead of .* 2 a sentence"):
+            assert read_nbest(path, references=[("c",)]).references == (("c",),)
+        with warnings.catch_warnings(action="error"):
+            assert read_nbest(path, references=[("c", "d")]).references == (("c", "d"),)

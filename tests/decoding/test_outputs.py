@@ -1,0 +1,137 @@
+"""Choices written as they come: the same files and figures as from all of them at once."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from foreign import foreign
+
+from bpa_ppl import DataError, NBest, UsageError, rerank
+from bpa_ppl.decoding.outputs import rerank_to
+from bpa_ppl.decoding.results import scoreboard, write_details, write_texts
+
+NAMES = ("LM0", "TM0", "WP0")
+WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "of", "house", ",", "."]
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    """Ninety lists, with one reference, or two for every third."""
+    rng = np.random.default_rng(4)
+
+    def text() -> str:
+        return " ".join(rng.choice(WORDS, size=rng.integers(3, 12)))
+
+    sizes = rng.integers(1, 9, size=90)
+    return NBest.from_lists(
+        [[text() for _ in range(n)] for n in sizes],
+        [rng.normal(-20, 4, size=(n, 3)) for n in sizes],
+        NAMES,
+        references=[(text(), text()) if s % 3 == 0 else (text(),) for s in range(90)],
+    )
+
+
+@pytest.fixture(scope="module")
+def posterior() -> Any:
+    return foreign(np.random.default_rng(6).normal(0, 0.5, size=(2, 40, 3)), NAMES)
+
+
+def folder_of(path: Path) -> list[str]:
+    return sorted(os.listdir(path))
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 90])
+def test_files_and_scores_are_those_of_the_whole(
+    lists: NBest, posterior: Any, piece: int, tmp_path: Path
+) -> None:
+    # Lists of other chunks are padded to other lengths, which may change the last bits.
+    whole = rerank(lists.chunks(piece), posterior, unchecked=True)
+    write_texts(whole, tmp_path / "texts")
+    write_details(whole, tmp_path / "details")
+    paths = tmp_path / "ours", tmp_path / "our details"
+    summary = rerank_to(lists.chunks(piece), posterior, *paths, unchecked=True)
+    assert paths[0].read_bytes() == (tmp_path / "texts").read_bytes()
+    assert paths[1].read_bytes() == (tmp_path / "details").read_bytes()
+    board = scoreboard(whole)
+    assert str(summary.scores) == str(board)
+    assert (summary.sentences, summary.changed) == (90, board.changed)
+    assert summary.scores is not None
+    for ours, theirs in (
+        (summary.scores.before, board.before),
+        (summary.scores.after, board.after),
+    ):
+        assert [score.metric for score in ours] == ["ter", "bleu"]
+        assert ours[0].value == theirs[0].value
+        assert ours[1].value == pytest.approx(theirs[1].value, rel=1e-12)
+
+
+def test_without_references_nothing_is_scored(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+    bare = lists.without("references")
+    summary = rerank_to(bare, posterior, tmp_path / "out", unchecked=True)
+    assert summary.scores is None
+    assert summary.sentences == 90
+    assert folder_of(tmp_path) == ["out"]
+
+
+def test_texts_to_the_standard_output(
+    lists: NBest, posterior: Any, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    rerank_to(lists, posterior, tmp_path / "out.gz", unchecked=True)
+    rerank_to(lists, posterior, "-", unchecked=True)
+    expected = "\n".join(rerank(lists, posterior, unchecked=True).texts) + "\n"
+    assert capfdbinary.readouterr().out == expected.encode()
+
+
+def test_an_error_in_the_middle_leaves_what_was_there(
+    lists: NBest, posterior: Any, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    def broken() -> Iterator[NBest]:
+        yield lists
+        raise DataError("the rest is unreadable", "dev.nbest", 7)
+
+    (tmp_path / "out").write_text("old")
+    for output in (tmp_path / "out", "-"):
+        with pytest.raises(DataError, match="unreadable"):
+            rerank_to(broken(), posterior, output, tmp_path / "details", unchecked=True)
+    assert (tmp_path / "out").read_text() == "old"
+    assert folder_of(tmp_path) == ["out"]
+    assert capfdbinary.readouterr().out == b""
+
+
+def test_one_file_that_cannot_be_written_keeps_the_other_away(
+    lists: NBest, posterior: Any, tmp_path: Path
+) -> None:
+    details = tmp_path / "nowhere" / "details"
+    with pytest.raises(DataError, match="no such folder"):
+        rerank_to(lists, posterior, tmp_path / "out", details, unchecked=True)
+    assert folder_of(tmp_path) == []
+
+
+def test_no_lists_leave_no_file(posterior: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no list to rerank"):
+        rerank_to([], posterior, tmp_path / "out", unchecked=True)
+    assert folder_of(tmp_path) == []
+
+
+def test_lists_are_let_go(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+    """However long the stream is, a table is gone before the third one after it is read."""
+    alive: list[weakref.ref[NBest]] = []
+    most = 0
+
+    def stream() -> Iterator[NBest]:
+        nonlocal most
+        for _ in range(20):
+            table = lists[:10]
+            alive.append(weakref.ref(table))
+            yield table
+            del table
+            most = max(most, sum(ref() is not None for ref in alive))
+
+    rerank_to(stream(), posterior, tmp_path / "out", unchecked=True)
+    assert most <= 2
