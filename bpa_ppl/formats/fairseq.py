@@ -279,7 +279,7 @@ class _Reader:
                 sentence.id,
                 number,
                 self._text(text, place),
-                score,
+                score.strip(),
                 tokens[i][1] if tokens else None,
                 self._text(alignments[i][1], alignments[i][0]) if alignments else None,
                 source,

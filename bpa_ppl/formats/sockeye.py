@@ -224,8 +224,11 @@ class _Reader:
         odd = [name for name in self._others if _UNFIT.search(name)]
         if odd:
             raise self._error(f"quotes or control characters in the name {odd[0]!r}: rename it", 1)
-        score = (fields.get("scores") or [fields.get("score")])[0]
+        scores = fields.get("scores")
+        score = scores[0] if isinstance(scores, list) and scores else fields.get("score")
         self._width = len(score) if isinstance(score, list) else 1
+        if not self._width:
+            raise self._error("a hypothesis has no scores: give it one", 1)
         types: list[Any] = [
             ("sentence_id", int | str),
             ("translation", str),
@@ -270,7 +273,8 @@ class _Reader:
         try:
             return msgspec.convert(self._loaded(line, number), self._decoder.type)
         except (msgspec.ValidationError, OverflowError) as error:
-            raise self._error(f"{error}: a line reads {_SHAPE}", number) from error
+            what = " ".join(str(error).split())  # names of fields may have line breaks
+            raise self._error(f"{what}: a line reads {_SHAPE}", number) from error
 
     def _loaded(self, line: bytes, number: int) -> dict[str, Any]:
         try:

@@ -76,7 +76,7 @@ def test_kinds_of_lines_that_a_file_may_lack(write: Write, letters: str) -> None
     assert ("alignment" in nbest.extras) == ("A" in letters)
 
 
-@pytest.mark.parametrize("score", ["-1.5e-05", "-3", "0", "1E2", "-0.1"])
+@pytest.mark.parametrize("score", ["-1.5e-05", "-3", "0", "1E2", "-0.1", "  .75", "+1 "])
 def test_scores_of_any_shape(write: Write, score: str) -> None:
     assert read_nbest(write(*lines(0, "a", score=score))).features[0, 0] == np.float32(float(score))
 

@@ -198,6 +198,24 @@ def test_a_bad_line_is_named(write: Write, bad: str | bytes, message: str) -> No
         read_nbest(write(GOOD, bad, line(9, ("a", 1))), format=AS_IS)
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"scores": 5, "translations": ["a"]}, "Expected `array | null`, got `int`"),
+        ({"scores": {"a": 1}}, "Expected `array | null`, got `object`"),
+        ({"scores": "x"}, "Expected `array | null`, got `str`"),
+        ({"scores": [[]], "translations": ["a"]}, "a hypothesis has no scores"),
+        ({"scores": ["x"], "translations": ["a"]}, "got `str` - at"),
+        ({'a"b': 1}, "quotes or control characters in the name"),
+    ],
+)
+def test_a_bad_first_line_is_named(write: Write, more: dict[str, Any], message: str) -> None:
+    path = write(line(1, ("a", 1), **more))
+    with pytest.raises(DataError, match=r"dev\.nbest:1: ") as caught:
+        read_nbest(path, format=AS_IS)
+    assert message in str(caught.value)
+
+
 def test_bad_values_may_be_dropped(write: Write) -> None:
     path = write(GOOD, line(8, ("a", float("nan")), ("b", 2), n=1).replace(', "n": 1', ""))
     with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
