@@ -202,7 +202,7 @@ def test_defaults_are_those_of_the_library(command: object, function: str) -> No
 @pytest.mark.parametrize("function", ["read_nbest", "iter_nbest"])
 def test_reading_options_are_arguments_of_the_library(function: str) -> None:
     theirs = inspect.signature(getattr(bpa_ppl, function)).parameters
-    ours = vars(options.Reading())
+    ours = options.Reading().arguments()
     assert ours == {name: theirs[name].default for name in ours}
 
 

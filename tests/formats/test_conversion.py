@@ -1,0 +1,101 @@
+"""Real lists converted to each format and back: the same table, and the same posterior."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sameness import content
+
+from bpa_ppl import NBest, adapt, iter_nbest, point_weights, read_nbest, read_weights, write_nbest
+from bpa_ppl.formats.base import NBestFormat
+from bpa_ppl.formats.jsonl import Jsonl
+from bpa_ppl.formats.plain import Plain
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/data"
+WHOLE = {
+    "jsonl": Jsonl(),
+    "long": Jsonl(long=True),
+    "tsv": "tsv",
+    "csv": "csv",
+    "parquet": "parquet",
+}
+
+
+@pytest.fixture(scope="module")
+def leaflet() -> NBest:
+    """Lists that are in the repository, with all that is known of them."""
+    whole = read_nbest(
+        EXAMPLES / "leaflet.nbest100.gz",
+        references=EXAMPLES / "leaflet.ref",
+        sources=EXAMPLES / "leaflet.src",
+    )
+    nbest = whole[:80]
+    systems = tuple(f"by {h % 3}" for h in range(len(nbest.features)))
+    topics = tuple(f"topic {s // 10}" for s in range(len(nbest)))
+    return nbest.with_extras(system=systems).with_sentence_extras(topic=topics)
+
+
+def converted(name: str, nbest: NBest, folder: Path) -> tuple[Path, str | NBestFormat]:
+    """Write lists in a format, and return how they are read."""
+    path = folder / f"lists.{name}"
+    if name == "plain":
+        plain = Plain(nbest=100, scores=(str(folder / "scores.txt"),))
+        write_nbest(nbest, path, format=plain)
+        return path, plain
+    write_nbest(nbest, path, format=WHOLE.get(name, "moses"))
+    return path, "auto"
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_table_is_the_same_to_the_bit(leaflet: NBest, tmp_path: Path, name: str) -> None:
+    path, _ = converted(name, leaflet, tmp_path)
+    assert content(read_nbest(path)) == content(leaflet)
+    streamed = NBest.concatenate(iter_nbest(path, chunk=7))
+    assert content(streamed) == content(leaflet)
+
+
+def test_plain_text_keeps_texts_and_scores(leaflet: NBest, tmp_path: Path) -> None:
+    path, plain = converted("plain", leaflet, tmp_path)
+    again = read_nbest(path, format=plain, references=leaflet.references, sources=leaflet.sources)
+    assert content(again) == content(leaflet.without("totals", "system", "topic"))
+
+
+def test_a_data_frame_and_records(leaflet: NBest) -> None:
+    frame = leaflet.to_dataframe()
+    assert content(NBest.from_dataframe(frame)) == content(leaflet)
+    some = leaflet[:20]
+    records = some.to_dataframe().rename(columns={"reference": "references"}).to_dict("records")
+    assert content(NBest.from_records(records)) == content(some)
+
+
+@pytest.fixture(scope="module")
+def expected(leaflet: NBest) -> dict[str, float]:
+    return dict(point_weights(adapted(leaflet)))
+
+
+def adapted(nbest: NBest) -> object:
+    return adapt(nbest[:40], read_weights(EXAMPLES / "moses.ini"), sampler="map")
+
+
+@pytest.mark.parametrize("name", [*WHOLE, "plain", "moses"])
+def test_the_posterior_is_the_same(
+    leaflet: NBest, expected: dict[str, float], tmp_path: Path, name: str
+) -> None:
+    path, format = converted(name, leaflet, tmp_path)
+    references = None if name in WHOLE else leaflet.references
+    nbest = read_nbest(path, format=format, references=references)
+    assert dict(point_weights(adapted(nbest))) == expected
+
+
+@pytest.mark.parametrize("name", ["authored/office", "medical/adapt"])
+@pytest.mark.slow
+def test_all_the_real_lists(shared_data: Path, tmp_path: Path, name: str) -> None:
+    file = f"{name}.nbest{'500' if 'office' in name else ''}.gz"
+    nbest = read_nbest(shared_data / file, references=shared_data / f"{name}.ref")
+    for kind in WHOLE:
+        path, _ = converted(kind, nbest, tmp_path)
+        assert content(read_nbest(path)) == content(nbest), kind
+        path.unlink()
+    assert np.unique(nbest.sizes).tolist() == [500]

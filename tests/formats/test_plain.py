@@ -1,0 +1,126 @@
+"""Plain text of hypotheses, and scores in files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sameness import content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.plain import Plain
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def texts(write: Write) -> Path:
+    return write(*(f"t {k}" for k in range(6)), name="hyps")
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 9])
+def test_scores_of_several_kinds(
+    texts: Path, tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 7)
+    np.save(tmp_path / "comet.npy", np.arange(6.0) / 4)
+    np.save(tmp_path / "tm.npy", np.arange(12).reshape(6, 2))
+    (tmp_path / "lm.txt").write_text("".join(f"{-k}\n" for k in range(6)))
+    (tmp_path / "two").write_text("one other\n" + "".join(f"{k} {k}e1\n" for k in range(6)))
+    files = ",".join(str(tmp_path / name) for name in ("comet.npy", "tm.npy", "lm.txt", "two"))
+    parts = iter_nbest(texts, format=f"plain:nbest=2,scores={files}", chunk=chunk, first_id=1)
+    nbest = NBest.concatenate(parts)
+    assert nbest.feature_names == ("comet", "tm[0]", "tm[1]", "lm", "one", "other")
+    k = np.arange(6)
+    expected = np.stack([k / 4, 2 * k, 2 * k + 1, -k, k, 10 * k], axis=1)
+    assert nbest.features.tolist() == expected.tolist()
+    assert nbest.sentence_ids.tolist() == [1, 2, 3]
+    assert nbest.texts(2) == ["t 4", "t 5"]
+
+
+def test_files_of_one_name_are_counted(texts: Path, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "s.npy", np.zeros(6))
+    files = [str(tmp_path / folder / "s.npy") for folder in ("a", "b")]
+    nbest = read_nbest(texts, format=Plain(nbest=3, scores=tuple(files)))
+    assert nbest.feature_names == ("score0", "score1")
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ("1\n2\n3\n", "scores: only 3 scores, and .*hyps has more lines"),
+        ("1\n" * 7, "scores: more scores than the 6 lines of .*hyps"),
+        ("1\n1\nx\n" + "1\n" * 3, "scores:3: 'x' is not a number: correct it"),
+        ("1\n1\nnan\n" + "1\n" * 3, "scores:3: 'nan' is not a finite 32-bit number"),
+        ("1\n1 2\n" + "1\n" * 4, "scores:2: 2 numbers, in the first line 1"),
+        ("", "scores: empty: give a score for each hypothesis"),
+        ("a a\n" + "1 1\n" * 6, "scores:1: two columns have the same name"),
+    ],
+)
+def test_scores_that_do_not_fit(texts: Path, write: Write, scores: str, message: str) -> None:
+    path = write(scores.encode(), name="scores")
+    with pytest.raises(DataError, match=message):
+        read_nbest(texts, format=f"plain:nbest=2,scores={path}")
+
+
+def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s.npy"
+    reader = Plain(nbest=2, scores=str(path))
+    with pytest.raises(DataError, match=r"s\.npy: no such file"):
+        read_nbest(texts, format=reader)
+    path.write_bytes(b"no array")
+    with pytest.raises(DataError, match=r"s\.npy: no array of NumPy"):
+        read_nbest(texts, format=reader)
+    np.save(path, np.array(["a"] * 6))
+    with pytest.raises(DataError, match=r"s\.npy: not an array of numbers of shape"):
+        read_nbest(texts, format=reader)
+    np.save(path, np.array([1, np.inf, 1, 1, 1, 1]))
+    with pytest.raises(DataError, match="hyps:2: s of this line is inf, not a finite"):
+        read_nbest(texts, format=reader)
+    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        assert read_nbest(texts, format=reader, bad="drop").sizes.tolist() == [1, 2, 2]
+
+
+def test_lines_that_are_no_whole_lists(texts: Path) -> None:
+    with pytest.raises(DataError, match="hyps: 6 lines are no whole lists of 4"):
+        read_nbest(texts, format="plain:nbest=4")
+    with pytest.raises(UsageError, match=r"plain needs the number of hypotheses .* plain:nbest=50"):
+        read_nbest(texts, format="plain")
+    with pytest.raises(UsageError, match="nbest must be a whole number from 0 on, not 'x'"):
+        read_nbest(texts, format="plain:nbest=x")
+    with pytest.raises(UsageError, match="settings of the format plain are written NAME=VALUE"):
+        read_nbest(texts, format="plain:50")
+    with pytest.raises(DataError, match=r"in a known format.*plain.*from_lists"):
+        read_nbest(texts)
+
+
+@pytest.mark.parametrize("scores", ["s.txt", "s.txt.gz", "lm.npy,tm.npy"])
+def test_what_is_written_reads_back(tmp_path: Path, scores: str) -> None:
+    nbest = NBest.from_lists(
+        [["a ", "b"], ["", " d"]],
+        np.array([[[0.1, -0.0], [1, 2]], [[3, 4e-40], [5, 6]]]),
+        ["lm", "tm"],
+    )
+    files = ",".join(str(tmp_path / name) for name in scores.split(","))
+    format = f"plain:nbest=2,scores={files}"
+    write_nbest(nbest, tmp_path / "hyps", format=format)
+    assert content(read_nbest(tmp_path / "hyps", format=format)) == content(nbest)
+
+
+def test_what_plain_text_cannot_hold(tmp_path: Path) -> None:
+    uneven = NBest.from_lists([["a", "b"], ["c"]], [[[], []], [[]]], [])
+    for lists, message in [
+        (uneven, "lists of 1 to 2 hypotheses"),
+        (uneven[[1]].truncate(1).with_features("lm", [1]), None),
+        (NBest.from_lists([["a\nb"]], [[[]]], []), "a text has a line break"),
+        (NBest.concatenate([uneven[1:], uneven[:1].truncate(1)]), "are not in order"),
+    ]:
+        with pytest.raises(DataError if message else UsageError, match=message or "one file of sc"):
+            write_nbest(lists, tmp_path / "hyps", format="plain")
+    assert list(tmp_path.iterdir()) == []

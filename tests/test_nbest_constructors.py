@@ -1,0 +1,202 @@
+"""Lists made of what Python programs hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sameness import content
+
+from bpa_ppl import NBest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+
+RECORDS = [
+    {"id": 3, "text": "a", "lm": -1, "by": "x", "reference": "r"},
+    {"id": 3, "text": "b", "lm": -2.5, "by": "y", "reference": "r"},
+    {"id": 1, "text": "a", "lm": np.float32(0.5), "by": "x", "reference": "s"},
+]
+
+
+def assert_records(nbest: NBest) -> None:
+    assert nbest.sentence_ids.tolist() == [3, 1]
+    assert nbest.sizes.tolist() == [2, 1]
+    assert (nbest.feature_names, nbest.features.tolist()) == (("lm",), [[-1], [-2.5], [0.5]])
+    assert nbest.extras["by"] == ("x", "y", "x")
+    assert nbest.references == (("r",), ("s",))
+
+
+class TestArrays:
+    def test_they_are_as_lists(self) -> None:
+        flat = NBest.from_arrays(
+            ["a", "b", "c"],
+            np.arange(6).reshape(3, 2),
+            ["lm", "tm"],
+            [1, 2],
+            references=["x", ("y", "z")],
+            totals=[1, 2, 3],
+            sources=["s", "t"],
+            extras={"by": ("u", "v", "w"), "n": np.arange(3)},
+            sentence_extras={"doc": ["d", "e"]},
+            sentence_ids=[4, 2],
+        )
+        lists = NBest.from_lists(
+            [["a"], ["b", "c"]],
+            [[[0, 1]], [[2, 3], [4, 5]]],
+            ["lm", "tm"],
+            references=["x", ("y", "z")],
+            totals=[[1], [2, 3]],
+            sources=["s", "t"],
+            extras={"by": [["u"], ["v", "w"]], "n": [np.array([0]), np.array([1, 2])]},
+            sentence_extras={"doc": ["d", "e"]},
+            sentence_ids=[4, 2],
+        )
+        assert content(flat) == content(lists)
+
+    def test_one_size_for_all(self) -> None:
+        nbest = NBest.from_arrays(["a"] * 6, np.zeros((6, 1)), ["lm"], 3)
+        assert nbest.sizes.tolist() == [3, 3]
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"sizes": 2}, "3 hypotheses are no whole lists of 2"),
+            ({"sizes": [1, 1]}, "sizes sum up to 2, and there are 3 hypotheses"),
+            ({"sizes": [1.5, 1.5]}, "sizes are whole numbers"),
+            ({"features": np.zeros((3, 2))}, r"3 texts and 1 names need features of that shape"),
+            ({"features": [["x"]] * 3}, "features are no table of numbers"),
+            ({"features": [[1], [1, 2], [3]]}, "features are no table of numbers"),
+            ({"features": [[1], [1e39], [3]]}, "lm of hypothesis 1 of sentence 0 is inf"),
+            ({"texts": "abc"}, "texts are one text for each hypothesis"),
+            ({"texts": ["a", 1, "c"]}, "texts are one text for each hypothesis"),
+            ({"references": ["x", "y"]}, "2 values of references for 1 sentence"),
+        ],
+    )
+    def test_what_does_not_fit(self, changes: dict[str, Any], message: str) -> None:
+        given = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
+        with pytest.raises((DataError, UsageError), match=message):
+            NBest.from_arrays(feature_names=["lm"], **{**given, **changes})
+
+
+class TestRecords:
+    def test_one_by_one(self) -> None:
+        assert_records(NBest.from_records(RECORDS))
+        assert_records(NBest.from_records(iter(RECORDS)))
+
+    def test_columns(self) -> None:
+        columns: dict[str, Any] = {n: [r[n] for r in RECORDS] for n in RECORDS[0]}
+        assert_records(NBest.from_records(columns))
+        assert_records(NBest.from_records({**columns, "lm": np.array([-1, -2.5, 0.5])}))
+
+    def test_sentences(self) -> None:
+        """A list of objects, and lists side by side, as data sets keep them."""
+        columns = {
+            "id": ["p", "q"],
+            "references": [["r"], ["s", "t"]],
+            "candidates": [
+                [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}],
+                [{"text": "c", "lm": 3}],
+            ],
+        }
+        nbest = NBest.from_records(columns)
+        beside = [{"text": ["a", "b"], "lm": [1, 2]}, {"text": ["c"], "lm": [3]}]
+        assert content(NBest.from_records({**columns, "candidates": beside})) == content(nbest)
+        assert nbest.references == (("r",), ("s", "t"))
+        assert nbest.sentence_extras["id"] == ("p", "q")
+
+    def test_references_given_stand_in_for_those_inside(self) -> None:
+        records = [{**record, "id": int(record["id"] == 3)} for record in RECORDS]
+        nbest = NBest.from_records(records, references=["0", "1"], sources=["s", "t"])
+        assert nbest.references == (("1",), ("0",))
+        assert nbest.sources == ("t", "s")
+
+    @pytest.mark.parametrize(
+        ("records", "message"),
+        [
+            ([{"id": 0, "text": "a", "lm": None}], r"<memory>:1: lm is null, not a finite"),
+            ([*RECORDS, {"id": 9}], "<memory>:4: no field reference, which the first"),
+            ([{0: 1}], "<memory>:1: the name of a field is a text, not 0"),
+            (["id"], "<memory>:1: 'id' is not an object"),
+            ([], "there are no records"),
+            ("text", "records are dictionaries, or columns by name, not 'text'"),
+            (3, "records are dictionaries, or columns by name, not 3"),
+            ({"id": [1], "text": ["a", "b"]}, "columns of records differ in length"),
+            ({"id": 1}, "a column of records is a sequence of values, not 1"),
+        ],
+    )
+    def test_what_are_none(self, records: Any, message: str) -> None:
+        with pytest.raises((DataError, UsageError), match=message):
+            NBest.from_records(records)
+
+    def test_bad_numbers_can_be_dropped(self) -> None:
+        with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+            nbest = NBest.from_records([*RECORDS, {**RECORDS[2], "lm": None}], bad="drop")
+        assert nbest.sizes.tolist() == [2, 1]
+
+
+class OnlyInterchange:
+    """A data frame that knows the interchange protocol alone."""
+
+    def __init__(self, table: pa.Table):
+        self._table = table
+
+    def __dataframe__(self, **options: Any) -> Any:
+        return self._table.__dataframe__(**options)
+
+
+class TestDataFrames:
+    def test_of_several_libraries(self) -> None:
+        frame = pd.DataFrame(RECORDS)
+        table = pa.Table.from_pandas(frame)
+        for given in (frame, table, table.to_batches()[0], OnlyInterchange(table)):
+            assert_records(NBest.from_dataframe(given))
+
+    def test_an_index_is_no_feature_unless_it_has_a_name(self) -> None:
+        frame = pd.DataFrame(RECORDS)
+        shuffled = frame.set_index(np.array([5, 7, 9]))
+        assert_records(NBest.from_dataframe(shuffled))
+        assert_records(NBest.from_dataframe(frame.set_index("id")))
+
+    def test_the_lists_are_a_frame_themselves(self) -> None:
+        nbest = NBest.from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
+        table = pa.table(nbest)
+        assert table.column_names == ["id", "text", "reference", "lm", "by", "n"]
+        assert nbest.to_dataframe()["n"].tolist() == [1, 2, 3]
+        assert NBest.from_dataframe(table).feature_names == ("lm", "n")
+
+    @pytest.mark.parametrize(
+        ("columns", "message"),
+        [
+            ({"lm": [1, None, 2]}, "<memory>:2: lm is null, not a finite"),
+            ({"lm": [True, False, True]}, "lm is of type bool, neither numbers nor texts"),
+            ({"lm": [1, "x", 2]}, "a column that Arrow cannot read"),
+            ({"text": ["a", None, "b"]}, "<memory>:2: text is missing"),
+            ({"reference": ["r", "x", "s"]}, "<memory>:2: another reference than before"),
+            ({"id": [0, 1, 0]}, "<memory>:3: a second block of sentence 0"),
+        ],
+    )
+    def test_what_is_wrong_is_told(self, columns: dict[str, Any], message: str) -> None:
+        frame = pd.DataFrame({n: [r[n] for r in RECORDS] for n in RECORDS[0]} | columns)
+        with pytest.raises(DataError, match=message):
+            NBest.from_dataframe(frame)
+
+    def test_what_is_none(self) -> None:
+        with pytest.raises(UsageError, match=r"a list is no data frame: .* or use from_records"):
+            NBest.from_dataframe(RECORDS)
+
+    def test_pandas_is_asked_for_where_it_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def missing(*_: object, **__: object) -> None:
+            raise ImportError("no pandas")
+
+        monkeypatch.setattr("bpa_ppl.rows.constructors.table_of", lambda *_, **__: Missing(missing))
+        with pytest.raises(UsageError, match="to_dataframe needs pandas: say `pip install pandas`"):
+            NBest.from_records(RECORDS).to_dataframe()
+
+
+class Missing:
+    """A table that cannot be made a data frame of pandas."""
+
+    def __init__(self, to_pandas: Any):
+        self.to_pandas = to_pandas
