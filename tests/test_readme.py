@@ -1,0 +1,60 @@
+"""The start for users of neural systems, as the README has it, on candidates with scores."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split("\n### ")[0]
+SYSTEMS = {"A": 0.8, "B": 0.7, "C": 0.6}
+
+
+def sentence(number: int, judged: bool) -> str:
+    """Candidates of three systems, of which A is the best; log-probabilities tell a little."""
+    rng = np.random.default_rng(number)
+    candidates = []
+    for system, mean in SYSTEMS.items():
+        for rank in range(3):
+            worth = float(rng.normal(mean, 0.05))
+            found = {"text": f"{number} {system} {rank}", "system": system}
+            scores = {"logprob": 20 * worth + float(rng.normal()), "comet": worth}
+            candidates.append(found | (scores if judged else {"logprob": scores["logprob"]}))
+    return json.dumps({"id": number, "source": f"quelle {number}", "candidates": candidates})
+
+
+@pytest.fixture
+def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.chdir(tmp_path)
+    Path("judged.jsonl").write_text("".join(f"{sentence(i, True)}\n" for i in range(40)))
+    Path("new.jsonl").write_text("".join(f"{sentence(i, False)}\n" for i in range(40, 70)))
+    return {}
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_start_for_neural_users(
+    scope: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
+    assert len(code.strip().splitlines()) <= 6
+    exec(code, scope)
+    assert "converged" in capsys.readouterr().out
+    chosen = [text.split()[1] for text in scope["chosen"]]
+    assert len(chosen) == 30
+    assert chosen.count("A") > 20
+    assert "comet" not in scope["posterior"]["posterior"]["feature"].values
+
+
+def test_the_same_on_the_command_line(scope: dict[str, Any]) -> None:
+    from bpa_ppl import read_posterior
+    from bpa_ppl.cli.app import app
+
+    (line,) = re.findall(r"`bpa (adapt judged\.jsonl .*?)`", SECTION)
+    with pytest.warns(UserWarning, match="no canonical weight for logprob"):
+        app([*line.split(), "-q"], standalone_mode=False)
+    assert read_posterior("posterior.nc").attrs["oracle_metric"] == "comet"
