@@ -86,6 +86,7 @@ class Parquet(NBestFormat, frozen=True):
             )
             size = _SENTENCES if nested else self.batch
             for batch in opened.iter_batches(batch_size=size):
+                batch.validate(full=True)  # texts that are no UTF-8, and places outside
                 yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]

@@ -52,8 +52,8 @@ class Gatherer(Generic[T]):
         """Yield tables of that many sentences each; the last one has the rest.
 
         Raises:
-            DataError: if an id comes twice or has no reference, a whole list was dropped, or
-                the rows of a sentence disagree on what belongs to it.
+            DataError: if an id comes twice or has no reference, a whole list was dropped, the
+                rows of a sentence disagree on what belongs to it, or there are no rows.
         """
         table: _Table | None = None
         last: int | None = None
@@ -73,8 +73,9 @@ class Gatherer(Generic[T]):
             last = int(rows.ids[-1]) if len(rows.ids) else last
         made = None if table is None else self._made(table)
         self._finish()
-        if made is not None:
-            yield made
+        if made is None or not len(self._begins):
+            raise DataError("empty: there are no n-best lists in it", self.origin)
+        yield made
 
     def _enter(self, rows: Rows, starts: npt.NDArray[np.int64]) -> None:
         """Note the lists that begin in some rows."""
