@@ -11,17 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.compiled import compiled, inner
+from bpa_ppl.formats.block_fields import (
+    SEPARATOR,
+    decoded_texts,
+    empty_slots,
+    identifier_at,
+    interned,
+    number_at,
+    past,
+    text_at,
+)
 from bpa_ppl.formats.moses_lines import ALIGNMENT, SEGMENTATION, Layout, split
-from bpa_ppl.formats.number_blocks import number_at
 from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.rows import Rows
 
 UInt8 = npt.NDArray[np.uint8]
 
-_DIGITS = 18  # fit 64 bits
 _NEWLINE, _SPACE, _MINUS = 10, 32, 45
 _ZERO, _NINE, _EQUALS, _BAR = 48, 57, 61, 124
-_SEPARATOR = b" ||| "
 _KINDS = {SEGMENTATION: 1, ALIGNMENT: 2}
 _SEGMENTED = _KINDS[SEGMENTATION]
 _GIVEN_UP = -1
@@ -62,7 +69,7 @@ class BlockParser:
         data = np.frombuffer(block, dtype=np.uint8)
         fields = (self._before, self._ends, self._between, self._after)
         distinct = _parse(data, *fields, ids, values, spans, *texts)
-        strings = None if distinct < 0 else _decoded(block, texts[1:, :distinct])
+        strings = None if distinct < 0 else decoded_texts(block, texts[1:, :distinct])
         if strings is None:
             return None
         lines = np.arange(first, first + count)
@@ -77,15 +84,8 @@ def _texts_before_values(layout: Layout) -> list[bytes]:
     for (label, count), glued in zip(layout.shape, layout.glued, strict=True):
         name = f"{label}=".encode() + (b"" if glued else b" ")
         texts += [b" " + name] + [b" "] * (count - 1)
-    texts[0] = _SEPARATOR + texts[0][1:]
-    return [*texts, _SEPARATOR] if layout.total == "after" else texts
-
-
-def _decoded(block: bytes, bounds: Int32) -> list[str] | None:
-    try:
-        return [block[start:end].decode() for start, end in bounds.T.tolist()]
-    except UnicodeDecodeError:
-        return None
+    texts[0] = SEPARATOR + texts[0][1:]
+    return [*texts, SEPARATOR] if layout.total == "after" else texts
 
 
 def _fields(block: bytes, spans: Int32) -> list[list[str]]:
@@ -112,16 +112,16 @@ def _parse(
 
     No index is checked: the last byte is a newline, and nothing here reads on beyond one.
     """
-    slots = _empty_slots(len(ids))
+    slots = empty_slots(len(ids))
     distinct = 0
     at = 0
     for row in range(len(ids)):
-        ids[row], at = _identifier(data, at)
-        at = _past(data, at, before, 0, 5) - 1  # the last space may begin the next separator
-        start, end, at = _text(data, at)
+        ids[row], at = identifier_at(data, at)
+        at = past(data, at, before, 0, 5) - 1  # the last space may begin the next separator
+        start, end, at = text_at(data, at)
         if at < 0:
             return _GIVEN_UP
-        known = _interned(data, start, end, slots, starts, ends, distinct)
+        known = interned(data, start, end, slots, starts, ends, distinct)
         distinct = max(distinct, known + 1)
         string_index[row] = known
         at = _positions(data, at, between, spans[: len(between)], row)
@@ -208,108 +208,10 @@ def _scores(
     """Fill one row of values; return the position after the last of them, or −1 to give up."""
     done = 0
     for column in range(len(before_ends)):
-        at = _past(data, at, before, done, before_ends[column])
+        at = past(data, at, before, done, before_ends[column])
         value, at = number_at(data, at)
         if at < 0:
             return _GIVEN_UP
         values[row, column] = value
         done = before_ends[column]
     return at
-
-
-@inner
-def _empty_slots(rows: int) -> Int32:
-    """Return an empty hash table, at most half full when every text is new."""
-    size = 2
-    while size < 2 * rows:
-        size *= 2
-    return np.full(size, -1, np.int32)
-
-
-@inner
-def _past(data: UInt8, at: int, expected: UInt8, start: int, stop: int) -> int:
-    """Return the position after the expected bytes, or −1 where others stand."""
-    i = start
-    while at >= 0 and i < stop:
-        at = at + 1 if data[at] == expected[i] else _GIVEN_UP
-        i += 1
-    return at
-
-
-@inner
-def _identifier(data: UInt8, at: int) -> tuple[np.int64, int]:
-    value = np.int64(0)
-    start = at
-    while _ZERO <= data[at] <= _NINE:
-        value = 10 * value + np.int64(data[at]) - _ZERO
-        at += 1
-        if at - start > _DIGITS:
-            return value, _GIVEN_UP
-    return value, at if at > start else _GIVEN_UP
-
-
-@inner
-def _text(data: UInt8, at: int) -> tuple[int, int, int]:
-    """Return the bounds of a text without spaces around it, and where its separator begins."""
-    if at < 0:
-        return 0, 0, _GIVEN_UP
-    start = at
-    while not _at_separator(data, at):
-        if data[at] == _NEWLINE:
-            return 0, 0, _GIVEN_UP
-        at += 1
-    at -= 1
-    end = at
-    while end > start and data[end - 1] == _SPACE:
-        end -= 1
-    while start < end and data[start] == _SPACE:
-        start += 1
-    return start, end, at
-
-
-@inner
-def _at_separator(data: UInt8, at: int) -> bool:
-    return (
-        data[at] == _BAR
-        and data[at + 1] == _BAR
-        and data[at + 2] == _BAR
-        and data[at + 3] == _SPACE
-        and data[at - 1] == _SPACE
-    )
-
-
-@inner
-def _interned(
-    data: UInt8, start: int, end: int, slots: Int32, starts: Int32, ends: Int32, distinct: int
-) -> int:
-    """Return the index of a text among the distinct ones, where a new one is entered."""
-    mask = len(slots) - 1
-    slot = _hash(data, start, end) & mask
-    while slots[slot] >= 0:
-        known = slots[slot]
-        if _equal(data, start, end, starts[known], ends[known]):
-            return known
-        slot = (slot + 1) & mask
-    slots[slot] = distinct
-    starts[distinct] = start
-    ends[distinct] = end
-    return distinct
-
-
-@inner
-def _hash(data: UInt8, start: int, end: int) -> np.int64:
-    """Return the FNV-1a hash (Fowler, Noll & Vo) of some bytes, folded to be non-negative."""
-    value = np.uint64(14695981039346656037)
-    for i in range(start, end):
-        value = (value ^ np.uint64(data[i])) * np.uint64(1099511628211)
-    return np.int64((value ^ (value >> np.uint64(32))) & np.uint64(0x7FFFFFFF))
-
-
-@inner
-def _equal(data: UInt8, start: int, end: int, other: int, other_end: int) -> bool:
-    if end - start != other_end - other:
-        return False
-    while start < end and data[start] == data[other]:
-        start += 1
-        other += 1
-    return start == end

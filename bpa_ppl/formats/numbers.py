@@ -46,7 +46,7 @@ def several(text: bytes, count: int, compiled: bool) -> npt.NDArray[np.float64] 
     (array([-1.5,  2. ]), None)
     """
     if compiled:
-        from bpa_ppl.formats.number_blocks import numbers
+        from bpa_ppl.formats.block_fields import numbers
 
         values = numbers(text, count)
         if values is not None and np.all(np.abs(values) < TOO_LARGE):

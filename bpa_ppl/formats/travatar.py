@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import ClassVar, NamedTuple, TextIO
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TextIO
 
 import numpy as np
 
@@ -34,8 +34,13 @@ from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import TOO_LARGE
 
+if TYPE_CHECKING:
+    from bpa_ppl.formats.sparse_blocks import SparseParser
+
 _FEATURE = re.compile(rb"(\S+)=(\S*)")
 _NAME = re.compile(r"[^\s|=]\S*")
+# Files of up to so many blocks (of 1 MiB) are not worth loading the compiled parser.
+_PLAIN_BLOCKS = 1
 _LONGEST_ID = 18  # digits that surely fit 64 bits
 # What cdec prints of its own: features of its phrase and language models and of its grammars.
 _CDEC = re.compile(
@@ -89,10 +94,15 @@ class Travatar(NBestFormat, frozen=True):
             begun.append(block)
         reader = _Reader(self, begun, options)
         number = 1
-        for block in chain(begun, rest):
-            lines = block[:-1].split(b"\n")
-            yield reader.rows(lines, number)
-            number += len(lines)
+        compiled: SparseParser | None = None
+        for count, block in enumerate(chain(begun, rest)):
+            if count == _PLAIN_BLOCKS:
+                from bpa_ppl.formats.sparse_blocks import SparseParser
+
+                compiled = SparseParser(reader.names, reader.score_first)
+            rows = None if compiled is None else compiled.rows(block, number)
+            yield reader.rows(block[:-1].split(b"\n"), number) if rows is None else rows
+            number += block.count(b"\n")
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, without zeros but in the first line, which shows all names in order.
@@ -176,11 +186,11 @@ class _Reader:
         self._options = options
         lines = list(chain.from_iterable(block[:-1].split(b"\n") for block in begun))
         lines = lines[: format.first]
-        self._score_first = format.score_first
+        self.score_first = format.score_first
         for line in lines:
             fields = SEPARATOR.split(line.rstrip(b"\r"))
             if len(fields) > 3 and (_are_features(fields[-1]) or _are_features(fields[-2])):
-                self._score_first = _are_features(fields[-1])
+                self.score_first = _are_features(fields[-1])
                 break
         self._columns = self._known(lines)
         self.names = tuple(name.decode() for name in self._columns)
@@ -217,11 +227,14 @@ class _Reader:
         return DataError(message, self._options.origin, number)
 
     def _shape(self) -> str:
-        last = ("score", "F=value …") if self._score_first else ("F=value …", "score")
+        last = ("score", "F=value …") if self.score_first else ("F=value …", "score")
         return f"`id ||| text ||| {last[0]} ||| {last[1]}`"
 
     def _known(self, lines: list[bytes]) -> dict[bytes, int]:
         """Return the column of each feature, the score being column 0."""
+        for name in self._format.names:
+            if not _NAME.fullmatch(name):
+                raise UsageError(f"{name!r} is no name of a feature: it cannot stand before a `=`")
         names = [name.encode() for name in self._format.names]
         if len(set(names)) < len(names):
             raise UsageError("two of the names that are set for features are the same: remove one")
@@ -241,7 +254,7 @@ class _Reader:
             raise self._error(
                 f"only {len(fields)} columns where a line must read {self._shape()}", number
             )
-        score, features = fields[-2:] if self._score_first else fields[:-3:-1]
+        score, features = fields[-2:] if self.score_first else fields[:-3:-1]
         identifier = fields[0].strip()
         if not identifier.isdigit() or len(identifier) > _LONGEST_ID:
             raise self._error(

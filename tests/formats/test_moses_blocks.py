@@ -16,9 +16,9 @@ from bpa_ppl import read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.base import ReadOptions, Rows
+from bpa_ppl.formats.block_fields import number_at, numbers
 from bpa_ppl.formats.moses_blocks import BlockParser
 from bpa_ppl.formats.moses_lines import LineParser
-from bpa_ppl.formats.number_blocks import number_at, numbers
 
 NEVER = 10**9
 WORDS = ["un", "café", "noir", "a", ",", "|", "||", "x=", "", "\u00a0", "日本", "0-0"]

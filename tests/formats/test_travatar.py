@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sameness import content
+from sameness import bits, content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats import travatar
+from bpa_ppl.formats.base import ReadOptions
+from bpa_ppl.formats.sparse_blocks import SparseParser
 from bpa_ppl.formats.travatar import Cdec, Travatar
+from bpa_ppl.registry import NBEST_FORMATS
 
 GOLDEN = Path(__file__).parent / "golden"
 FORMATS = pytest.mark.parametrize("name", ["travatar", "cdec"])
 Write = Callable[..., Path]
+VALUES = ["0", "-0", "-1.76181", "3", "1e-05", "-2.5E3", "0.1"]
 
 
 def lines(name: str, *parts: tuple[str, str, str]) -> list[str]:
@@ -102,6 +108,8 @@ def test_names_are_those_of_the_first_lines(write: Write) -> None:
     assert named.features[:2].tolist() == [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
     with pytest.raises(DataError, match=r":1: the feature f0 .* the 1 that are set: have more"):
         read_nbest(path, format=Cdec(names=("f4",)))
+    with pytest.raises(UsageError, match="'a b' is no name of a feature"):
+        read_nbest(path, format=Cdec(names=("a b",)))
     with pytest.raises(UsageError, match="two of the names that are set"):
         read_nbest(path, format=Cdec(names=("f4", "f4")))
 
@@ -115,6 +123,66 @@ def test_names_do_not_depend_on_blocks(write: Write, monkeypatch: pytest.MonkeyP
     assert NBest.concatenate(parts).features.sum(axis=0).tolist() == [10] * 4
     with pytest.raises(DataError, match=r":31: the feature f3 is not among the 3 in the first 25"):
         list(iter_nbest(path, chunk=1, format="cdec:first=25"))
+
+
+def outcome(name: str, blocks: list[bytes], plain_blocks: int, bad: str) -> list[Any]:
+    """Return the rows and the error that reading gives, as they can be compared."""
+    found: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(travatar, "_PLAIN_BLOCKS", plain_blocks)
+        format = NBEST_FORMATS.resolve(name, {"first": 1})
+        try:
+            for rows in format.parse(blocks, ReadOptions("dev", bad)):
+                parts = [list(part) if isinstance(part, tuple) else part for part in rows]
+                found.append([bits(part) for part in parts])
+        except DataError as error:
+            found.append(str(error))
+    return found
+
+
+def printed(rng: random.Random, name: str) -> list[bytes]:
+    """Return lines that are as they should be, or nearly."""
+    features = [f"{label}={rng.choice(VALUES)}" for label in ("lm", "wt_x", "wt_x=y", "été")]
+    parts = [("a", " ".join(features), "0")]
+    for _ in range(rng.randint(1, 8)):
+        some = rng.sample(features, rng.randint(1, 4)) + rng.choices(
+            ["", "lm=3", "new=1"], [50, 1, 1]
+        )
+        text = " ".join(rng.choice(["a", "cat", "=", "|", "", "x=1"]) for _ in range(3))
+        parts.append((text, " ".join(filter(None, some)), rng.choice(VALUES)))
+    return [line.encode() for line in lines(name, *parts)]
+
+
+@FORMATS
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 2**32), damaged=st.booleans(), drop=st.booleans())
+def test_the_compiled_parser_reads_the_same(
+    name: str, seed: int, damaged: bool, drop: bool
+) -> None:
+    rng = random.Random(seed)
+    first, *rest = printed(rng, name)
+    data = b"\n".join(rest)
+    at = rng.randrange(len(data))
+    if damaged:
+        data = (
+            data[:at] + rng.choice([b" ", b"=", b" ||| ", b"\n", b"1", b"e", b"\xff"]) + data[at:]
+        )
+    blocks, bad = [first + b"\n", data + b"\n"], "drop" if drop else "error"
+    assert outcome(name, blocks, 1, bad) == outcome(name, blocks, 10**9, bad)
+
+
+@FORMATS
+def test_usual_blocks_are_not_given_up(name: str) -> None:
+    parser = SparseParser(("lm", "unk"), name == "travatar")
+    usual = lines(
+        name, ("a", "lm=-1 unk=2", "0"), ("b  ", "unk=1 lm=3", "-1e-05"), ("", "lm=0", "1")
+    )
+    rows = parser.rows("".join(f"{line}\n" for line in usual).encode(), 7)
+    assert rows is not None
+    assert rows.features.tolist() == [[-1, 2], [3, 1], [0, 0]]
+    assert rows.totals is not None
+    assert rows.totals.tolist() == np.float32([0, -1e-5, 1]).tolist()
+    assert (list(rows.strings), rows.lines.tolist()) == (["a", "b", ""], [7, 8, 9])
 
 
 @FORMATS
@@ -167,7 +235,7 @@ def test_no_features_at_all(write: Write) -> None:
 
 
 @FORMATS
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     values=st.lists(
         st.lists(
