@@ -13,7 +13,7 @@ import pyarrow as pa
 from bpa_ppl.diagnostics.significance import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, metrics_of
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality import resolve
+from bpa_ppl.quality import by_name
 from bpa_ppl.quality.bootstrap import Replicates, Resamples, replicates, resamples
 
 #: Stages in which a method learns from A; the others apply what it has learned.
@@ -176,12 +176,12 @@ def _resampled(
         if new is None:
             new = resamples(samples, counts.shape[1], len(rows))
         verdicts = [results["verdict"][row].as_py() for row in rows]
-        known[place] = _Sample(counts, verdicts, replicates(counts, metric, new))
+        known[place] = _Sample(counts, verdicts, replicates(counts, by_name(metric), new))
     return known
 
 
 def _point(place: Place, metric: str, sample: _Sample) -> Point:
-    values = resolve(metric).value(sample.counts.sum(axis=1))
+    values = by_name(metric).value(sample.counts.sum(axis=1))
     low, high = _interval(sample.replicates.both)
     return Point(
         **place._asdict(),
@@ -212,7 +212,7 @@ def _differences(found: dict[Place, _Sample], metric: str) -> list[Difference]:
 def _difference(
     first: Place, second: Place, ours: _Sample, theirs: _Sample, metric: str
 ) -> Difference:
-    means = [resolve(metric).value(one.counts.sum(axis=1)).mean() for one in (ours, theirs)]
+    means = [by_name(metric).value(one.counts.sum(axis=1)).mean() for one in (ours, theirs)]
     change = ours.replicates.both - theirs.replicates.both
     low, high = _interval(change)
     # One is added to both counts, so that no finite bootstrap claims certainty.

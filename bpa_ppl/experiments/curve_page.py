@@ -41,7 +41,7 @@ from bpa_ppl.experiments.curve_figures import (
 )
 from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
 from bpa_ppl.formats.streams import atomic_path
-from bpa_ppl.quality import resolve
+from bpa_ppl.quality import by_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,7 +160,7 @@ def _how_made(identity: dict[str, Any]) -> Section:
 
 def _summary(points: list[Point], metric: str) -> str:
     """Return which method has the best mean score with the fewest adaptation sentences."""
-    better, word = (min, "lowest") if resolve(metric).lower_is_better else (max, "highest")
+    better, word = (min, "lowest") if by_name(metric).lower_is_better else (max, "highest")
     plain = [p for p in points if p.metric == metric and not p.setting]
     parts = []
     for domain in dict.fromkeys(point.domain for point in plain):

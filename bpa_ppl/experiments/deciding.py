@@ -17,10 +17,11 @@ from bpa_ppl.experiments.methods import CANONICAL, SAMPLER, TUNER, Method
 from bpa_ppl.experiments.results import Outcome, result_row
 from bpa_ppl.experiments.study import Domain, Study
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.quality import by_name
 from bpa_ppl.sampling import adapt
 from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights
 from bpa_ppl.tuning import reestimate
-from bpa_ppl.weights import Weights, match
+from bpa_ppl.weights import Weights, first_weights, match
 
 
 def run_cell(study: Study, task: Task) -> Outcome:
@@ -78,7 +79,7 @@ def decide(job: Job, record: Record) -> Int64:
     return _DECIDERS[job.method.kind](job, record)
 
 
-def _by_weights(job: Job, weights: Weights, record: Record) -> Int64:
+def _by_weights(job: Job, weights: Weights | None, record: Record) -> Int64:
     with record.stage("rerank"):
         test = job.material.test
         return test.best(test.scores(match(weights, test).values))
@@ -96,7 +97,7 @@ def _tuner(job: Job, record: Record) -> Int64:
             job.adaptation,
             job.material.weights,
             tuner=method.tuner(),
-            metric=method.metric,
+            metric=by_name(method.metric),
             seed=job.seed,
             extra=extra,
         )
@@ -113,7 +114,8 @@ def _sampler(job: Job, record: Record) -> Int64:
             sampler=method.sampler(**made),
             prior_variance=method.prior_variance,
             seed=job.seed,
-            metric=method.metric,
+            metric=by_name(method.metric),
+            categorical=job.study.categorical,
             cache=False,
         )
     with record.stage("check"):
@@ -149,5 +151,6 @@ def _made_of_development(job: Job) -> dict[str, Any]:
 @lru_cache(1)
 def _visited(study: Study, domain: Domain, restarts: int) -> Float64:
     """Return the weights that MERT visits on the development set: found once, for all cells."""
-    weights = material(study, domain).weights
+    lists = material(study, domain)
+    weights = lists.weights or first_weights(lists.adapt)
     return visited_weights(development(study), weights, restarts=restarts, seed=study.seed)

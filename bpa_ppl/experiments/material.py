@@ -9,11 +9,10 @@ import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.experiments.grid import random_source
-from bpa_ppl.experiments.results import study_metrics
 from bpa_ppl.experiments.study import Domain, ListFiles, Study
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality import statistics
+from bpa_ppl.quality import by_name, set_aside, statistics
 from bpa_ppl.weights import Weights, match
 
 _DOMAINS = 2  # kept in memory at once
@@ -26,13 +25,13 @@ class Material:
     Attributes:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
-        weights: λ_T, for each feature of the lists.
+        weights: λ_T, for each feature of the lists; None if there are none.
         counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.statistics`.
     """
 
     adapt: NBest
     test: NBest
-    weights: Weights
+    weights: Weights | None
     counts: dict[str, Float64]
 
     def counts_of(self, choice: Int64) -> dict[str, Float64]:
@@ -49,14 +48,15 @@ def material(study: Study, domain: Domain, size: int = 0) -> Material:
         DataError: if the files are not as they should be, do not fit together, or have too few
             sentences.
     """
-    adapt = _read(domain.adapt, size)
+    adapt = _read(domain.adapt, size, study.columns)
     if domain.test is None:
         adapt, test = _split(study, domain, adapt)
     else:
-        test = _read(domain.test, size)
-    matched = match(read_weights(domain.weights), adapt)
+        test = _read(domain.test, size, study.columns)
+    given = None if domain.weights is None else read_weights(domain.weights)
+    matched, origin = match(given, adapt), str(domain.weights or "no weights")
     if test.feature_names != adapt.feature_names:
-        raise DataError(f"{test.origin} has other features than {adapt.origin}", domain.weights)
+        raise DataError(f"{test.origin} has other features than {adapt.origin}", origin)
     largest = max(study.every_size)
     if largest > len(adapt) and not study.replacement:
         raise DataError(
@@ -67,8 +67,8 @@ def material(study: Study, domain: Domain, size: int = 0) -> Material:
     return Material(
         adapt,
         test,
-        Weights(zip(matched.names, matched.values, strict=True), str(domain.weights)),
-        {metric: statistics(test, metric).counts for metric in study_metrics()},
+        None if given is None else Weights(zip(matched.names, matched.values, strict=True), origin),
+        {metric: statistics(test, by_name(metric)).counts for metric in study.metrics},
     )
 
 
@@ -85,10 +85,16 @@ def development(study: Study) -> NBest:
     return _read(study.development)
 
 
-def _read(files: ListFiles, size: int = 0) -> NBest:
-    """Read lists with references, cut to their first `size` hypotheses unless it is 0."""
-    lists = read_nbest(files.nbest, references=list(files.references), first_id=files.first_id)
-    return lists.truncate(size) if size else lists
+def _read(files: ListFiles, size: int = 0, columns: tuple[str, ...] = ()) -> NBest:
+    """Read lists with references, cut to their first `size` hypotheses unless it is 0.
+
+    The columns are metrics, and no features.
+    """
+    references = list(files.references) or None
+    lists = read_nbest(files.nbest, references=references, first_id=files.first_id)
+    metrics = [by_name(column) for column in columns]
+    apart = set_aside(lists, [name for metric in metrics for name in metric.columns])
+    return apart.truncate(size) if size else apart
 
 
 def _split(study: Study, domain: Domain, lists: NBest) -> tuple[NBest, NBest]:

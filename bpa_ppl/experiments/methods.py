@@ -87,7 +87,9 @@ class Method(Component, frozen=True):
         """Raise a UsageError unless the settings make sense together."""
         one_of(self.rule, tuple(RULES), "rule")
         one_of(self.derivations, DERIVATIONS, "treatment of derivations")
-        one_of(self.metric, counted_metrics() if self.kind == TUNER else tuple(METRICS), "metric")
+        # What is not registered may be a column of the lists: the study knows.
+        if self.kind == TUNER and self.metric in METRICS:
+            one_of(self.metric, counted_metrics(), "metric")
         if self.kind == SAMPLER:
             self.sampler()
         elif self.kind == TUNER:

@@ -27,7 +27,7 @@ from bpa_ppl.experiments.grid import Cell
 from bpa_ppl.experiments.study import Study
 from bpa_ppl.formats.streams import atomic_path, atomic_writer, make_folder
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality import counted_metrics, resolve
+from bpa_ppl.quality import by_name
 from bpa_ppl.registry import METRICS
 
 #: Packages whose versions the results depend on.
@@ -80,22 +80,13 @@ def results_schema(metrics: Iterable[str]) -> pa.Schema:
     )
 
 
-def study_metrics() -> tuple[str, ...]:
-    """Return the metrics of a study: all that are counted from references alone.
-
-    >>> study_metrics()
-    ('ter', 'bleu')
-    """
-    return tuple(name for name in counted_metrics() if METRICS[name].needs <= {"references"})
-
-
 def detail_names(metric: str) -> list[str]:
     """Return the names of what a metric says beyond its value.
 
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']
     """
-    found = resolve(metric)
+    found = by_name(metric)
     return list(found.details_of(np.ones(found.width)))
 
 
@@ -108,7 +99,7 @@ def counts_of(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
     """Return the counts of some rows of the results, (rows, sentences, S)."""
     column = results[metric + _COUNTS]
     counts = np.array([column[row].values.to_numpy() for row in rows])
-    return counts.reshape(len(counts), -1, resolve(metric).width)
+    return counts.reshape(len(counts), -1, by_name(metric).width)
 
 
 def result_row(
@@ -123,10 +114,10 @@ def result_row(
     sums = {name: each.sum(axis=0) for name, each in counts.items()}
     details: dict[str, float] = {}
     for name, each in sums.items():
-        details |= resolve(name).details_of(each)
+        details |= by_name(name).details_of(each)
     return {
         **cell._asdict(),
-        **{name: float(resolve(name).value(each)) for name, each in sums.items()},
+        **{name: float(by_name(name).value(each)) for name, each in sums.items()},
         **details,
         "verdict": verdict,
         "failed": list(failed),
@@ -155,7 +146,7 @@ class Store:
     """
 
     def __init__(self, folder: Path, study: Study):
-        self.folder = folder
+        self.folder, self._metrics = folder, study.metrics
         self._claim(identity(study))
         for leftover in (*folder.glob("*/.*.part.*"), *folder.glob(".*.part.*")):
             leftover.unlink()  # of a run that was killed while it wrote
@@ -181,7 +172,7 @@ class Store:
         _write_table(seconds, SECONDS, self.folder / "seconds.parquet")
         rows = [_read_json(self._cell(cell)) for cell in cells]
         results = self.folder / "results.parquet"
-        _write_table(rows, results_schema(study_metrics()), results)
+        _write_table(rows, results_schema(self._metrics), results)
         return results
 
     def _claim(self, own: dict[str, Any]) -> None:
@@ -206,8 +197,11 @@ class Store:
 
 def identity(study: Study) -> dict[str, Any]:
     """Return what the results of a study depend on; files are known by their content."""
+    # Results of studies from before there were these keys stay theirs.
+    later = ("columns", "categorical")
+    settings = {k: v for k, v in asdict(study).items() if v or k not in later}
     return {
-        "study": json.loads(json.dumps(asdict(study), default=_plain)),
+        "study": json.loads(json.dumps(settings, default=_plain)),
         "versions": {name: version(name) for name in VERSIONS},
     }
 
@@ -222,7 +216,8 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     if not path.is_file():
         raise DataError("no results here: let `bpa experiment` finish first", folder)
     results = _read_table(path)
-    metrics = [name for name in metrics_of(results) if name in METRICS]
+    columns = read_identity(folder)["study"].get("columns", []) if _known(folder) else []
+    metrics = [name for name in metrics_of(results) if name in (*METRICS, *columns)]
     _check_schema(results, results_schema(metrics), path)
     seconds = _read_table(folder / "seconds.parquet")
     _check_schema(seconds, SECONDS, folder / "seconds.parquet")
@@ -236,6 +231,10 @@ def read_identity(folder: Path) -> dict[str, Any]:
         DataError: if the study is not there, or its file is damaged.
     """
     return _read_json(folder / "study.json")
+
+
+def _known(folder: Path) -> bool:
+    return (folder / "study.json").is_file()
 
 
 def _check_identity(known: dict[str, Any], own: dict[str, Any], folder: Path) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.experiments.methods import Method, Value, named_methods
+from bpa_ppl.experiments.methods import CANONICAL, Method, Value, named_methods
 from bpa_ppl.formats.streams import read_text
+from bpa_ppl.quality import by_name, counted_metrics
+from bpa_ppl.registry import METRICS
 
 T = TypeVar("T")
 _KINDS = {
@@ -31,7 +33,7 @@ class ListFiles:
     """N-best lists of a text, and its references; `first_id` is the id of its first sentence."""
 
     nbest: Path
-    references: tuple[Path, ...]
+    references: tuple[Path, ...] = ()
     first_id: int = 0
 
 
@@ -41,14 +43,14 @@ class Domain:
 
     Attributes:
         name: what the results are filed under.
-        weights: the canonical weights λ_T.
+        weights: the canonical weights λ_T; None if there are none.
         adapt: the lists from which A is drawn.
         test: what is translated; None takes sentences from `adapt`.
         held_out: how many of them; a shuffle that depends on the study's seed picks them.
     """
 
     name: str
-    weights: Path
+    weights: Path | None
     adapt: ListFiles
     test: ListFiles | None = None
     held_out: int = 0
@@ -77,6 +79,8 @@ class Study:
         replacement: whether a sentence may be drawn more than once, as published.
         development: the out-of-domain text that λ_T was tuned on, for methods that need it.
         sweeps: what else is run.
+        columns: scores that the lists bring along: they are metrics, and no features.
+        categorical: columns of texts that become features for samplers, such as `system`.
     """
 
     domains: tuple[Domain, ...]
@@ -87,6 +91,15 @@ class Study:
     replacement: bool = True
     development: ListFiles | None = None
     sweeps: tuple[Sweep, ...] = ()
+    columns: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What translations are scored by: TER, BLEU, … where there are references; columns."""
+        texts = [text for d in self.domains for text in (d.adapt, d.test) if text is not None]
+        known = all(text.references for text in texts)
+        return (*(counted_metrics() if known else ()), *self.columns)
 
     @property
     def every_size(self) -> tuple[int, ...]:
@@ -125,7 +138,10 @@ def read_study(path: str | Path) -> Study:
     ```
 
     `seed` and `replacement = false` may be set too, and `first_id = 1` for texts whose lists are
-    numbered from one.
+    numbered from one. `columns = ["mqm"]` names scores in the lists, of which more is better
+    (`-NAME`: less): they are reported, and can be the `metric` of a method; where all methods have
+    one, no references are needed. `categorical = ["system"]` makes features of a column of texts,
+    for samplers. `weights = "none"` starts without canonical weights.
 
     Raises:
         DataError: at the first mistake: a key, method or setting that is unknown, a missing file,
@@ -148,6 +164,8 @@ def read_study(path: str | Path) -> Study:
         replacement=table.take("replacement", bool, True),
         development=_development(table),
         sweeps=tuple(_sweep(part, known) for part in table.take_tables("sweeps")),
+        columns=_columns(table),
+        categorical=table.take_list("categorical", str, []),
     )
     table.done()
     _check(study, table)
@@ -253,9 +271,10 @@ def _changed(table: TomlTable, method: Method, settings: Mapping, name: str = ""
 
 def _domain(table: TomlTable) -> Domain:
     first_id = table.take("first_id", int, 0)
+    weights = table.take("weights", str)
     domain = Domain(
         name=_name(table),
-        weights=_file(table, table.take("weights", str)),
+        weights=None if weights == "none" else _file(table, weights),
         adapt=_list_files(table, "adapt", "adapt_references", first_id),
         held_out=(held_out := table.take("held_out", int, 0)),
         test=None if held_out else _list_files(table, "test", "test_references", first_id),
@@ -279,7 +298,7 @@ def _development(table: TomlTable) -> ListFiles | None:
 def _list_files(table: TomlTable, nbest: str, references: str, first_id: int) -> ListFiles:
     return ListFiles(
         _file(table, table.take(nbest, str)),
-        tuple(_file(table, name) for name in table.take_list(references, str)),
+        tuple(_file(table, name) for name in table.take_list(references, str, [])),
         first_id,
     )
 
@@ -309,6 +328,17 @@ def _sweep(table: TomlTable, known: Mapping[str, Method]) -> Sweep:
     return sweep
 
 
+def _columns(table: TomlTable) -> tuple[str, ...]:
+    """Return the columns that are metrics."""
+    names = table.take_list("columns", str, [])
+    for name in names:
+        if name in METRICS:
+            raise table.error(f"columns: {name} is the name of a metric: rename the column")
+        if not _NAME.fullmatch(name):
+            raise table.error(f"columns: {name} may have letters, digits, + - and _ only")
+    return names
+
+
 def _name(table: TomlTable) -> str:
     """Return the last part of the name of a table."""
     name = table.name.split(".", 1)[1]
@@ -331,8 +361,33 @@ def _check(study: Study, table: TomlTable) -> None:
         if not known.issuperset(sweep.methods):
             missing = next(name for name in sweep.methods if name not in known)
             raise DataError(f"sweep of {missing}, which is not among the methods", table.path)
+    swept = [str(v) for sweep in study.sweeps if sweep.setting == "metric" for v in sweep.values]
+    learning = [method.metric for method in study.methods if method.kind != CANONICAL]
+    for metric in [*learning, *swept]:
+        _check_metric(metric, study, table)
     for method in study.methods:
         if method.needs_development and study.development is None:
             raise table.error(
                 f"the method {method.name} needs the text that λ_T was tuned on: add [development]"
             )
+
+
+def _check_metric(metric: str, study: Study, table: TomlTable) -> None:
+    """Raise a DataError if there is no such metric, or it needs references that are not there."""
+    choices = [*(name for name in METRICS if name != "column"), *study.columns]
+    if metric not in choices:
+        known = ", ".join(choices)
+        raise table.error(
+            f"unknown metric {metric!r}: choose one of {known}, or name a column of the lists in "
+            "columns"
+        )
+    texts = [text for d in study.domains for text in (d.adapt, d.test) if text is not None]
+    if _needs_references(metric) and not all(text.references for text in texts):
+        raise table.error(
+            f"the metric {metric} needs references: add adapt_references (and test_references), "
+            "or name a column of the lists in columns and make it the metric of each method"
+        )
+
+
+def _needs_references(metric: str) -> bool:
+    return "references" in by_name(metric).needs

@@ -15,15 +15,18 @@ from bpa_ppl.weights import spread_within
 _NO_MATTER = 0.02
 # Of the prior's standard deviation: what is left of it, and how far the mean has gone.
 _AS_WIDE, _AS_CENTRED = 0.9, 0.25
+# The share of lists in which a feature varies, if its unit is to blame and not its rarity.
+_OFTEN = 0.5
 
 
 def unmoved(draws: Draws, nbest: NBest) -> dict[str, float]:
     """Return the features whose weights the data could not move, with how much they matter.
 
-    Those whose posterior is as wide as their prior and around the same mean, while the spread of
+    Those whose posterior is as wide as their prior and around the same mean, because the spread of
     the feature within the lists times the standard deviation of the prior is next to nothing: the
-    feature is in a unit too large for its prior. What does not vary at all is left out: there no
-    prior helps.
+    feature is in a unit too large for its prior. What varies in few lists is left out, since it is
+    no question of the unit; and where no weight has moved the whole prior is tight, as somebody
+    has asked for.
 
     Args:
         draws: a posterior with a Gaussian prior; nothing is said of any other.
@@ -36,30 +39,37 @@ def unmoved(draws: Draws, nbest: NBest) -> dict[str, float]:
     mean = draws.constants.get("prior_mean")
     if before is None or mean is None or not len(nbest):
         return {}
-    spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
-    matter = np.array([spread[name] for name in draws.features]) * before
-    still = (
-        (matter > 0) & (matter < _NO_MATTER) & (np.abs(draws.mean - mean) < _AS_CENTRED * before)
-    )
+    columns = [nbest.feature_names.index(name) for name in draws.features]
+    often = _varying(nbest, columns) >= _OFTEN
+    matter = spread_within(nbest)[columns] * before
+    still = (matter < _NO_MATTER) & (np.abs(draws.mean - mean) < _AS_CENTRED * before)
     if draws.kind != "point":
         still &= draws.deviation > _AS_WIDE * before
-    return {name: float(matter[k]) for k, name in enumerate(draws.features) if still[k]}
+    if still[often].all():
+        return {}
+    return {draws.features[k]: float(matter[k]) for k in np.flatnonzero(still & often)}
 
 
 def tell_unmoved(draws: Draws, nbest: NBest) -> None:
     """Say in one line which weights the data could not move, and what to do about it."""
     found = unmoved(draws, nbest)
-    # Where none moved, the whole prior is tight, and somebody has asked for that.
-    if not found or len(found) == len(draws.features):
-        return
-    small = ", ".join(f"{name} ({matter:.1g})" for name, matter in found.items())
-    warnings.warn(
-        f"the data could not move the weight of {small}: that little is its spread within the "
-        "lists times the standard deviation of its prior; multiply the feature by a number, or "
-        "give it a larger prior variance",
-        BpaWarning,
-        stacklevel=3,
-    )
+    if found:
+        small = ", ".join(f"{name} ({matter:.1g})" for name, matter in found.items())
+        warnings.warn(
+            f"the data could not move the weight of {small}: that little is its spread within the "
+            "lists times the standard deviation of its prior; multiply the feature by a number, "
+            "or give it a larger prior variance",
+            BpaWarning,
+            stacklevel=3,
+        )
+
+
+def _varying(nbest: NBest, columns: list[int]) -> Float64:
+    """Return in which share of the lists each of some features varies."""
+    table = nbest.features[:, columns]
+    starts = nbest.offsets[:-1]
+    differs = np.maximum.reduceat(table, starts) > np.minimum.reduceat(table, starts)
+    return np.asarray(differs.mean(axis=0), np.float64)
 
 
 def _prior_deviation(draws: Draws) -> Float64 | None:
