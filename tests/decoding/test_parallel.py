@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,11 +11,10 @@ import numpy as np
 import pytest
 from foreign import foreign
 
-from bpa_ppl import DataError, NBest, Reranked, UsageError, rerank
+from bpa_ppl import NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import reranking
 from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.outputs import rerank_to
-from bpa_ppl.workers import in_order
 
 NAMES = ("LM0", "TM0", "WP0")
 LISTS = 300
@@ -97,35 +91,6 @@ def test_few_lists_start_no_process(
     assert len(rerank(lists, posterior, unchecked=True, jobs=2).texts) == LISTS
 
 
-@pytest.mark.usefixtures("any_size")
-def test_an_error_in_the_middle_of_the_lists_arrives(lists: NBest, posterior: Any) -> None:
-    def broken() -> Iterator[NBest]:
-        yield lists
-        raise DataError("the rest is unreadable", "dev.nbest", 7)
-
-    with pytest.raises(DataError, match=r"dev\.nbest:7: the rest is unreadable"):
-        rerank(broken(), posterior, unchecked=True, jobs=2)
-
-
-class Killer(Rule, frozen=True):
-    """A rule that ends its process, as the system does when memory runs out."""
-
-    parent: int = 0
-
-    def votes(self, features: Any, base: Any, voters: Any) -> Any:
-        assert os.getpid() != self.parent
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def combined(self, parts: Any) -> Any:
-        return parts[0]
-
-
-@pytest.mark.usefixtures("any_size")
-def test_a_lost_process_is_told(lists: NBest, posterior: Any) -> None:
-    with pytest.raises(UsageError, match=r"a worker process was killed.*give fewer jobs"):
-        rerank(lists, posterior, rule=Killer(parent=os.getpid()), unchecked=True, jobs=2)
-
-
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -140,26 +105,6 @@ def test_workers_that_cannot_be(
 ) -> None:
     with pytest.raises(UsageError, match=told):
         rerank(lists, posterior, unchecked=True, **wrong)
-
-
-def test_few_tables_are_ahead_of_the_first_result() -> None:
-    class Lazy:
-        width = 2
-
-        def result(self, future: Any) -> Any:
-            return future
-
-    begun: list[int] = []
-
-    def calls() -> Iterator[tuple[int, Any]]:
-        for number in range(50):
-            begun.append(number)
-            yield number, number
-
-    results = in_order(Lazy(), calls())  # type: ignore[arg-type]
-    assert next(results) == (0, 0)
-    assert len(begun) == 5
-    assert list(results) == [(n, n) for n in range(1, 50)]
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
@@ -185,49 +130,3 @@ def test_no_scheduler_answers(lists: NBest, posterior: Any) -> None:
         pytest.raises(UsageError, match=f"no scheduler answers at {address}"),
     ):
         rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)
-
-
-_ENDLESS = """
-import itertools, signal, sys, numpy as np
-signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.path.insert(0, {tests!r})
-from foreign import foreign
-from bpa_ppl import NBest, rerank
-from bpa_ppl.decoding import reranking
-reranking._SMALL = 1
-lists = NBest.from_lists([["a", "b"]] * 64, [[[1.0], [2.0]]] * 64, ["LM0"])
-def tell(done, total, note):
-    print(done, flush=True)
-rerank(itertools.repeat(lists), foreign(np.ones((2, 10, 1)), ["LM0"]), unchecked=True, jobs=2,
-       progress=tell)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs process groups")
-def test_ctrl_c_ends_all_processes() -> None:
-    program = _ENDLESS.format(tests=str(Path(__file__).resolve().parents[1]))
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline()
-    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
-    _, err = process.communicate(timeout=30)
-    assert process.returncode
-    assert "KeyboardInterrupt" in err
-    left = time.monotonic() + 10
-    while _alive(process.pid):
-        assert time.monotonic() < left, "a worker has outlived the work"
-        time.sleep(0.05)
-
-
-def _alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

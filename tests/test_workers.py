@@ -1,0 +1,135 @@
+"""Worker processes: results in order, few calls ahead, and an end to them whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bpa_ppl import UsageError
+from bpa_ppl.workers import Future, Pool, in_order, number_of, pool
+
+
+def slow_first(shared: dict[str, int], item: int) -> tuple[int, int]:
+    time.sleep(0.1 if item == 0 else 0)
+    return item + shared["more"], os.getpid()
+
+
+def fail(shared: object, item: int) -> None:
+    raise LookupError(f"item {item}")
+
+
+def die(shared: object, item: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def begun(workers: Pool, function: Any, items: range) -> Iterator[tuple[int, Future]]:
+    shared = workers.share({"more": 100})
+    for item in items:
+        yield item, workers.submit(function, shared, item)
+
+
+def test_results_come_in_order_from_other_processes() -> None:
+    with pool(2) as workers:
+        found = list(in_order(workers, begun(workers, slow_first, range(20))))
+    assert [(item, result) for item, (result, _) in found] == [(n, n + 100) for n in range(20)]
+    processes = {process for _, (_, process) in found}
+    assert len(processes) == 2
+    assert os.getpid() not in processes
+
+
+def test_a_value_goes_to_the_workers_once() -> None:
+    with pool(1) as workers:
+        shared = workers.share({"more": 1})
+        assert workers.result(workers.submit(slow_first, shared, 1))[0] == 2
+        os.unlink(shared.place)
+        assert workers.result(workers.submit(slow_first, shared, 2))[0] == 3
+
+
+def test_an_error_of_the_work_is_raised_as_it_is() -> None:
+    with pytest.raises(LookupError, match="item 0"), pool(1) as workers:
+        list(in_order(workers, begun(workers, fail, range(9))))
+
+
+def test_a_lost_process_is_told() -> None:
+    with (
+        pytest.raises(UsageError, match=r"a worker process was killed.*give fewer jobs"),
+        pool(1) as workers,
+    ):
+        list(in_order(workers, begun(workers, die, range(9))))
+
+
+class Lazy:
+    """Two workers that have done everything at once."""
+
+    width = 2
+
+    def result(self, future: Any) -> Any:
+        return future
+
+
+def test_few_calls_are_ahead_of_the_first_result() -> None:
+    taken: list[int] = []
+
+    def calls() -> Iterator[tuple[int, Any]]:
+        for number in range(50):
+            taken.append(number)
+            yield number, number
+
+    results = in_order(Lazy(), calls())  # type: ignore[arg-type]
+    assert next(results) == (0, 0)
+    assert len(taken) == 5
+    assert list(results) == [(n, n) for n in range(1, 50)]
+
+
+def test_every_core_is_a_worker() -> None:
+    assert number_of(-1) >= 1
+    with pytest.raises(UsageError, match="0 jobs do no work"):
+        number_of(0)
+
+
+_ENDLESS = """
+import itertools, signal, time
+from bpa_ppl.workers import in_order, pool
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with pool(2) as workers:
+    shared = workers.share(0.01)
+    calls = ((n, workers.submit(pow, shared, n)) for n in itertools.count())
+    for n, result in in_order(workers, calls):
+        print(n, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs process groups")
+def test_ctrl_c_ends_all_processes() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _ENDLESS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "0\n"
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
+    _, err = process.communicate(timeout=30)
+    assert process.returncode
+    assert "KeyboardInterrupt" in err
+    left = time.monotonic() + 10
+    while _alive(process.pid):
+        assert time.monotonic() < left, "a worker has outlived the work"
+        time.sleep(0.05)
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
