@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
-from operator import attrgetter
+from operator import attrgetter, ne
 from typing import Any, NamedTuple
 
 import msgspec
@@ -149,22 +149,23 @@ class BlockDecoder:
         extras: dict[str, Any],
     ) -> Rows:
         layout, reader = self._layout, self._reader
-        found: list[tuple[int, dict[str, Any]]] = []
-        before: Any = None
-        for line, record in enumerate(records, first):
-            given = self._known(record)
-            # A sentence of the long form is there once for each hypothesis.
-            same = given == before and not layout.nested
-            found.append(found[-1] if same else reader.sentence(self._fields(given, line), line))
-            before = given
+        given = list(map(self._known, records))
+        # A sentence of the long form is there once for each hypothesis.
+        others = map(ne, given[1:], given) if not layout.nested else repeat(True, len(given) - 1)
+        starts = np.flatnonzero([True, *others])
+        found = [
+            reader.sentence(self._fields(given[start], first + start), first + start)
+            for start in starts.tolist()
+        ]
+        counts = np.add.reduceat(sizes, starts)
         known: dict[str, list[Any]] = {}
         for name in found[0][1]:
             values = [of[name] for _, of in found]
-            known[name] = list(chain.from_iterable(map(repeat, values, sizes)))
+            known[name] = list(chain.from_iterable(map(repeat, values, counts.tolist())))
         texts = map(attrgetter(self._candidate.paths[TEXT]), candidates)
         return Rows(
             layout.names,
-            np.repeat(np.array([number for number, _ in found], np.int64), sizes),
+            np.repeat(np.array([number for number, _ in found], np.int64), counts),
             np.repeat(np.arange(first, first + len(records)), sizes),
             table[:, : len(layout.names)],
             table[:, -1] if layout.scored else None,
@@ -268,7 +269,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 def _key_count(data: bytes) -> int:
     """Return how many keys a piece of JSON has: inside a text a quotation mark is escaped."""
-    return data.count(_KEY) - data.count(_NO_KEY)
+    return data.count(_KEY) - (data.count(_NO_KEY) if b"\\" in data else 0)
 
 
 def _keys_inside(records: list[Any], attributes: Sequence[str]) -> int:

@@ -8,8 +8,9 @@ Numbers without names are called after the file.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import PurePath
 from typing import Any, NamedTuple, TextIO
 
@@ -248,23 +249,73 @@ def _opened_array(path: str) -> _Scores:
 
 
 def _opened_text(path: str) -> _Scores:
-    lines = chain.from_iterable(block[:-1].split(b"\n") for block in read_blocks(path))
-    first = next(lines, None)
-    if first is None:
+    blocks = read_blocks(path)
+    block = next(blocks, b"")
+    if not block:
         raise DataError("empty: give a score for each hypothesis", path)
+    first, _, rest = block.partition(b"\n")
     tokens = decoded(first, path, 1).split()
     named = bool(tokens) and not any(map(_is_number, tokens))
     if named and len(set(tokens)) < len(tokens):
         raise DataError("two columns have the same name: rename one", path, 1)
-    rest = enumerate(lines if named else chain([first], lines), 2 if named else 1)
+    start = 2 if named else 1
+    waiting = _Waiting(chain([rest if named else block], blocks), start, len(tokens), path)
+    return _Scores(path, tuple(tokens) if named else (), len(tokens), waiting.take)
 
-    def take(count: int, options: ReadOptions) -> npt.NDArray[np.float64]:
-        rows = [
-            _row(line, number, len(tokens), path, options) for number, line in islice(rest, count)
-        ]
-        return np.array(rows, dtype=np.float64).reshape(-1, len(tokens))
 
-    return _Scores(path, tuple(tokens) if named else (), len(tokens), take)
+class _Waiting:
+    """Scores of text that were read and are not asked for yet.
+
+    Args:
+        blocks: of whole lines.
+        first: the number of the first line.
+        width: how many numbers a line has.
+        path: the file, for messages.
+    """
+
+    def __init__(self, blocks: Iterator[bytes], first: int, width: int, path: str):
+        self.blocks, self.line, self.width, self.path = blocks, first, width, path
+        self.values = np.zeros((0, width))
+
+    def take(self, count: int, options: ReadOptions) -> npt.NDArray[np.float64]:
+        """Return the next rows."""
+        parts = [self.values]
+        while sum(map(len, parts)) < count and (block := next(self.blocks, None)) is not None:
+            parts.append(self._parsed(block, options))
+            self.line += len(parts[-1])
+        whole = np.concatenate(parts)
+        self.values = whole[count:]
+        return whole[:count]
+
+    def _parsed(self, block: bytes, options: ReadOptions) -> npt.NDArray[np.float64]:
+        regular = _regular_numbers(block, self.width)
+        if regular is not None or not block:
+            return np.zeros((0, self.width)) if regular is None else regular
+        lines = enumerate(block[:-1].split(b"\n"), self.line)
+        rows = [_row(line, at, self.width, self.path, options) for at, line in lines]
+        return np.array(rows, dtype=np.float64).reshape(-1, self.width)
+
+
+def _regular_numbers(block: bytes, width: int) -> npt.NDArray[np.float64] | None:
+    """Return the numbers of lines with single blanks between them, read by PyArrow."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    if not width or b'"' in block or b"\r" in block:
+        return None
+    names = [str(place) for place in range(width)]
+    try:
+        table = arrow.read_csv(
+            io.BytesIO(block),
+            arrow.ReadOptions(column_names=names, block_size=len(block) + 1),
+            arrow.ParseOptions(delimiter=" ", ignore_empty_lines=False),
+            arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()), null_values=[]),
+        )
+    except pa.ArrowException:
+        return None
+    values = np.stack([table[name].to_numpy() for name in names], axis=1)
+    regular = len(values) == block.count(b"\n") and bool(np.all(np.abs(values) < TOO_LARGE))
+    return values if regular else None
 
 
 def _row(line: bytes, number: int, width: int, path: str, options: ReadOptions) -> Sequence[float]:
