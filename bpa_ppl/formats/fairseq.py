@@ -29,7 +29,6 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from bpa_ppl.columns import intern
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
@@ -84,7 +83,7 @@ class Fairseq(NBestFormat, frozen=True):
     """
 
     detokenised: bool = True
-    interleaved: Count = 100
+    interleaved: Count = 10
 
     def detect(self, first_line: bytes) -> bool:
         """Say whether a line is fairseq's, or one of the log that it prints before.
@@ -116,7 +115,7 @@ class Fairseq(NBestFormat, frozen=True):
         >>> rows.names, rows.features.tolist()
         (('score', 'logprob.sum', 'logprob.mean', 'logprob.min', 'length'), [[-0.5, -1.5, -0.5, -1.0, 3.0]])
         >>> rows.ids.tolist(), rows.strings, rows.sources
-        ([7], ('a cat',), ['un chat'])
+        ([7], ['a cat'], ['un chat'])
         """  # noqa: E501
         reader = _Reader(self, options)
         for block in blocks:
@@ -212,7 +211,6 @@ class _Reader:
             assert values is not None  # no fault is left
         if not hyps and not dropped:
             return
-        strings, index = intern(hyp.text for hyp in hyps)
         kinds = self._kinds
         names = _SCORE + _TOKENS if kinds[_POSITIONAL] else _SCORE
         yield Rows(
@@ -221,8 +219,8 @@ class _Reader:
             lines=np.array([hyp.number for hyp in hyps], dtype=np.int64),
             features=values.astype(np.float32).reshape(-1, len(names)),
             totals=None,
-            strings=strings,
-            string_index=index,
+            strings=[hyp.text for hyp in hyps],  # some of them equal
+            string_index=np.arange(len(hyps), dtype=np.int32),
             dropped=tuple(dropped),
             extras={"alignment": [h.alignment for h in hyps]} if kinds[_ALIGNMENT] else {},
             sources=[h.source for h in hyps] if kinds[_SOURCE] else None,

@@ -25,7 +25,6 @@ from typing import Any, TextIO
 import msgspec
 import numpy as np
 
-from bpa_ppl.columns import intern
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import finite
@@ -79,7 +78,7 @@ class Sockeye(NBestFormat, frozen=True):
         >>> line = b'{"sentence_id": 1, "translation": "a cat", "score": 0.5}\n'
         >>> rows = next(Sockeye(costs=False).parse([line], ReadOptions("out.json")))
         >>> rows.names, rows.ids.tolist(), rows.strings, rows.features.tolist()
-        (('score',), [1], ('a cat',), [[0.5]])
+        (('score',), [1], ['a cat'], [[0.5]])
         """
         reader = _Reader(self.costs, options)
         for block in blocks:
@@ -182,7 +181,6 @@ class _Reader:
         texts = list(chain.from_iterable(lists))
         if not good.all():
             texts = [texts[i] for i in np.flatnonzero(good)]
-        strings, index = intern(texts)
         kept = rows[good]
         table = (-values if self._costs else values)[good]
         return Rows(
@@ -191,8 +189,8 @@ class _Reader:
             lines=first + kept,
             features=table.astype(np.float32),
             totals=None,
-            strings=strings,
-            string_index=index,
+            strings=texts,  # some of them equal
+            string_index=np.arange(len(texts), dtype=np.int32),
             dropped=tuple(ids[row] for row in rows[~good]),
             sentence_extras=self._extras(lines, kept.tolist()),
         )

@@ -232,9 +232,9 @@ class _Reader:
 
     def _known(self, lines: list[bytes]) -> dict[bytes, int]:
         """Return the column of each feature, the score being column 0."""
-        for name in self._format.names:
-            if not _NAME.fullmatch(name):
-                raise UsageError(f"{name!r} is no name of a feature: it cannot stand before a `=`")
+        for given in self._format.names:
+            if not _NAME.fullmatch(given):
+                raise UsageError(f"{given!r} is no name of a feature: it cannot stand before a `=`")
         names = [name.encode() for name in self._format.names]
         if len(set(names)) < len(names):
             raise UsageError("two of the names that are set for features are the same: remove one")

@@ -35,7 +35,7 @@ class Rows(NamedTuple):
         lines: (rows,) int64, the 1-based lines of the file.
         features: (rows, features) float32.
         totals: (rows,) float32, or None where the file has none.
-        strings: distinct hypothesis texts.
+        strings: hypothesis texts; equal ones may stand there more than once.
         string_index: (rows,) int32 into `strings`.
         dropped: the sentence ids of hypotheses left out for a bad value.
         extras: more columns by name, each with one value a row: arrays, or any sequences.
