@@ -228,6 +228,26 @@ def test_reading_options_reach_the_reader(folder: Path) -> None:
     assert "sentence id 0 is below the first id, 1" in late.err
 
 
+def test_plain_text_with_scores(folder: Path) -> None:
+    lists = bpa_ppl.read_nbest("nbest").truncate(2).without("totals")
+    settings = "plain:nbest=2,scores=scores.txt"
+    bpa_ppl.write_nbest(lists, "plain", format=settings)
+    bpa_ppl.write_nbest(lists, "cut")
+    given = ("--nbest", 2, "--scores", "scores.txt")
+    same = ("rerank", "-p", "good.nc", "--unchecked")
+    assert run(*same, "plain", *given).out == run(*same, "cut").out != ""
+    assert run(*same, "plain", "--format", settings).out == run(*same, "cut").out
+    for wrong, message in [
+        (("--scores", "scores.txt"), "--scores goes with --nbest"),
+        (("--nbest", 2, "--format", "csv"), "--nbest is for plain text, and --format is csv"),
+        (("--nbest", 0), "plain needs the number of hypotheses"),
+        (("--nbest", 7), "are no whole lists of 7"),
+    ]:
+        refused = run(*same, "plain", *wrong)
+        assert refused.code == 2
+        assert message in refused.err
+
+
 class Shouted(Moses, frozen=True):
     """Lists as Moses prints them, read in upper case."""
 
