@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpa_ppl.columns import intern
@@ -85,6 +85,7 @@ def test_equal_texts_are_stored_once() -> None:
     assert nbest.string_index.tolist() == [0, 1, 0, 1]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["", "a", "b", "A", "a "])))
 def test_interned_texts_read_back(texts: list[str]) -> None:
     strings, index = intern(texts)
@@ -93,6 +94,7 @@ def test_interned_texts_read_back(texts: list[str]) -> None:
     assert index.dtype == np.int32
 
 
+@settings(deadline=None)
 @given(SIZES, st.data())
 def test_select_takes_lists_whole_in_any_order_with_repeats(
     sizes: list[int], data: st.DataObject
@@ -112,6 +114,7 @@ def test_select_by_mask(toy: NBest) -> None:
     assert toy.select(np.array([True, False, True])).sizes.tolist() == [4, 3]
 
 
+@settings(deadline=None)
 @given(SIZES, st.integers(1, 7))
 def test_truncate_keeps_the_head_of_each_list(sizes: list[int], size: int) -> None:
     nbest = numbered(sizes)
@@ -124,6 +127,7 @@ def test_a_list_cannot_be_cut_to_nothing(toy: NBest, size: int) -> None:
         toy.truncate(size)
 
 
+@settings(deadline=None)
 @given(SIZES, st.integers(1, 9))
 def test_chunks_are_the_whole(sizes: list[int], count: int) -> None:
     nbest = numbered(sizes)
@@ -278,6 +282,7 @@ class TestSequence:
         with pytest.raises(UsageError, match=r"a mask needs one value for each of 3 sentences"):
             toy.select([True, False])
 
+    @settings(deadline=None)
     @given(SIZES, st.data())
     def test_every_way_takes_every_column(self, sizes: list[int], data: st.DataObject) -> None:
         nbest = full(sizes)
@@ -315,6 +320,7 @@ class TestSequence:
 
 
 class TestConcatenation:
+    @settings(deadline=None)
     @given(SIZES, SIZES)
     def test_every_column_goes_along(self, sizes: list[int], others: list[int]) -> None:
         one = full(sizes)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.reranking import Decided, decisions
-from bpa_ppl.decoding.results import DETAILS, Scoreboard, details_rows
+from bpa_ppl.decoding.results import DETAILS, Scoreboard, details_rows, text_rows
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
 from bpa_ppl.models import Preparation
@@ -101,7 +101,7 @@ def rerank_to(
         for table in tables:
             table.write("\t".join(DETAILS) + "\n")
         for decided in stream:
-            texts.writelines(f"{text}\n" for text in decided.choices.texts)
+            texts.writelines(text_rows(decided.choices))
             for table in tables:
                 table.writelines(details_rows(decided.choices))
             tally.add(decided)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bpa_ppl.decoding.reranking import Reranked
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.quality import Score, corpus_score
 from bpa_ppl.registry import METRICS
@@ -82,7 +83,21 @@ def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> 
 def write_texts(result: Reranked, path: str | Path) -> None:
     """Write the translations, one a line, in the order of the lists; `-` is standard output."""
     with atomic_writer(path) as file:
-        file.writelines(f"{text}\n" for text in result.texts)
+        file.writelines(text_rows(result))
+
+
+def text_rows(result: Reranked) -> Iterator[str]:
+    """Yield the translations as lines; a line break inside one becomes a space, which is told."""
+    for text in result.texts:
+        line = _one_line(text)
+        if line != text:
+            warnings.warn(
+                "a translation with a line break is written as one line, so that lines stay those "
+                "of the sentences",
+                BpaWarning,
+                stacklevel=2,
+            )
+        yield f"{line}\n"
 
 
 def write_details(result: Reranked, path: str | Path) -> None:
@@ -109,4 +124,8 @@ def details_rows(result: Reranked) -> Iterator[str]:
 
 
 def _one_cell(text: str) -> str:
-    return text.replace("\t", " ")
+    return _one_line(text).replace("\t", " ")
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")

@@ -11,6 +11,7 @@ from sacrebleu.metrics import TER
 
 from bpa_ppl import DataError, NBest, Reranked, rerank
 from bpa_ppl.decoding.results import scoreboard, write_details, write_texts
+from bpa_ppl.errors import BpaWarning
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]")
 
@@ -41,6 +42,16 @@ def test_without_references_there_is_no_score(toy: NBest) -> None:
 def test_texts_are_written_one_a_line(reranked: Reranked, tmp_path: Path) -> None:
     write_texts(reranked, tmp_path / "out")
     assert (tmp_path / "out").read_text().splitlines() == reranked.texts
+
+
+def test_a_line_break_inside_a_text_does_not_move_the_others(tmp_path: Path) -> None:
+    lists = NBest.from_lists([["a\r\nb\n"], ["c"]], [[[1, 2, 3]], [[1, 2, 3]]], NAMES)
+    result = rerank(lists, foreign(np.ones((1, 2, 3)), NAMES), unchecked=True)
+    with pytest.warns(BpaWarning, match="a translation with a line break is written as one line"):
+        write_texts(result, tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "a b \nc\n"
+    write_details(result, tmp_path / "out.tsv")
+    assert len((tmp_path / "out.tsv").read_text().splitlines()) == 3
 
 
 def test_details_are_a_row_a_sentence(reranked: Reranked, tmp_path: Path) -> None:
