@@ -205,7 +205,9 @@ class _Cluster:
         return Shared(key, self._client.scatter(content, broadcast=True, hash=False))
 
     def submit(self, function: Callable[[Any, Any], T], shared: Shared, item: Any) -> Future:
-        future: Future = self._client.submit(_call, function, *shared, item, pure=False)
+        # Sent apart from the call: what is sent with it stays in the memory of the client.
+        (sent,) = self._client.scatter([item], hash=False)
+        future: Future = self._client.submit(_call, function, *shared, sent, pure=False)
         return future
 
     def result(self, future: Future) -> Any:
@@ -244,22 +246,19 @@ def _local(jobs: int) -> Iterator[Pool]:
 
 @contextmanager
 def _cluster(scheduler: str | None) -> Iterator[Pool]:
-    dask, distributed = import_module("dask"), import_module("distributed")  # an extra of ours
-    # A few lists of long texts are some MiB, which Dask would warn of each time.
-    large = {"distributed.admin.large-graph-warning-threshold": "1GB"}
+    distributed = import_module("distributed")  # an extra of ours
     lost = (
         distributed.KilledWorker,
         distributed.CancelledError,
         distributed.comm.CommClosedError,
         TimeoutError,
     )
-    with dask.config.set(large):
-        try:
-            client = distributed.Client(scheduler, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise _no_scheduler(scheduler, error) from error
-        with client:
-            yield _Cluster(client, lost)
+    try:
+        client = distributed.Client(scheduler, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise _no_scheduler(scheduler, error) from error
+    with client:
+        yield _Cluster(client, lost)
 
 
 def _no_scheduler(scheduler: str | None, error: Exception) -> UsageError:
