@@ -136,6 +136,15 @@ def _pairs(values: Any) -> list[tuple[str, float]]:
     return named
 
 
+def check_named(values: Any) -> None:
+    """Raise a UsageError unless values are given by name.
+
+    >>> check_named({"LM0": 0.5})
+    """
+    if not isinstance(values, Mapping):
+        raise _nameless(values)
+
+
 def _nameless(given: Any) -> UsageError:
     return UsageError(f"weights are given by name, as {{name: number}}, not as {given!r}")
 
@@ -235,10 +244,9 @@ def match(
     """
     if not isinstance(nbest, NBest):
         raise UsageError(f"weights are matched to n-best lists (NBest), not to {nbest!r}")
-    if defaults is not None and not isinstance(defaults, Mapping):
-        raise _nameless(defaults)
-    if isinstance(fixed, str):
-        raise UsageError(f"fixed features are a list of names, not the text {fixed!r}")
+    check_named(defaults or {})
+    if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
+        raise UsageError(f"fixed features are a list of names, not {fixed!r}")
     canonical, given = _canonical(weights, nbest), dict(_pairs(defaults or {}))
     if weights is None:
         canonical, given = Weights({}, canonical.origin), {**canonical, **given}

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.weights import Weights, check_totals, match
+from bpa_ppl.weights import (
+    Bare,
+    Weights,
+    check_totals,
+    first_weights,
+    is_log_probability,
+    match,
+    spread_within,
+)
 
 VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
 
@@ -159,3 +167,77 @@ class TestTotals:
     def test_other_weights_are_told(self, toy: NBest) -> None:
         with pytest.warns(BpaWarning, match=r"do not reproduce the totals of \d\d% of the hyp"):
             check_totals(self.printed(toy, (0.5, -1.0, 0.5)), self.WEIGHTS)
+
+
+class TestWithoutNamesOrWeights:
+    LISTS = NBest.from_lists(
+        [["a", "b"], ["c", "d", "e"]],
+        [[[-2, 0.5, 7], [-4, 0.7, 7]], [[-1, 0.1, 9], [-1, 0.1, 9], [-4, 0.4, 9]]],
+        ["logprob", "comet", "constant"],
+    )
+
+    @pytest.mark.parametrize(
+        "given", [[1.0, 2, 3], (1, 2, 3), np.array([1, 2, 3]), Bare([1, 2, 3])]
+    )
+    def test_numbers_are_in_the_order_of_the_columns(self, given: Any) -> None:
+        matched = match(given, self.LISTS)
+        assert matched.values.tolist() == [1, 2, 3]
+        assert matched.spread is None
+        with pytest.raises(
+            DataError, match=r"3 weights without names for 2 features: .*logprob, comet"
+        ):
+            match(given, self.LISTS.without_features("constant"))
+
+    def test_spread_is_the_deviation_within_lists(self) -> None:
+        expected = [np.sqrt((1 + 1 + 1 + 1 + 4) / 5), np.sqrt((0.02 + 0.06) / 5), 0]
+        np.testing.assert_allclose(spread_within(self.LISTS), expected, rtol=1e-6)
+        large = self.LISTS.with_features("shifted", self.LISTS.features[:, 1] * 2**-3 + 2**10)
+        assert spread_within(large)[3] == pytest.approx(expected[1] / 8, rel=0.01)
+
+    def test_without_weights_log_probabilities_start_at_one_spread(self) -> None:
+        matched = match(None, self.LISTS)
+        spread = spread_within(self.LISTS)
+        assert matched.values.tolist() == [1 / spread[0], 0, 0]
+        assert matched.spread is not None
+        np.testing.assert_array_equal(matched.spread, spread)
+        assert match(None, self.LISTS, defaults={"comet": 2}).values[1] == 2
+        assert first_weights(moses_like()).names == ("LM0", "UnknownWordPenalty0")
+        assert first_weights(moses_like())["UnknownWordPenalty0"] == 1
+
+    def test_the_unit_of_a_feature_does_not_matter(self) -> None:
+        other = replace(self.LISTS, features=self.LISTS.features * np.float32([8, 0.25, 1]))
+        first, second = match(None, self.LISTS), match(None, other)
+        np.testing.assert_allclose(first.values, second.values * [8, 0.25, 1])
+        np.testing.assert_allclose(first.spread, second.spread / [8, 0.25, 1], rtol=1e-6)
+
+    def test_only_features_without_a_canonical_weight_have_a_spread(self) -> None:
+        matched = match({"logprob": 1.0}, self.LISTS, defaults={"comet": 0, "constant": 0})
+        assert list(matched.free_spread) == ["comet", "constant"]
+        assert match({"logprob": 1.0}, self.LISTS.select([]), defaults={"comet": 0, "constant": 0})
+
+    @pytest.mark.parametrize(
+        ("name", "yes"),
+        [
+            ("logprob", True),
+            ("LogProb", True),
+            ("seq_logprob", True),
+            ("model.log_prob", True),
+            ("lm", True),
+            ("LM1", True),
+            ("kenlm_lm", True),
+            ("score", True),
+            ("F12", True),
+            ("comet_score", False),
+            ("film", False),
+            ("logic_problem", False),
+            ("F", False),
+            ("chrF2", False),
+            ("WordPenalty0", False),
+        ],
+    )
+    def test_names_of_log_probabilities(self, name: str, yes: bool) -> None:
+        assert is_log_probability(name) is yes
+
+
+def moses_like() -> NBest:
+    return NBest.from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])

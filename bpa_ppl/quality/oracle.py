@@ -8,7 +8,7 @@ from typing import NamedTuple, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.errors import DataError, one_of, require
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score, resolve
@@ -128,6 +128,7 @@ def oracles(
     >>> found.index.tolist(), found.score.tolist(), found.tied.tolist()
     ([1], [0.0], [1])
     """
+    require(nbest, NBest, "oracles are looked for in n-best lists (NBest)")
     ranking = _ranking(nbest, None if ties == "first" else preference)
     search = Search(ties=ties, jobs=jobs, cache=cache, progress=progress)
     return _searched(nbest, metric, ranking, only_best=True, **search).oracles
@@ -160,6 +161,7 @@ def headroom(
     >>> room.first_best.value, room.oracle.value, room.anti_oracle.value
     (50.0, 0.0, 100.0)
     """
+    require(nbest, NBest, "headroom is of n-best lists (NBest)")
     config, ranking = resolve(metric, nbest), _ranking(nbest, scores)
     found = _searched(nbest, config, ranking, only_best=False, **search)
     _, is_worst = _extreme(nbest, found.values, lowest=not config.lower_is_better)

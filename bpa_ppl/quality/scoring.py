@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.caching import key_of, key_of_code, read_array, write_array
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, References, Score, check_parallel, resolve
@@ -174,6 +174,7 @@ def gains(
     >>> gains(lists).tolist(), gains(lists, "bleu").round(2).tolist()
     ([-1.0, 0.0, -2.0], [1.52, 2.0, 0.62])
     """
+    require(nbest, NBest, "gains are of n-best lists (NBest)")
     config = resolve(metric, nbest)
     return _of_each(nbest, config, config.gains, "gains", jobs=jobs, cache=cache, progress=progress)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ from bpa_ppl.sampling.density import (
 )
 from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.unmoved import tell_unmoved
-from bpa_ppl.weights import AnyWeights, Bare, Match, Weights, check_totals, match
+from bpa_ppl.weights import AnyWeights, Bare, Match, Weights, check_named, check_totals, match
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -115,6 +115,8 @@ def adapt(
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
     require(seed, (int, np.integer), "the seed is a whole number")
+    require(model, Callable, "a model is a function of (lists, prior, likelihood)")
+    check_named(defaults or {})
     engine, likely = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
     goal = resolve(metric, nbest)
     prepared = preparation(nbest, goal, categorical)

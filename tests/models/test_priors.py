@@ -14,8 +14,9 @@ from scipy.stats import laplace, multivariate_normal
 
 from bpa_ppl import DataError, UsageError, adapt
 from bpa_ppl.models import Isotropic, Prior
+from bpa_ppl.models.priors.isotropic import variances
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.weights import match
+from bpa_ppl.weights import Match, match
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}
 COVARIANCE = np.array([[0.5, 0.3], [0.3, 0.4]])
@@ -141,3 +142,36 @@ def test_a_variance_goes_with_the_isotropic_prior_alone() -> None:
 def test_the_family_follows_the_free_features() -> None:
     matched = match(CANONICAL, LISTS, fixed=["LM0"])
     assert Isotropic().build(matched).names == ("WP0",)
+
+
+class TestScales:
+    """Features without a canonical weight, and variances of single features."""
+
+    match = Match(
+        ("LM0", "TM0[0]", "TM0[1]", "comet", "constant"),
+        np.array([0.5, 1.0, 2.0, 0.0, 0.0]),
+        np.ones(5, dtype=bool),
+        np.array([np.nan, np.nan, np.nan, 0.5, 0.0]),
+    )
+
+    def test_a_variance_goes_by_the_spread_where_no_weight_is_canonical(self) -> None:
+        built = Isotropic(variance=0.2).build(self.match)
+        np.testing.assert_allclose(built.variance, [0.2, 0.2, 0.2, 0.8, 0.2])
+        assert Isotropic().scaled(self.match) == {"comet": 0.5}
+
+    def test_one_a_feature_is_taken_as_it_is(self) -> None:
+        values = [1.0, 2.0, 3.0, 4.0, 5.0]
+        assert Isotropic(variance=values).build(self.match).variance.tolist() == values
+
+    def test_single_features_and_labels(self) -> None:
+        built = Isotropic(single={"TM0": 3.0, "comet": 7.0}).build(self.match)
+        assert built.variance.tolist() == [0.1, 3.0, 3.0, 7.0, 0.1]
+        with pytest.raises(DataError, match=r"variance of LM1, which is no feature .*: those"):
+            Isotropic(single={"LM1": 3.0}).build(self.match)
+        with pytest.raises(UsageError, match="positive and finite, not -1"):
+            Isotropic(single={"comet": -1.0})
+
+    @pytest.mark.parametrize("variance", ["much", {"LM0": "much"}, [[1.0], [1.0, 2.0]], object()])
+    def test_what_is_no_number_is_refused(self, variance: object) -> None:
+        with pytest.raises(UsageError, match="the prior variance is one number, one for each"):
+            Isotropic(**variances(variance)).build(self.match)

@@ -1,0 +1,74 @@
+"""A study of judged lists: a column as the metric, categories, no references, no weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judged import judged, written
+from pyarrow import parquet
+
+from bpa_ppl import DataError
+from bpa_ppl.experiments import read_study, run_study, write_figures
+
+pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+STUDY = """
+sizes = [10]
+draws = 1
+methods = ["canonical", "judged", "mert-judged"]
+columns = ["comet"]
+categorical = ["system"]
+
+[domains.neural]
+weights = "none"
+adapt = "lists.jsonl"
+held_out = 20
+
+[variants.judged]
+like = "map"
+metric = "comet"
+
+[variants.mert-judged]
+like = "mert"
+metric = "comet"
+restarts = 1
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    written(judged(40), tmp_path / "lists.jsonl")
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path / "study.toml"
+
+
+def test_it_runs_reports_the_column_and_is_drawn(study: Path) -> None:
+    folder = study.parent / "results"
+    rows = parquet.read_table(run_study(read_study(study), folder)).to_pylist()
+    assert [name for name in rows[0] if name.endswith("_counts")] == ["comet_counts"]
+    means = {row["method"]: row["comet"] for row in rows}
+    assert means["judged"] > means["canonical"] + 0.3
+    page = next(path for path in write_figures(folder, kind="none") if path.suffix == ".html")
+    assert "COMET against" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('metric = "comet"', 'metric = "bleurt"', r"unknown metric 'bleurt': .*, comet, or name"),
+        ('metric = "comet"', 'metric = "ter"', "the metric ter needs references: add adapt_ref"),
+        ('"judged"', '"map"', "the metric ter needs references"),
+        ('columns = ["comet"]', 'columns = ["ter"]', "ter is the name of a metric"),
+        ('columns = ["comet"]', 'columns = ["a.b"]', r"a\.b may have letters"),
+    ],
+)
+def test_mistakes_are_found_when_it_is_read(study: Path, old: str, new: str, message: str) -> None:
+    study.write_text(STUDY.replace(old, new, 1))
+    with pytest.raises(DataError, match=message):
+        read_study(study)
+
+
+def test_a_column_that_is_not_there_is_found_before_the_work(study: Path) -> None:
+    study.write_text(STUDY.replace('"comet"', '"bleurt"'))
+    with pytest.raises(DataError, match="no column of numbers bleurt: they have logprob, comet"):
+        run_study(read_study(study), study.parent / "results")

@@ -1,0 +1,45 @@
+"""Lists of several systems with scores of their own, as users of neural systems have them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from bpa_ppl import NBest
+
+SYSTEMS = ("ann", "bob", "eve")
+
+
+def judged(sentences: int = 40, seed: int = 1, *, names: tuple[str, ...] = SYSTEMS) -> NBest:
+    """Lists of one hypothesis a system; `eve` is judged best, and `logprob` says little of it."""
+    rng = np.random.default_rng(seed)
+    count = len(names)
+    texts = [[f"{s} {name}" for name in names] for s in range(sentences)]
+    logprob = rng.normal(-20, 3, (sentences, count))
+    good = np.array([float(name == "eve") for name in names])
+    judgement = good + 0.3 * rng.normal(size=(sentences, count)) + 0.02 * (logprob + 20)
+    return NBest.from_lists(
+        texts,
+        [np.column_stack([row, worth]) for row, worth in zip(logprob, judgement, strict=True)],
+        ["logprob", "comet"],
+        extras={"system": [list(names)] * sentences},
+    )
+
+
+def written(nbest: NBest, path: Path) -> Path:
+    """Write lists as JSON lines: by hand, so that it stands for what others write."""
+    with path.open("w", encoding="utf-8") as file:
+        for s in range(len(nbest)):
+            rows = range(nbest.offsets[s], nbest.offsets[s + 1])
+            candidates = [
+                {
+                    "text": nbest.text(row),
+                    "system": nbest.extras["system"][row],
+                    **dict(zip(nbest.feature_names, nbest.features[row].tolist(), strict=True)),
+                }
+                for row in rows
+            ]
+            file.write(json.dumps({"id": s, "candidates": candidates}) + "\n")
+    return path

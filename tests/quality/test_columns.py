@@ -1,0 +1,227 @@
+"""Scores that the lists bring along, functions and COMET, as metrics."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from judged import judged
+
+from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles, reestimate
+from bpa_ppl.quality import Column, by_name, choice_score, headroom, resolve, set_aside, statistics
+from bpa_ppl.quality.comet import Comet, CometKiwi, _loaded
+
+LISTS = NBest.from_lists(
+    [["a", "b", "a"], ["c", "d"]],
+    [[[1.0, 5.0], [2.0, 4.0], [3.0, 6.0]], [[4.0, 3.0], [4.0, 1.0]]],
+    ["comet", "LM0"],
+    extras={"mqm": [[-5, 0, -1], [-1, -1]], "system": [["x", "y", "z"], ["x", "y"]]},
+)
+
+
+class TestColumns:
+    @pytest.mark.parametrize(
+        ("name", "index", "score", "tied"),
+        [
+            ("comet", [2, 0], [3.0, 4.0], [1, 2]),
+            ("-comet", [0, 0], [1.0, 4.0], [1, 2]),
+            ("mqm", [1, 0], [0.0, -1.0], [1, 2]),
+            ("-LM0", [1, 1], [4.0, 1.0], [1, 1]),
+        ],
+    )
+    def test_oracles_have_the_best_value_and_equal_texts_stay_apart(
+        self, name: str, index: list[int], score: list[float], tied: list[int]
+    ) -> None:
+        found = oracles(LISTS, name)
+        assert found.index.tolist() == index
+        assert found.score.tolist() == score
+        assert found.tied.tolist() == tied
+        assert found.metric == name
+
+    def test_gains_are_values_and_less_is_better_on_request(self) -> None:
+        assert gains(LISTS, "mqm").tolist() == [-5, 0, -1, -1, -1]
+        assert gains(LISTS, "-comet").tolist() == [-1, -2, -3, -4, -4]
+
+    def test_headroom_and_choices_are_means(self) -> None:
+        room = headroom(LISTS, metric="mqm")
+        assert (room.first_best.value, room.oracle.value, room.anti_oracle.value) == (-3, -0.5, -3)
+        assert "mqm -0.5000 (column:mqm|better:higher)" in str(room)
+        assert choice_score(LISTS, [2, 1], "mqm").value == -1
+        assert statistics(LISTS, "comet").corpus([0, 3]) == 2.5
+
+    def test_it_does_not_depend_on_how_sentences_are_handed_out(self) -> None:
+        lists = judged(100)
+        expected = lists.features[:, 1].astype(float)
+        assert np.array_equal(gains(lists, "comet"), expected)
+        assert np.array_equal(
+            gains(lists.select([7, 3]), "comet"), [*expected[21:24], *expected[9:12]]
+        )
+
+    def test_names_of_metrics_come_first_in_any_case(self) -> None:
+        lists = set_aside(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
+        assert resolve("TER", lists).key == resolve("ter", lists).key == "ter"
+        assert resolve("-ter", lists) == Column(column="ter", negative=True) == by_name("-ter")
+        assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
+
+    @pytest.mark.parametrize("name", ["Comet", "system", "-", "", "--comet"])
+    def test_what_is_no_column_is_refused_with_the_choices(self, name: str) -> None:
+        with pytest.raises(
+            UsageError, match=r"one of ter, .* column of the lists: comet, LM0, mqm"
+        ):
+            oracles(LISTS, name)
+
+    def test_texts_alone_have_no_column(self) -> None:
+        with pytest.raises(UsageError, match="unknown metric 'comet'"):
+            corpus_score(["a"], None, "comet")
+        with pytest.raises(UsageError, match="comet is a column of n-best lists"):
+            corpus_score(["a"], None, Column(column="comet"))
+
+    def test_a_missing_judgement_is_named(self) -> None:
+        lists = LISTS.with_extras(mqm=np.array([0.0, 1.0, 2.0, np.nan, 1.0]))
+        with pytest.raises(
+            DataError, match="mqm of hypothesis 0 of sentence 1 is nan, not a finite"
+        ):
+            oracles(lists, "mqm")
+        with pytest.raises(
+            DataError, match="no column of numbers bleurt: they have comet, LM0, mqm"
+        ):
+            oracles(LISTS, Column(column="bleurt"))
+        for values in (["1", "2", "3", "4", "5"], [True] * 5, [None, 1, 2, 3, 4]):
+            with pytest.raises(UsageError, match="unknown metric 'mqm'"):
+                oracles(LISTS.with_extras(mqm=values), "mqm")
+
+    @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
+    def test_tuners_optimise_its_mean_and_never_look_at_it(self, tuner: str) -> None:
+        lists = judged(30).with_features("good", judged(30).features[:, 1] ** 3)
+        found = reestimate(lists, {"logprob": 1.0, "good": 0.0}, tuner=tuner, metric="comet")
+        assert found.weights.names == ("logprob", "good")
+        assert found.after > found.before + 0.3
+        rows = lists.offsets[:-1] + lists.best(
+            lists.scores([found.weights["logprob"], 0, found.weights["good"]])
+        )
+        assert found.after == pytest.approx(lists.features[rows, 1].mean(), rel=1e-6)
+        assert str(found).startswith("comet of the lists: ")
+
+
+class TestFunctions:
+    def test_it_gets_one_entry_a_hypothesis(self) -> None:
+        seen = []
+
+        def overlap(hypotheses: list[str], references: list[tuple[str, ...]]) -> list[float]:
+            seen.append((hypotheses, references))
+            return [float(h in r) for h, r in zip(hypotheses, references, strict=True)]
+
+        lists = LISTS.with_references([("a", "b"), ("d",)])
+        found = oracles(lists, overlap)
+        assert found.index.tolist() == [0, 1]
+        assert (found.metric, found.signature) == ("overlap", "function:overlap")
+        assert seen == [(["a", "b", "c", "d"], [("a", "b"), ("a", "b"), ("d",), ("d",)])]
+
+    def test_it_may_take_texts_alone_or_sources(self) -> None:
+        assert (
+            oracles(LISTS, lambda hypotheses: [float(h == "b") for h in hypotheses]).index[0] == 1
+        )
+        by_source = lambda texts, refs, sources: [len(s) for s in sources]  # noqa: E731
+        lists = LISTS.with_references(["a", "b"]).with_sources(["xx", "y"])
+        assert oracles(lists, by_source).score.tolist() == [2.0, 1.0]
+        with pytest.raises(DataError, match="needs the source of each sentence"):
+            oracles(LISTS.with_references(["a", "b"]), by_source)
+        with pytest.raises(DataError, match="have no references"):
+            oracles(LISTS, lambda hypotheses, references: [0.0] * len(hypotheses))
+
+    @pytest.mark.parametrize("wrong", [None, 1.0, [1.0], ["x"] * 4, [np.nan] * 4])
+    def test_what_it_returns_is_checked(self, wrong: Any) -> None:
+        with pytest.raises(DataError, match="must return one finite number for each of 4"):
+            oracles(LISTS, lambda hypotheses: wrong)
+
+    @pytest.mark.parametrize("wrong", [lambda: 1, lambda a, b, c, d: 1, 5, None, [1.0]])
+    def test_anything_else_is_refused(self, wrong: Any) -> None:
+        with pytest.raises(UsageError, match="metric"):
+            oracles(LISTS, wrong)
+
+
+@dataclass
+class Prediction:
+    """What unbabel-comet returns, as far as it is looked at."""
+
+    scores: list[float]
+
+
+class Stub(ModuleType):
+    """The two functions of unbabel-comet, and a model that scores lengths."""
+
+    def __init__(self) -> None:
+        super().__init__("comet")
+        self.calls: list[Any] = []
+
+    def download_model(self, name: str) -> str:
+        self.calls.append(("download", name))
+        return f"{name}.ckpt"
+
+    def load_from_checkpoint(self, path: str) -> Stub:
+        self.calls.append(("load", path))
+        if "broken" in path:
+            raise KeyError("state_dict")
+        return self
+
+    def predict(self, data: list[dict], **options: Any) -> Prediction:
+        self.calls.append((data, options))
+        return Prediction([len(one["mt"]) / 10 for one in data])
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
+    """A package `comet` in memory: no model can be had in a test."""
+    module = Stub()
+    monkeypatch.setitem(sys.modules, "comet", module)
+    _loaded.cache_clear()
+    return module
+
+
+class TestComet:
+    lists = NBest.from_lists(
+        [["ab", "abc"]], [[[0.0], [1.0]]], ["LM0"], references=[("r", "s")], sources=["q"]
+    )
+
+    def test_a_model_is_loaded_once_and_gets_triples(self, stub: Stub) -> None:
+        assert oracles(self.lists, "unbabel-comet").score.tolist() == [0.3]
+        chosen = Comet(model="Unbabel/wmt20-comet-da", batch=2, gpus=1)
+        assert choice_score(self.lists, [0], chosen).value == 0.2
+        assert choice_score(self.lists, [1], chosen).value == 0.3
+        downloads = [call[1] for call in stub.calls if call[0] == "download"]
+        assert downloads == ["Unbabel/wmt22-comet-da", "Unbabel/wmt20-comet-da"]
+        data, options = stub.calls[-1]
+        assert data == [{"src": "q", "mt": "abc", "ref": "r"}]
+        assert options == {"batch_size": 2, "gpus": 1, "progress_bar": False}
+
+    def test_without_references(self, stub: Stub) -> None:
+        oracles(self.lists.without("references"), CometKiwi())
+        assert stub.calls[-1][0] == [{"src": "q", "mt": "ab"}, {"src": "q", "mt": "abc"}]
+        with pytest.raises(DataError, match="needs the source"):
+            oracles(self.lists.without("sources"), "unbabel-cometkiwi")
+
+    def test_a_checkpoint_of_ones_own(self, stub: Stub, tmp_path: Any) -> None:
+        path = tmp_path / "mine.ckpt"
+        with pytest.raises(DataError, match=r"mine\.ckpt: no such file"):
+            oracles(self.lists, Comet(model=str(path)))
+        path.write_bytes(b"")
+        oracles(self.lists, Comet(model=str(path)))
+        assert ("load", str(path)) in stub.calls
+        assert not [call for call in stub.calls if call[0] == "download"]
+
+    def test_a_model_that_cannot_be_loaded(self, stub: Stub) -> None:
+        with pytest.raises(DataError, match=r"broken: the COMET model cannot be loaded .*a \.ckpt"):
+            oracles(self.lists, Comet(model="broken"))
+
+    def test_what_to_do_where_it_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "comet", None)
+        _loaded.cache_clear()
+        with pytest.raises(UsageError, match=r"install bpa_ppl\[comet\]"):
+            oracles(self.lists, "unbabel-comet")
+
+    def test_a_column_called_comet_is_the_column(self) -> None:
+        assert oracles(LISTS, "comet").signature == "column:comet|better:higher"

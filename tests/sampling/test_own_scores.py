@@ -1,0 +1,208 @@
+"""Adapting to scores that the lists bring along, with categories and without canonical weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from judged import judged
+
+from bpa_ppl import (
+    BpaWarning,
+    DataError,
+    Draws,
+    UsageError,
+    adapt,
+    as_draws,
+    check,
+    corpus_score,
+    gains,
+    oracles,
+    point_weights,
+    read_posterior,
+    reestimate,
+    rerank,
+    write_posterior,
+)
+from bpa_ppl.diagnostics import predictive_check, reliability
+from bpa_ppl.nbest import NBest
+
+pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+CANONICAL = {"logprob": 0.1}
+LISTS = judged(40)
+OTHERS = judged(60, seed=2)
+
+
+@pytest.fixture(scope="module")
+def posterior() -> Any:
+    return adapt(LISTS, CANONICAL, metric="comet", categorical="system", sampler="laplace")
+
+
+def chosen_systems(lists: NBest, choice: np.ndarray) -> list[str]:
+    return [lists.extras["system"][row] for row in lists.offsets[:-1] + choice]
+
+
+def test_the_criterion_is_no_feature_and_needs_no_references(posterior: Any) -> None:
+    draws = as_draws(posterior)
+    assert draws.features == ("logprob", "system=ann", "system=bob", "system=eve")
+    assert draws.attrs["oracle_metric"] == "comet"
+    assert draws.attrs["gain_column"] == {"column": "comet", "negative": False}
+    expected = oracles(LISTS, "comet")
+    assert draws.observed["oracle"].tolist() == expected.index.tolist()
+    weights = point_weights(posterior)
+    assert weights["system=eve"] > 1 > 0 > weights["system=ann"]
+
+
+def test_reranking_adds_and_takes_away_the_same_columns(posterior: Any, tmp_path: Path) -> None:
+    write_posterior(posterior, tmp_path / "p.nc")
+    again = read_posterior(tmp_path / "p.nc")
+    printed = rerank(OTHERS, again)
+    assert set(chosen_systems(OTHERS, printed.choice)) == {"eve"}
+    bare = OTHERS.without_features("comet")
+    assert rerank(bare, again).choice.tolist() == printed.choice.tolist()
+    streamed = rerank(iter([OTHERS[:7], OTHERS[7:]]), posterior)
+    assert streamed.choice.tolist() == printed.choice.tolist()
+    np.testing.assert_array_equal(streamed.probability, printed.probability)
+
+
+def test_lists_without_the_categories_are_refused(posterior: Any) -> None:
+    with pytest.raises(DataError, match="need system, which the lists do not have"):
+        rerank(OTHERS.without("system"), posterior)
+
+
+def test_values_that_were_not_there_are_told_once(posterior: Any) -> None:
+    lists = judged(200, seed=3, names=("ann", "zoe"))
+    with pytest.warns(BpaWarning) as told:
+        result = rerank(lists, posterior)
+    new = [str(one.message) for one in told if "zoe" in str(one.message)]
+    assert new == [
+        "<memory>: system zoe did not occur in the adaptation lists: it has no weight of its own"
+    ]
+    assert chosen_systems(lists, result.choice).count("zoe") > 100  # 0, where ann has less
+
+
+def test_predictive_checks_look_at_the_same_features(posterior: Any) -> None:
+    best = oracles(OTHERS, "comet").index
+    assert predictive_check(posterior, OTHERS, best).probability.mean() > 0.5
+    assert reliability(posterior, OTHERS, best, bins=1).observed[0] > 0.8
+
+
+def test_a_scaled_prior_is_said_and_recorded() -> None:
+    with pytest.warns(
+        BpaWarning,
+        match=r"no canonical weight for system=ann, system=bob, system=e.*"
+        r"mean 0 and variance 0.1 / spread²",
+    ):
+        found = as_draws(
+            adapt(LISTS, CANONICAL, metric="comet", categorical=["system"], sampler="map")
+        )
+    spread = np.sqrt(2) / 3
+    np.testing.assert_allclose(
+        found.constants["prior_variance"], [0.1, *[0.1 / spread**2] * 3], rtol=1e-6
+    )
+    assert found.attrs["prior"]["spread"] == pytest.approx(
+        dict.fromkeys(found.features[1:], spread)
+    )
+    assert found.constants["prior_mean"].tolist() == [0.1, 0, 0, 0]
+
+
+def test_with_canonical_weights_nothing_is_scaled_or_said(recwarn: pytest.WarningsRecorder) -> None:
+    canonical = {"logprob": 0.1, "comet": 0.0}
+    found = as_draws(
+        adapt(LISTS, canonical, metric=lambda texts: [0.0] * len(texts), sampler="map")
+    )
+    assert found.constants["prior_variance"].tolist() == [0.1, 0.1]
+    assert found.attrs["prior"] == {"name": "isotropic", "variance": 0.1}
+    assert not [w for w in recwarn if issubclass(w.category, BpaWarning)]
+
+
+def test_without_any_weights() -> None:
+    with pytest.warns(BpaWarning, match=r"but for logprob \(0\.\d+\), and variance"):
+        found = adapt(LISTS, None, metric="comet", categorical="system", sampler="map")
+    draws = as_draws(found)
+    mean, variance = draws.constants["prior_mean"], draws.constants["prior_variance"]
+    variances = LISTS.features[:, 0].astype(float).reshape(-1, 3).var(axis=1)
+    assert mean[0] == pytest.approx(variances.mean() ** -0.5, rel=1e-5)
+    assert variance[0] == pytest.approx(0.1 * mean[0] ** 2)
+    assert mean[1:].tolist() == [0, 0, 0]
+    assert set(chosen_systems(OTHERS, rerank(OTHERS, found).choice)) == {"eve"}
+
+
+def test_weights_without_names_are_of_the_columns_that_are_left() -> None:
+    named = adapt(LISTS, CANONICAL, metric="comet", categorical="system", sampler="map")
+    bare = adapt(LISTS, [0.1], metric="comet", categorical="system", sampler="map")
+    np.testing.assert_array_equal(named["posterior"]["weights"], bare["posterior"]["weights"])
+
+
+def test_a_margin_in_the_unit_of_the_column() -> None:
+    found = as_draws(
+        adapt(LISTS, {"logprob": 0.1}, metric="comet", likelihood="margin", sampler="map")
+    )
+    assert found.attrs["likelihood"]["name"] == "margin"
+
+
+def test_weights_that_the_data_cannot_move_are_told() -> None:
+    tiny = LISTS.with_features("tiny", 1e-3 * LISTS.features[:, 1])
+    canonical = {"logprob": 0.1, "tiny": 0.0}
+    with pytest.warns(
+        BpaWarning, match=r"could not move the weight of tiny \(0\.000\d\): that little"
+    ):
+        adapt(tiny, canonical, metric="comet", sampler="laplace")
+    # With a prior to its measure it moves, and all choices are the best.
+    found = adapt(tiny, canonical, metric="comet", sampler="map", prior_variance={"tiny": 1e6})
+    assert point_weights(found)["tiny"] > 1000
+
+
+def test_a_posterior_of_ones_own_without_the_fixed_feature() -> None:
+    lists = judged(5).with_features("UnknownWordPenalty0", np.tile([0, -100, -100], 5))
+    mine = Draws(
+        {"weights": np.ones((2, 200, 1))}, ("logprob",), constants={"canonical": np.ones(1)}
+    )
+    lists = lists.without_features("comet")
+    with pytest.raises(DataError, match="no weight for UnknownWordPenalty0"):
+        rerank(lists, mine, unchecked=True)
+    held = rerank(lists, mine, unchecked=True, defaults={"UnknownWordPenalty0": 1.0})
+    assert held.choice.tolist() == held.canonical.tolist() == [0] * 5
+    with pytest.raises(DataError, match="the posterior knows the weight of logprob"):
+        rerank(lists, mine, unchecked=True, defaults={"logprob": 1.0})
+
+
+def adapted(**options: Any) -> Any:
+    return adapt(LISTS, CANONICAL, metric="comet", **options)
+
+
+MINE = Draws({"weights": np.ones((1, 4, 1))}, ("a",))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: adapt("dev.nbest", CANONICAL), r"adapt takes n-best lists \(NBest\): read a file"),
+        (lambda: adapt(LISTS, "moses.ini", metric="comet"), "weights are given by name"),
+        (lambda: adapted(prior=["a"]), "a prior is a name"),
+        (lambda: adapted(prior=np.ones(2)), "a prior is a name"),
+        (lambda: adapted(prior_variance="x"), "the prior variance"),
+        (lambda: adapted(sampler=7), "a sampler is a name"),
+        (lambda: adapted(likelihood=[]), "a likelihood is a name"),
+        (lambda: adapt(LISTS, CANONICAL, metric=7), "a metric is a name"),
+        (lambda: adapted(seed="x"), "the seed is a whole number"),
+        (lambda: adapted(oracle=[1, 2]), "oracles come from"),
+        (lambda: adapted(fixed=7), "fixed features are a list"),
+        (lambda: adapted(categorical=7), "categorical columns are"),
+        (lambda: adapted(defaults=[1]), "weights are given by name"),
+        (lambda: adapted(model="m"), "a model is"),
+        (lambda: reestimate("dev.nbest", CANONICAL), "reestimate takes n-best lists"),
+        (lambda: oracles("dev.nbest"), r"n-best lists \(NBest\)"),
+        (lambda: gains(["a"]), r"n-best lists \(NBest\)"),
+        (lambda: rerank("dev.nbest", MINE, unchecked=True), "what is reranked are n-best lists"),
+        (lambda: rerank([1], MINE, unchecked=True), "what is reranked are n-best lists"),
+        (lambda: rerank(LISTS, "p.nc"), "a posterior is InferenceData or Draws"),
+        (lambda: check("p.nc"), "a posterior is InferenceData or Draws"),
+        (lambda: corpus_score(["a"], [("a",)], metric=None), "a metric is a name"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_in_our_words(call: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        call()
