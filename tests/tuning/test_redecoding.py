@@ -134,6 +134,7 @@ def test_a_command_must_name_both_files(decoder: Command, line: str) -> None:
         Command(line, decoder.read)
 
 
+@pytest.mark.filterwarnings("ignore:.*lists for 1 sentence, but:bpa_ppl.errors.BpaWarning")
 @pytest.mark.parametrize(
     ("line", "message"),
     [
