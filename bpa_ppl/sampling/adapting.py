@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -115,7 +115,8 @@ def adapt(
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
     require(seed, (int, np.integer), "the seed is a whole number")
-    require(model, Callable, "a model is a function of (lists, prior, likelihood)")
+    if not callable(model):
+        raise UsageError(f"a model is a function of (lists, prior, likelihood), not {model!r}")
     check_named(defaults or {})
     engine, likely = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
     goal = resolve(metric, nbest)
