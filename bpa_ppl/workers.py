@@ -197,22 +197,30 @@ class _Cluster:
     """The workers of a Dask cluster, which are sent shared values once."""
 
     def __init__(self, client: Any, lost: tuple[type[BaseException], ...]):
-        self.width = max(1, sum(client.nthreads().values()))
         self._client, self._lost = client, lost
+        self.width = max(1, sum(client.nthreads().values()))
 
     def share(self, value: Any) -> Shared:
         content, key = _pickled(value)
-        return Shared(key, self._client.scatter(content, broadcast=True, hash=False))
+        with self._told():
+            return Shared(key, self._client.scatter(content, broadcast=True, hash=False))
 
     def submit(self, function: Callable[[Any, Any], T], shared: Shared, item: Any) -> Future:
-        # Sent apart from the call: what is sent with it stays in the memory of the client.
-        (sent,) = self._client.scatter([item], hash=False)
-        future: Future = self._client.submit(_call, function, *shared, sent, pure=False)
+        with self._told():
+            # Sent apart from the call: what is sent with it stays in the memory of the client.
+            (sent,) = self._client.scatter([item], hash=False)
+            future: Future = self._client.submit(_call, function, *shared, sent, pure=False)
         return future
 
     def result(self, future: Future) -> Any:
-        try:
+        with self._told():
             return future.result()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in our own words that the cluster cannot do the work."""
+        try:
+            yield
         except ImportError as error:
             raise UsageError(
                 f"the workers of the cluster cannot do this work ({error}): install the same "
@@ -220,8 +228,8 @@ class _Cluster:
             ) from error
         except self._lost as error:
             raise UsageError(
-                f"the workers of the cluster are lost ({error or type(error).__name__}): look at "
-                "the log of its scheduler"
+                f"a worker of the cluster is lost ({error or type(error).__name__}): look at the "
+                "log of its scheduler"
             ) from error
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -107,6 +109,16 @@ def test_workers_that_cannot_be(
         rerank(lists, posterior, unchecked=True, **wrong)
 
 
+class Killer(Rule, frozen=True):
+    """A rule that ends its process, as the system does when memory runs out."""
+
+    def votes(self, features: Any, base: Any, voters: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def combined(self, parts: Any) -> Any:
+        return parts[0]
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
 def test_a_dask_cluster_brings_the_same_choices(lists: NBest, posterior: Any) -> None:
     distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
@@ -118,6 +130,10 @@ def test_a_dask_cluster_brings_the_same_choices(lists: NBest, posterior: Any) ->
         there = rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)
         with distributed.Client(cluster) as client:
             known = client.run(lambda: "bpa_ppl.decoding.panel" in sys.modules)
+        with pytest.raises(UsageError, match=r"a worker of the cluster is lost"):
+            rerank(
+                lists, posterior, rule=Killer(), backend="dask", scheduler=address, unchecked=True
+            )
     assert list(known.values()) == [True]
     assert_equal(here, there)
 
