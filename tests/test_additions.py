@@ -95,6 +95,8 @@ def test_our_own_are_a_module_and_a_line_of_the_registry(kind: str) -> None:
         assert issubclass(member, getattr(importlib.import_module(package), class_name))
 
 
+# What a feature without a canonical weight gets for a prior is told.
+@pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.errors.BpaWarning")
 @pytest.mark.parametrize("installed", RECIPES, indirect=True)
 def test_a_recipe_works_from_outside(
     installed: Path, lists: NBest, request: pytest.FixtureRequest
