@@ -7,7 +7,7 @@ are written in the long form. The numbers of lines in messages are those of rows
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
@@ -48,9 +48,9 @@ class Parquet(NBestFormat, frozen=True):
         Raises:
             DataError: with file and row, if it is no whole Parquet file, or not as it should be.
         """
-        with file.seekable() as opened:
+        with file.on_disk() as path:
             reader = FrameReader(options.origin, options.bad, options.first_id)
-            for table in self._batches(opened, options.origin):
+            for table in self._batches(path, options.origin):
                 yield reader.rows(table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
@@ -74,12 +74,13 @@ class Parquet(NBestFormat, frozen=True):
         with atomic_path(path) as temporary:
             parquet.write_table(table, temporary, row_group_size=self.batch)
 
-    def _batches(self, file: IO[bytes], origin: str) -> Iterator[Any]:
+    def _batches(self, path: str, origin: str) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import parquet
 
         try:
-            opened = parquet.ParquetFile(file, pre_buffer=False)
+            # Arrow opens the file itself: its threads never wait for Python then.
+            opened = parquet.ParquetFile(path, pre_buffer=False)
             schema = opened.schema_arrow
             nested = CANDIDATES in schema.names or (
                 TEXT in schema.names and pa.types.is_nested(schema.field(TEXT).type)

@@ -8,7 +8,6 @@ Numbers without names are called after the file.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import PurePath
@@ -25,6 +24,7 @@ from bpa_ppl.formats.numbers import finite, printed
 from bpa_ppl.formats.streams import (
     CODECS,
     AnyPath,
+    arrow_file,
     atomic_path,
     atomic_writer,
     decoded,
@@ -301,13 +301,13 @@ def _regular_numbers(block: bytes, width: int) -> npt.NDArray[np.float64] | None
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    if not width or b'"' in block or b"\r" in block:
+    if not (width and block) or b'"' in block or b"\r" in block:
         return None
     names = [str(place) for place in range(width)]
     try:
         table = arrow.read_csv(
-            io.BytesIO(block),
-            arrow.ReadOptions(column_names=names, block_size=len(block) + 1),
+            arrow_file(block),
+            arrow.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
             arrow.ParseOptions(delimiter=" ", ignore_empty_lines=False),
             arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()), null_values=[]),
         )

@@ -11,7 +11,6 @@ which gives the same rows or says what is wrong.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import finite, printed
-from bpa_ppl.formats.streams import decoded
+from bpa_ppl.formats.streams import arrow_file, decoded
 from bpa_ppl.labels import label_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
@@ -182,8 +181,8 @@ class _Reader:
         kinds = {name: pa.float64() if self._numeric[name] else pa.string() for name in names}
         try:
             table = arrow.read_csv(
-                io.BytesIO(data),
-                arrow.ReadOptions(column_names=names, block_size=len(data) + 1),
+                arrow_file(data),
+                arrow.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False),
                 arrow.ParseOptions(
                     delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
                 ),
