@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import signal
 import tempfile
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -235,16 +237,18 @@ class _Cluster:
 
 @contextmanager
 def _local(jobs: int) -> Iterator[Pool]:
+    from multiprocessing import resource_tracker
+
     from joblib.externals.loky import ProcessPoolExecutor
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     single = dict.fromkeys(_SINGLE, "1")
     with tempfile.TemporaryDirectory(prefix="bpa_ppl.") as folder:
-        with _no_interrupts(), warnings.catch_warnings():
-            # JAX warns of forks; these run another program at once.
-            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+        with _no_interrupts(), _no_warnings():
             executor = ProcessPoolExecutor(jobs, initializer=_ignore_interrupts, env=single)
-            executor.submit(int).result()
+            resource_tracker.ensure_running()  # it unblocks what is blocked where it is started
+            with _no_interrupts():
+                executor.submit(int).result()
         try:
             yield _Local(executor, Path(folder), jobs, BrokenProcessPool)
         finally:
@@ -282,16 +286,44 @@ def _pickled(value: Any) -> tuple[bytes, str]:
 
 
 @contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Leave out what a user can do nothing about when processes are started, and in them."""
+    given = os.environ.get("PYTHONWARNINGS")
+    # After Ctrl-C loky's tracker tells of semaphores that it has removed.
+    quiet = "ignore:resource_tracker:UserWarning"
+    os.environ["PYTHONWARNINGS"] = quiet if given is None else f"{given},{quiet}"
+    try:
+        with warnings.catch_warnings():
+            # JAX warns of forks; these run another program at once.
+            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+            yield
+    finally:
+        os.environ.pop("PYTHONWARNINGS")
+        if given is not None:
+            os.environ["PYTHONWARNINGS"] = given
+
+
+@contextmanager
 def _no_interrupts() -> Iterator[None]:
     """Let Ctrl-C wait until the block is left; processes that are started in it never hear it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    if threading.current_thread() is not threading.main_thread() or os.name != "posix":
         yield
         return
+    missed: list[int] = []
+    # The alarm is Ctrl-C again: see `bpa_ppl.cli.interrupts`.
+    kept = {
+        number: signal.signal(number, lambda number, frame: missed.append(number))
+        for number in (signal.SIGINT, signal.SIGALRM)
+    }
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        if missed:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _ignore_interrupts() -> None:
