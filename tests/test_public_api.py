@@ -48,8 +48,9 @@ CLASSES = {
     "interval kind log_density log_weight mean moved_most pointwise reordered resampled "
     "sentence_ids sentence_sites shape sites total_log_likelihood weighted weights",
     "NBest": "best chosen chunks concatenate from_arrays from_dataframe from_lists from_records "
-    "origin references regroup rows scores select sizes sources text texts to_dataframe totals totals_normalised truncate with_extras with_features "
-    "with_references with_sentence_extras with_sentences_of with_sources without without_features",
+    "origin references regroup rows scores select sizes sources text texts to_dataframe totals "
+    "totals_normalised truncate with_extras with_features with_references with_sentence_extras "
+    "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
     "Prior": "constants covariance distribution gaussian isotropic matched mean named names of "

@@ -317,7 +317,7 @@ def examine_weights(name: str, content: bytes, path: Path) -> str:
     values = np.array(list(found.values()))
     if not np.isfinite(values).all():
         raise Failure(f"a weight is not finite: {found}")
-    tokens = _BETWEEN_WEIGHTS.split(content.decode())
+    tokens = _BETWEEN_WEIGHTS.split(content.decode("utf-8-sig"))
     printed = _numbers_in([token.encode() for token in tokens], np.float64)
     if not set(values.tolist()) <= printed:
         raise Failure(f"a weight does not stand in the file: {found}")
