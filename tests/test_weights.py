@@ -138,7 +138,7 @@ class TestMatch:
     def test_arguments_of_other_types(self, toy: NBest) -> None:
         with pytest.raises(UsageError, match="weights are given by name"):
             match(VALUES, toy, defaults=[1.0])  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match="a list of names, not the text 'LM0'"):
+        with pytest.raises(UsageError, match="fixed features are a list of names, not 'LM0'"):
             match(VALUES, toy, fixed="LM0")
         with pytest.raises(UsageError, match=r"n-best lists \(NBest\), not to 'dev.nbest'"):
             match(VALUES, "dev.nbest")  # type: ignore[arg-type]
