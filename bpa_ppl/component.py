@@ -86,15 +86,20 @@ def settings_in(text: str, what: str) -> dict[str, Any]:
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         if not equals and values:
-            values[list(values)[-1]].append(_number_or_text(part))
+            values[list(values)[-1]].append(number_or_text(part))
         elif name and value:
-            values[name] = [_number_or_text(value)]
+            values[name] = [number_or_text(value)]
         else:
             raise UsageError(f"settings of {what} are written NAME=VALUE, not {part!r}")
     return {name: given[0] if len(given) == 1 else tuple(given) for name, given in values.items()}
 
 
-def _number_or_text(text: str) -> Any:
+def number_or_text(text: str) -> Any:
+    """Return what a text says: true or false, a number where it looks like one, or itself.
+
+    >>> number_or_text("50"), number_or_text("2.5"), number_or_text("true"), number_or_text("lm")
+    (50, 2.5, True, 'lm')
+    """
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from bpa_ppl.component import Component
+from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, SAMPLERS, Registry
 
@@ -274,7 +274,7 @@ def variances(given: Iterable[str] | None) -> tuple[float | None, dict[str, floa
     plain = [text for text in given or () if "=" not in text]
     if len(plain) > 1:
         raise UsageError("--prior-variance takes one number, and NAME=VALUE for single features")
-    value = _value(plain[0]) if plain else None
+    value = number_or_text(plain[0]) if plain else None
     if isinstance(value, str):
         raise UsageError(f"--prior-variance takes a number or NAME=VALUE, not {value!r}")
     return None if value is None else float(value), numbers(single, "--prior-variance")
@@ -291,7 +291,7 @@ def assignments(pairs: Iterable[str] | None, option: str) -> dict[str, float | s
         name, equals, text = pair.partition("=")
         if not (name and equals and text):
             raise UsageError(f"{option} takes NAME=VALUE, not {pair!r}")
-        values[name] = _value(text)
+        values[name] = number_or_text(text)
     return values
 
 
@@ -303,8 +303,7 @@ def component(registry: Registry[C], text: str, option: str) -> C:
     CHRF(char_order=6, word_order=2, beta=2)
     """
     name, _, settings = text.partition(":")
-    pairs = [pair for pair in settings.split(",") if pair]
-    return registry.resolve(name, assignments(pairs, option))
+    return registry.resolve(name, settings_in(settings, f"{option} {name}"))
 
 
 def numbers(pairs: Iterable[str] | None, option: str) -> dict[str, float]:
@@ -317,19 +316,8 @@ def numbers(pairs: Iterable[str] | None, option: str) -> dict[str, float]:
     for pair in pairs or ():
         assignments([pair], option)
         name, _, text = pair.rpartition("=")
-        value = _value(text)
+        value = number_or_text(text)
         if isinstance(value, str):
             raise UsageError(f"{option} {name} needs a number, not {value!r}")
         values[name] = float(value)
     return values
-
-
-def _value(text: str) -> float | str:
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

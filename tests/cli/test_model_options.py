@@ -50,7 +50,10 @@ def test_a_family_of_priors_with_a_setting(folder: Path) -> None:
     [
         (("--likelihood", "hinge"), "unknown likelihood 'hinge': choose one of oracle, margin"),
         (("--likelihood", "margin:delta=1"), "has no setting delta: it has gamma"),
-        (("--likelihood", "margin:gamma"), "--likelihood takes NAME=VALUE, not 'gamma'"),
+        (
+            ("--likelihood", "margin:gamma"),
+            "settings of --likelihood margin are written NAME=VALUE, not 'gamma'",
+        ),
         (("--likelihood", "margin:gamma=-1"), "gamma must be a number from 0 on, not -1"),
         (("--prior", "flat"), "unknown prior 'flat': choose one of isotropic"),
         (("--prior", "none.json"), "none.json: no such file"),
