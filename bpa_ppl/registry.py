@@ -171,7 +171,11 @@ FEATURES: Registry[FeatureSource] = Registry(
     "feature source",
     "bpa_ppl.features",
     {
+        "lm": "bpa_ppl.features.lm:LanguageModel",
+        "lexicon": "bpa_ppl.features.lexicon:Lexicon",
+        "phrases": "bpa_ppl.features.phrases:PhraseMixture",
         "length": "bpa_ppl.features.length:Length",
+        "consensus": "bpa_ppl.features.consensus:Consensus",
         "indicators": "bpa_ppl.features.indicators:Indicators",
     },
 )

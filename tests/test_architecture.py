@@ -22,9 +22,11 @@ LAYERS = (
     ("columns", "component", "workers"),
     ("rows",),
     ("nbest", "registry"),
-    ("caching", "text", "weights"),
+    ("caching", "weights"),
     ("jax_cache",),
     ("formats",),
+    ("text",),
+    ("phrases",),
     ("features", "posterior", "quality"),
     ("models", "tuning"),
     ("sampling", "diagnostics"),
@@ -42,9 +44,9 @@ GROUPS = {
     "sample_stats",
     "warmup_posterior",
 }
-HEAVY = ("arviz", "jax", "matplotlib", "numba", "numpyro")
+HEAVY = ("arviz", "jax", "matplotlib", "numba", "numpyro", "sklearn")
 #: Package -> the module that it installs, where that has another name.
-MODULES = {"pyyaml": "yaml"}
+MODULES = {"pyyaml": "yaml", "scikit-learn": "sklearn"}
 STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
 
 

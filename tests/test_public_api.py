@@ -87,7 +87,7 @@ ROOMS = {
 }
 #: Registry -> the names that can be chosen, in order.
 CHOICES = {
-    "FEATURES": "length indicators",
+    "FEATURES": "lm lexicon phrases length consensus indicators",
     "LIKELIHOODS": "oracle margin",
     "METRICS": "ter bleu chrf unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",

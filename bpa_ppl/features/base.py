@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,14 @@ class FeatureSource(Component, frozen=True):
     """Computes features of hypotheses; its fields are its settings.
 
     A new one is a subclass in a module of its own and a line in `bpa_ppl.registry.FEATURES`.
+
+    Attributes:
+        main: the setting that stands alone after the name: `--add lm=domain.txt`.
+        paths: the settings that name files; what those hold is part of the recipe of a posterior.
     """
+
+    main: ClassVar[str | None] = None
+    paths: ClassVar[tuple[str, ...]] = ()
 
     @property
     def needs(self) -> frozenset[str]:
@@ -33,6 +40,30 @@ class FeatureSource(Component, frozen=True):
         What depends on the text alone is best computed with `of_each_string`.
         """
         raise NotImplementedError
+
+    def opened(self) -> Callable[[NBest], Features]:
+        """Return what computes the columns of one table after the other.
+
+        A source that reads or trains something before it can begin does it here, once.
+        """
+        return self.columns
+
+    def fitted(self, nbest: NBest) -> FeatureSource:
+        """Return the source as it serves new lists, with what it learns from adaptation lists."""
+        return self
+
+    def columns_of_own(self, nbest: NBest) -> Features:
+        """Return the features of the very lists that it was `fitted` to.
+
+        What was learned from a sentence must not judge that sentence: a source that learns leaves
+        it out here (cross-fitting).
+        """
+        return self.columns(nbest)
+
+    def files(self) -> tuple[str, ...]:
+        """Return the paths of the files that it reads, in the order of its settings."""
+        found = (getattr(self, name) for name in self.paths)
+        return tuple(path for one in found for path in ((one,) if isinstance(one, str) else one))
 
     def made_from(self) -> dict[str, Any]:
         """Return all that is needed to compute the same features again: name and settings."""

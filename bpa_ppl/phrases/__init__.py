@@ -1,0 +1,1 @@
+"""Phrase pairs: extraction from aligned text, tables of counts, mixtures of tables."""
