@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.features import FeatureSource, add_features
+from bpa_ppl.errors import BpaError, BpaWarning, DataError, UsageError
+from bpa_ppl.features import FeatureSource, adding, resolved
 from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.features.recipes import absolute, recorded, remade, stored
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality import Column, Metric, set_aside
 from bpa_ppl.quality.column import numeric_columns
-from bpa_ppl.registry import FEATURES
+
+if TYPE_CHECKING:
+    from bpa_ppl.features import AnySource
+    from bpa_ppl.features.recipes import Where
 
 
-class Preparation(NamedTuple):
+@dataclass(frozen=True)
+class Preparation:
     """How the features of lists become those that weights are of.
 
     Attributes:
@@ -27,17 +35,28 @@ class Preparation(NamedTuple):
     sources: tuple[FeatureSource, ...] = ()
 
     def __call__(self, nbest: NBest) -> NBest:
-        """Return the lists with more features, and without the one that is the criterion.
+        """Return new lists with more features, and without the one that is the criterion.
 
         Raises:
             DataError: if they lack what a source needs.
         """
-        apart = self.apart(nbest)
-        return add_features(apart, self.sources) if self.sources else apart
+        return self._add(self.apart(nbest))
+
+    def of_own(self, nbest: NBest) -> NBest:
+        """Return the adaptation lists, which the sources have learned from, in the same way.
+
+        Raises:
+            DataError: as above.
+        """
+        return adding(self.sources, own=True)(self.apart(nbest))
 
     def apart(self, nbest: NBest) -> NBest:
         """Return the lists without the criterion among their features."""
         return nbest if self.gain is None else set_aside(nbest, self.gain.columns)
+
+    @cached_property
+    def _add(self) -> Callable[[NBest], NBest]:
+        return adding(self.sources)
 
     def stream(self, nbest: Iterable[NBest]) -> Iterator[NBest]:
         """Prepare one table of lists after the other; what is told of them is told once."""
@@ -58,57 +77,93 @@ class Preparation(NamedTuple):
         return self.gain if has else None
 
     def record(self) -> dict[str, Any]:
-        """Return what a posterior records of it, as plain values; `recorded` reads it."""
-        gain = {} if self.gain is None else {"gain_column": self.gain.settings()}
-        made = [source.made_from() for source in self.sources]
-        return {**gain, **({"feature_sources": made} if made else {})}
-
-    @classmethod
-    def recorded(cls, attrs: Mapping[str, Any]) -> Preparation:
-        """Return the preparation that is recorded among the attributes of a posterior.
+        """Return what a posterior records of it, as plain values; `recorded` reads it.
 
         Raises:
-            DataError: if the record cannot be understood.
+            DataError: if a file that a source is made from cannot be read.
+        """
+        gain = {} if self.gain is None else {"gain_column": self.gain.settings()}
+        made = recorded(self.sources)
+        return {**gain, **({"feature_sources": made} if made else {})}
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the sources have learned, for the constants of a posterior."""
+        return stored(self.sources)
+
+    @classmethod
+    def recorded(
+        cls,
+        attrs: Mapping[str, Any],
+        constants: Mapping[str, Any] | None = None,
+        where: Where | None = None,
+    ) -> Preparation:
+        """Return the preparation that a posterior records.
+
+        Args:
+            attrs: the attributes of the posterior.
+            constants: its constants, which hold what sources have learned.
+            where: where files lie now that a source is made from and that have moved, by the label
+                of the source: `{"lm": "texts/domain.txt"}`.
+
+        Raises:
+            DataError: if the record cannot be understood, or a file that a source is made from is
+                missing or has changed.
+            UsageError: if `where` names no source.
 
         >>> gain = Column(column="mqm")
         >>> Preparation.recorded(Preparation(gain).record()).gain == gain
         True
         """
-        try:
-            gain = attrs.get("gain_column")
-            made = [dict(source) for source in attrs.get("feature_sources", ())]
-            return cls(
-                None if gain is None else Column(**gain),
-                tuple(FEATURES.resolve(one.pop("source"), _tuples(one)) for one in made),
-            )
-        except (TypeError, ValueError, KeyError) as error:
-            raise DataError(
-                f"what the posterior says of the features it needs cannot be read ({error}): "
-                "adapt again"
-            ) from error
+        with _understood():
+            sources = remade(attrs.get("feature_sources", ()), constants or {}, where)
+        return cls(gain_of(attrs), sources)
+
+
+def gain_of(attrs: Mapping[str, Any]) -> Column | None:
+    """Return the column that a posterior records as its criterion, or None.
+
+    Raises:
+        DataError: if the record cannot be understood.
+    """
+    with _understood():
+        gain = attrs.get("gain_column")
+        return None if gain is None else Column(**gain)
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    try:
+        yield
+    except BpaError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise DataError(
+            f"what the posterior says of the features it needs cannot be read ({error}): "
+            "adapt again"
+        ) from error
 
 
 def preparation(
-    nbest: NBest, metric: Metric, categorical: str | Iterable[str] | None = None
+    nbest: NBest,
+    metric: Metric,
+    categorical: str | Iterable[str] | None = None,
+    add: AnySource | Iterable[AnySource] | None = None,
 ) -> Preparation:
     """Return how the lists of a job are prepared.
 
     Args:
-        nbest: the adaptation lists, which say what values categories have.
+        nbest: the adaptation lists, which sources learn from: what values categories have, say.
         metric: the criterion.
         categorical: extras of texts that become features of 0 and 1.
+        add: further sources of features.
 
     Raises:
-        DataError: if there is no such extra.
-        UsageError: if `categorical` is no list of names.
+        DataError: if there is no such extra, or a source cannot be fitted.
+        UsageError: if `categorical` is no list of names, or there is no such source.
     """
     names = [categorical] if isinstance(categorical, str) else categorical or []
     if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"categorical columns are a list of names, not {categorical!r}")
     gain = metric if isinstance(metric, Column) else None
-    return Preparation(gain, tuple(Indicators(column=name).fitted(nbest) for name in names))
-
-
-def _tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they were before JSON: it has lists alone."""
-    return {n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()}
+    chosen = (*(Indicators(column=name) for name in names), *resolved(() if add is None else add))
+    return Preparation(gain, tuple(absolute(source).fitted(nbest) for source in chosen))

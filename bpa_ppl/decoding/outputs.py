@@ -13,7 +13,7 @@ from bpa_ppl.decoding.reranking import Decided, decisions
 from bpa_ppl.decoding.results import DETAILS, Scoreboard, details_rows, text_rows
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
-from bpa_ppl.models import Preparation
+from bpa_ppl.models.preparing import gain_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
@@ -21,6 +21,7 @@ from bpa_ppl.quality import Metric, Score, resolve, statistics
 from bpa_ppl.registry import RULES
 
 if TYPE_CHECKING:
+    from bpa_ppl.features.recipes import Where
     from bpa_ppl.posterior.adapter import Posterior
 
 
@@ -49,6 +50,7 @@ def rerank_to(
     rule: str | Rule = "predictive",
     derivations: str = "separate",
     defaults: Mapping[str, float] | None = None,
+    where: Where | None = None,
     unchecked: bool = False,
     jobs: int = 1,
     backend: str = "local",
@@ -68,6 +70,7 @@ def rerank_to(
         rule: as above.
         derivations: as above.
         defaults: as above.
+        where: as above.
         unchecked: as above.
         jobs: as above.
         backend: as above.
@@ -85,13 +88,14 @@ def rerank_to(
         rule=rule,
         derivations=derivations,
         defaults=defaults,
+        where=where,
         unchecked=unchecked,
         jobs=jobs,
         backend=backend,
         scheduler=scheduler,
     )
     total = len(nbest) if isinstance(nbest, NBest) else 0
-    gain = Preparation.recorded(as_draws(posterior).attrs).gain
+    gain = gain_of(as_draws(posterior).attrs)
     tally = Tally(("ter", "bleu") if gain is None else (gain, "ter", "bleu"))
     paths = [output] if details is None else [output, details]
     with (

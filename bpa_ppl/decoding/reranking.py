@@ -25,6 +25,7 @@ from bpa_ppl.weights import Weights
 from bpa_ppl.workers import Future, Pool, Shared, check_backend, in_order, number_of, pool
 
 if TYPE_CHECKING:
+    from bpa_ppl.features.recipes import Where
     from bpa_ppl.posterior.adapter import Posterior
 
 #: What competes in a list: each derivation, or each string with its derivations summed.
@@ -86,6 +87,7 @@ def rerank(
     rule: str | Rule = "predictive",
     derivations: str = "separate",
     defaults: Mapping[str, float] | None = None,
+    where: Where | None = None,
     unchecked: bool = False,
     jobs: int = 1,
     backend: str = "local",
@@ -104,6 +106,8 @@ def rerank(
             equal strings.
         defaults: weights of features that the posterior does not know, such as one that was
             fixed when somebody else made it.
+        where: where files lie now that features are computed from and that have moved since the
+            weights were adapted, by the label of the source: `{"lm": "texts/domain.txt"}`.
         unchecked: use the posterior although it fails its check.
         jobs: processes that decide; -1 takes every core. Few lists are decided in this process,
             and the choices are the same.
@@ -113,7 +117,8 @@ def rerank(
 
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.
-        DataError: if lists and posterior do not have the same features.
+        DataError: if lists and posterior do not have the same features, or a file that some are
+            computed from is missing or has changed.
         UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
     """
     stream = rerank_stream(
@@ -122,6 +127,7 @@ def rerank(
         rule=rule,
         derivations=derivations,
         defaults=defaults,
+        where=where,
         unchecked=unchecked,
         jobs=jobs,
         backend=backend,
@@ -147,6 +153,7 @@ def rerank_stream(
     rule: str | Rule = "predictive",
     derivations: str = "separate",
     defaults: Mapping[str, float] | None = None,
+    where: Where | None = None,
     unchecked: bool = False,
     jobs: int = 1,
     backend: str = "local",
@@ -159,6 +166,7 @@ def rerank_stream(
         rule=rule,
         derivations=derivations,
         defaults=defaults,
+        where=where,
         unchecked=unchecked,
         jobs=jobs,
         backend=backend,
@@ -181,6 +189,7 @@ def decisions(
     rule: str | Rule,
     derivations: str,
     defaults: Mapping[str, float] | None,
+    where: Where | None,
     unchecked: bool,
     jobs: int,
     backend: str,
@@ -195,7 +204,7 @@ def decisions(
     if not unchecked:
         refuse_unconverged(draws)
     panels = _Panels(draws, chosen, derivations)
-    prepared = Preparation.recorded(draws.attrs)
+    prepared = Preparation.recorded(draws.attrs, draws.constants, where)
     tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
     if backend == "local" and width == 1:
         return _decided_here(tables, panels)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.base import FeatureSource, of_each_string
+from bpa_ppl.features.base import Features, FeatureSource, of_each_string
 from bpa_ppl.nbest import Float32, NBest
 from bpa_ppl.registry import FEATURES
 
-__all__ = ["FeatureSource", "add_features", "of_each_string"]
+__all__ = ["FeatureSource", "add_features", "adding", "of_each_string", "resolved"]
 
 #: The name of a source, the source with its settings, or several of either.
 AnySource = str | FeatureSource
@@ -24,7 +24,9 @@ def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBes
     Args:
         nbest: the lists.
         sources: what computes the features: a name, such as `length`, or a component with its
-            settings, or several of them.
+            settings, or several of them. One that learns from adaptation sentences takes these
+            lists for them, and leaves each sentence out where it computes its own features;
+            `source.fitted(nbest)` is the one for new lists.
 
     Raises:
         DataError: if the lists lack what a source needs, or have a feature of that name already.
@@ -34,16 +36,47 @@ def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBes
     >>> add_features(lists, "length").feature_names
     ('LM0', 'LengthWords')
     """
+    return adding(resolved(sources))(nbest)
+
+
+def resolved(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
+    """Return sources with their settings, given in any of the ways that `add_features` takes.
+
+    Raises:
+        UsageError: if there is no such source.
+
+    >>> resolved("length")
+    (Length(words=True, characters=False, ratio=False),)
+    """
     single = isinstance(sources, str) or not isinstance(sources, Iterable)
     several: Any = [sources] if single else sources
-    chosen = [FEATURES.resolve(source) for source in several]
-    found = [_columns(nbest, source) for source in chosen]
-    names = [name for own, _ in found for name in own]
-    tables = [np.zeros((len(nbest.features), 0), np.float32), *(table for _, table in found)]
-    return nbest.with_features(names, np.concatenate(tables, axis=1))
+    return tuple(FEATURES.resolve(source) for source in several)
 
 
-def _columns(nbest: NBest, source: FeatureSource) -> tuple[tuple[str, ...], Float32]:
+def adding(sources: Iterable[FeatureSource], own: bool = False) -> Callable[[NBest], NBest]:
+    """Return what adds features to one table of lists after the other; sources are opened once.
+
+    Args:
+        sources: with their settings.
+        own: the lists are the adaptation sentences that the sources are fitted to.
+    """
+    opened = [
+        (source, source.columns_of_own if own or source.unlearned else source.opened())
+        for source in sources
+    ]
+
+    def add(nbest: NBest) -> NBest:
+        found = [_columns(nbest, source, compute) for source, compute in opened]
+        names = [name for added, _ in found for name in added]
+        tables = [np.zeros((len(nbest.features), 0), np.float32), *(table for _, table in found)]
+        return nbest.with_features(names, np.concatenate(tables, axis=1))
+
+    return add
+
+
+def _columns(
+    nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
+) -> tuple[tuple[str, ...], Float32]:
     """Return the names and the (hypotheses, names) values of the features of one source."""
     name = FEATURES.name_of(source)
     for need in sorted(source.needs):
@@ -53,7 +86,7 @@ def _columns(nbest: NBest, source: FeatureSource) -> tuple[tuple[str, ...], Floa
                 f"the features {name} need {need}, which the lists do not have: add them",
                 nbest.origin,
             )
-    made = source.columns(nbest)
+    made = compute(nbest)
     if isinstance(made, Mapping):
         made = tuple(made), np.transpose([np.asarray(column) for column in made.values()])
     names, values = tuple(made[0]), np.asarray(made[1], dtype=np.float32)

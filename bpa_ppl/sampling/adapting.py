@@ -49,6 +49,8 @@ from bpa_ppl.weights import AnyWeights, Bare, Match, Weights, check_named, check
 if TYPE_CHECKING:
     from arviz import InferenceData
 
+    from bpa_ppl.features import AnySource
+
 #: The extra of a sentence that says to which of several domains it belongs.
 DOMAIN = "domain"
 _PRIOR_DRAWS = 1000
@@ -72,6 +74,7 @@ def adapt(
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
     categorical: str | Iterable[str] | None = None,
+    add: AnySource | Iterable[AnySource] | None = None,
     model: Model = log_linear,
     progress: bool | Reporter = False,
     **settings: Any,
@@ -102,6 +105,9 @@ def adapt(
         defaults: weights of features that `weights` does not name.
         categorical: extras of texts, such as `system`: each of their values becomes a feature of
             0 and 1 with mean 0, here and in `rerank`.
+        add: sources of further features with mean 0, by name or with their settings, such as
+            `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
+            of their files, and `rerank` computes the same features of new lists.
         model: a NumPyro program of (lists, prior, likelihood) with a site `weights`.
         progress: True draws a bar on standard error.
         settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
@@ -120,7 +126,7 @@ def adapt(
     check_named(defaults or {})
     engine, likely = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
     goal = resolve(metric, nbest)
-    prepared = preparation(nbest, goal, categorical)
+    prepared = preparation(nbest, goal, categorical, add)
     nbest, matched = _matched(nbest, weights, prepared, fixed, defaults)
     family, before = _prior(prior, prior_variance, matched)
     check_totals(nbest, matched.values)
@@ -160,7 +166,7 @@ def adapt(
     draws = replace(
         draws,
         observed={"oracle": chosen.index},
-        constants={**draws.constants, "oracle_score": chosen.score},
+        constants={**draws.constants, "oracle_score": chosen.score, **prepared.stored()},
         sentence_ids=nbest.sentence_ids,
         attrs={**made, **draws.attrs},
     )
@@ -177,17 +183,14 @@ def _matched(
 ) -> tuple[NBest, Match]:
     """Return the lists with the features that are adapted, and the weights beside them."""
     own = prepared.apart(nbest)
-    lists = prepared(nbest)
+    lists = prepared.of_own(nbest)
     added = lists.feature_names[len(own.feature_names) :]
-    if weights is None or (isinstance(weights, Mapping) and not isinstance(weights, Bare)):
-        matched = match(
-            weights, lists, fixed=fixed, defaults={**dict.fromkeys(added, 0.0), **(defaults or {})}
-        )
-        return lists, matched
-    # Weights without names are of the columns that the lists came with.
-    named = match(weights, own, fixed=())
-    known = dict(zip(named.names, named.values.tolist(), strict=True))
-    return _matched(nbest, known, prepared, fixed, defaults)
+    if weights is not None and (not isinstance(weights, Mapping) or isinstance(weights, Bare)):
+        # Weights without names are of the columns that the lists came with.
+        named = match(weights, own, fixed=())
+        weights = dict(zip(named.names, named.values.tolist(), strict=True))
+    zeros = dict.fromkeys(added, 0.0)
+    return lists, match(weights, lists, fixed=fixed, defaults={**zeros, **(defaults or {})})
 
 
 def target_of(

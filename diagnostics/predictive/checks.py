@@ -128,7 +128,8 @@ def predictive_check(
     ([1], [0.75])
     """
     draws = as_draws(posterior)
-    nbest = Preparation.recorded(draws.attrs)(nbest)
+    prepared = Preparation.recorded(draws.attrs, draws.constants)
+    nbest = prepared.of_own(nbest) if oracle is None else prepared(nbest)
     index = _observed(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
     rng = np.random.default_rng(seed)
     weights = _picked(draws, nbest, group, rng)
@@ -171,7 +172,7 @@ def reliability(
     ([0.75], [0.75])
     """
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
-    nbest = Preparation.recorded(draws.attrs)(nbest)
+    nbest = Preparation.recorded(draws.attrs, draws.constants)(nbest)
     weights = _picked(draws, nbest, "posterior", np.random.default_rng(seed))
     lists = list(_predictive(nbest, weights))
     p = np.array([shares.max() for shares, _ in lists])

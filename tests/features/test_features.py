@@ -115,7 +115,7 @@ def test_names_that_are_there_already(toy: NBest) -> None:
 
 
 def test_sources_that_are_none(toy: NBest) -> None:
-    with pytest.raises(UsageError, match="unknown feature source 'widht': choose one of length"):
+    with pytest.raises(UsageError, match="unknown feature source 'widht': choose one of lm, "):
         add_features(toy, "widht")
     with pytest.raises(UsageError, match="a feature source is a name"):
         add_features(toy, Length)  # type: ignore[arg-type]

@@ -1,0 +1,145 @@
+"""Recipes: what a posterior records of the sources of its features, so that they serve new lists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.features.base import FeatureSource
+from bpa_ppl.registry import FEATURES
+
+#: A file, or several, for each source that has moved: by its label, or by its name.
+Where = Mapping[str, str | Path | Sequence[str | Path]]
+_FILES = "files"
+_STORED = "feature_source_{}"
+
+
+def absolute(source: FeatureSource) -> FeatureSource:
+    """Return a source whose files are named in full, so that they are found from anywhere."""
+    return source.moved([str(Path(path).absolute()) for path in source.files()])
+
+
+def recorded(sources: Iterable[FeatureSource]) -> list[dict[str, Any]]:
+    """Return a plain record of each source: name, settings, and the hash of each of its files.
+
+    Raises:
+        DataError: if a file cannot be read.
+    """
+    return [
+        {**source.made_from(), **({_FILES: hashes} if (hashes := _hashes(source)) else {})}
+        for source in sources
+    ]
+
+
+def stored(sources: Iterable[FeatureSource]) -> dict[str, Any]:
+    """Return what the sources have learned, as texts by name (JSON), for a posterior to carry."""
+    return {
+        _STORED.format(number): np.array(
+            json.dumps({name: getattr(source, name) for name in source.learned})
+        )
+        for number, source in enumerate(sources)
+        if source.holds
+    }
+
+
+def is_stored(name: str) -> bool:
+    """Say whether a name is one that `stored` gives.
+
+    >>> is_stored("feature_source_0"), is_stored("mode")
+    (True, False)
+    """
+    return name.startswith(_STORED.format(""))
+
+
+def remade(
+    records: Iterable[Mapping[str, Any]],
+    constants: Mapping[str, Any],
+    where: Where | None = None,
+) -> tuple[FeatureSource, ...]:
+    """Return the sources that were recorded, if they can still do what they did.
+
+    Args:
+        records: from `recorded`.
+        constants: what `stored` gave, among other things.
+        where: where files lie now that have moved.
+
+    Raises:
+        DataError: if a file is missing or has changed, or a record cannot be understood.
+        UsageError: if `where` names what is not there.
+    """
+    sources, hashes = [], []
+    for number, record in enumerate(records):
+        one = {name: _tuples(value) for name, value in record.items()}
+        hashes.append(one.pop(_FILES, ()))
+        learned = str(constants.get(_STORED.format(number), "{}"))
+        one |= {name: _tuples(value) for name, value in json.loads(learned).items()}
+        sources.append(FEATURES.resolve(one.pop("source"), one))
+    moved = [_moved(source, where or {}, sources) for source in sources]
+    _check_used(where or {}, sources)
+    for source, before in zip(moved, hashes, strict=True):
+        _check_unchanged(source, before)
+    return tuple(moved)
+
+
+def _hashes(source: FeatureSource) -> list[str]:
+    return [_hash(path, source) for path in source.files()]
+
+
+def _hash(path: str, source: FeatureSource) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(
+            f"cannot be read ({error.strerror}), and the features {source.label} are made from "
+            f"it: say where it lies with where={{{source.label!r}: PATH}}",
+            path,
+        ) from error
+
+
+def _check_unchanged(source: FeatureSource, before: Sequence[str]) -> None:
+    for path, was in zip(source.files(), before, strict=True):
+        if (now := _hash(path, source)) != was:
+            raise DataError(
+                f"has changed since the weights of {source.label} were adapted (SHA-256 "
+                f"{was[:12]}… then, {now[:12]}… now): bring the old file back, say where it lies "
+                f"with where={{{source.label!r}: PATH}}, or adapt again",
+                path,
+            )
+
+
+def _moved(
+    source: FeatureSource, where: Where, sources: Sequence[FeatureSource]
+) -> FeatureSource:
+    name = FEATURES.name_of(source)
+    alone = sum(FEATURES.name_of(other) == name for other in sources) == 1
+    found = where.get(source.label, where.get(name) if alone else None)
+    if found is None:
+        return source
+    paths = [found] if isinstance(found, str | Path) else list(found)
+    return source.moved([str(path) for path in paths])
+
+
+def _check_used(where: Where, sources: Sequence[FeatureSource]) -> None:
+    known = {source.label for source in sources}
+    names = [FEATURES.name_of(source) for source in sources]
+    known |= {name for name in names if names.count(name) == 1}
+    for wanted in where:
+        if wanted not in known:
+            raise UsageError(
+                f"where={{{wanted!r}: …}} is of no source of features of this posterior: it has "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+
+
+def _tuples(value: Any) -> Any:
+    """Return a setting as it was before JSON, which has lists alone."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
