@@ -24,6 +24,7 @@ def run(
     matching: options.Matching,
     development: options.Development,
     references: options.References = None,
+    sources: options.Sources = None,
     sampler: options.Sampler = "auto",
     likelihood: Annotated[
         str,
@@ -48,6 +49,7 @@ def run(
             "several."
         ),
     ] = None,
+    add: options.Add = None,
     ties: options.Ties = "canonical",
     setting: Annotated[
         list[str] | None,
@@ -68,19 +70,21 @@ def run(
     likely = options.component(LIKELIHOODS, likelihood, "--likelihood")
     matched = matching.arguments()
     goal = options.metric(metric)
+    added = [options.feature_source(text) for text in add or ()]
     before = _priors(prior, prior_variance)
     if (extra := development.read(reading)) is not None:
         settings["development"] = extra
     # Opened first: a path that cannot be written shall not cost the user the sampling.
     with atomic_path(output) as temporary:
         posterior = bpa_ppl.adapt(
-            options.with_needs(reading.read(nbest, references), goal, "adapt"),
+            options.with_needs(reading.read(nbest, references, sources), goal, "adapt"),
             options.canonical(weights),
             sampler=sampler,
             likelihood=likely,
             seed=seed,
             metric=goal,
             categorical=categorical,
+            add=added,
             ties=ties,
             jobs=jobs,
             cache=cache,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -19,9 +20,10 @@ import typer
 
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
-from bpa_ppl.registry import METRICS, NBEST_FORMATS, SAMPLERS, Registry
+from bpa_ppl.registry import FEATURES, METRICS, NBEST_FORMATS, SAMPLERS, Registry
 
 if TYPE_CHECKING:
+    from bpa_ppl.features import FeatureSource
     from bpa_ppl.nbest import NBest
     from bpa_ppl.quality import Metric as AnyMetric
     from bpa_ppl.weights import Weights as Canonical
@@ -56,6 +58,19 @@ References = Annotated[
     list[Path] | None,
     typer.Option(
         "--references", "-r", help="Reference translations, one a line; repeat for several."
+    ),
+]
+Sources = Annotated[
+    Path | None,
+    typer.Option("--sources", "-s", help="Source sentences, one a line, for features or metrics."),
+]
+Add = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add",
+        help=f"More features: {names_in(FEATURES)}; lm=domain.txt, lexicon=memory.fr,memory.en, "
+        "phrases=table.parquet, with settings as in lm=domain.txt,order=5; or learned from the "
+        "adaptation sentences, lm=self. Repeat for several.",
     ),
 ]
 Sampler = Annotated[
@@ -109,17 +124,26 @@ class Reading:
         typer.Option("--scores", help="With --nbest: scores of its lines, .npy or text; repeat."),
     ] = None
 
-    def read(self, path: str | Path, references: Sequence[Path] | None = None) -> NBest:
+    def read(
+        self,
+        path: str | Path,
+        references: Sequence[Path] | None = None,
+        sources: Path | None = None,
+    ) -> NBest:
         """Return all lists of a file."""
         import bpa_ppl
 
-        return bpa_ppl.read_nbest(path, references=references or None, **self.arguments())
+        texts: dict[str, Any] = {"references": references or None, "sources": sources}
+        return bpa_ppl.read_nbest(path, **texts, **self.arguments())
 
-    def stream(self, path: str | Path, references: Sequence[Path] | None) -> Iterator[NBest]:
+    def stream(
+        self, path: str | Path, references: Sequence[Path] | None, sources: Path | None = None
+    ) -> Iterator[NBest]:
         """Yield the lists of a file in chunks."""
         import bpa_ppl
 
-        return bpa_ppl.iter_nbest(path, references=references or None, **self.arguments())
+        texts: dict[str, Any] = {"references": references or None, "sources": sources}
+        return bpa_ppl.iter_nbest(path, **texts, **self.arguments())
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bpa_ppl.read_nbest`.
@@ -304,6 +328,32 @@ def component(registry: Registry[C], text: str, option: str) -> C:
     """
     name, _, settings = text.partition(":")
     return registry.resolve(name, settings_in(settings, f"{option} {name}"))
+
+
+def feature_source(text: str) -> FeatureSource:
+    """Read what `--add` names: `NAME`, `NAME=FILE` with settings after it, or `NAME:SETTING=VALUE`.
+
+    >>> feature_source("length:ratio=true")
+    Length(words=True, characters=False, ratio=True)
+    >>> feature_source("indicators=system")
+    Indicators(column='system', values=())
+    """
+    name, mark, settings = re.fullmatch(r"([^=:]*)([=:]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    main = FEATURES[name].main
+    if mark == "=" and main is None:
+        raise UsageError(f"--add {name} takes no file: settings are written {name}:NAME=VALUE")
+    written = f"{main}={settings}" if mark == "=" else settings
+    return FEATURES.resolve(name, settings_in(written, f"--add {name}"))
+
+
+def places(pairs: Iterable[str] | None) -> dict[str, tuple[str, ...]]:
+    """Read `--where NAME=FILE` options; several files are separated by commas.
+
+    >>> places(["lm=domain.txt", "lexicon=memory.fr,memory.en"])
+    {'lm': ('domain.txt',), 'lexicon': ('memory.fr', 'memory.en')}
+    """
+    found = assignments(pairs, "--where")
+    return {name: tuple(str(files).split(",")) for name, files in found.items()}
 
 
 def numbers(pairs: Iterable[str] | None, option: str) -> dict[str, float]:

@@ -14,6 +14,7 @@ def run(
     nbest: options.NBestPath,
     reading: options.Reading,
     references: options.References = None,
+    sources: options.Sources = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Oracle texts, one a line; - is stdout.")
     ] = None,
@@ -33,7 +34,7 @@ def run(
     from bpa_ppl.weights import match
 
     goal = options.metric(metric)
-    lists = options.with_needs(reading.read(nbest, references), goal, "oracle")
+    lists = options.with_needs(reading.read(nbest, references, sources), goal, "oracle")
     scores = None
     if weights is not None:
         goal = resolve(goal, lists)

@@ -21,11 +21,16 @@ def run(
         Path | None, typer.Option(help="Also write choices and probabilities, tab-separated.")
     ] = None,
     references: options.References = None,
+    sources: options.Sources = None,
     rule: Annotated[str, typer.Option(help=f"{options.names_in(RULES)}.")] = "predictive",
     derivations: Annotated[
         str, typer.Option(help="Equal strings: scored separate, as published, or summed.")
     ] = "separate",
     default: options.Default = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FILE: where a file lies now that features are computed from."),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Processes that decide; -1 takes every core.")] = 1,
     backend: Annotated[str, typer.Option(help="local, or dask for an existing cluster.")] = "local",
     scheduler: Annotated[
@@ -39,13 +44,14 @@ def run(
     from bpa_ppl.decoding import rerank_to
 
     summary = rerank_to(
-        reading.stream(nbest, references),
+        reading.stream(nbest, references, sources),
         bpa_ppl.read_posterior(posterior),
         output,
         details,
         rule=rule,
         derivations=derivations,
         defaults=options.numbers(default, "--default"),
+        where=options.places(where),
         unchecked=unchecked,
         jobs=jobs,
         backend=backend,

@@ -23,6 +23,7 @@ def run(
     matching: options.Matching,
     development: options.Development,
     references: options.References = None,
+    sources: options.Sources = None,
     tuner: Annotated[str, typer.Option(help=f"{options.names_in(TUNERS)}.")] = "mert",
     metric: Annotated[
         str,
@@ -57,7 +58,7 @@ def run(
     # A mistake in the settings is found before any file is read.
     chosen = TUNERS.resolve(tuner, options.assignments(setting, "--set"))
     goal = options.metric(metric)
-    read_again = partial(reading.read, references=references)
+    read_again = partial(reading.read, references=references, sources=sources)
     command = None if decoder is None else Command(decoder, read_again, template)
     wanted: dict[str, Any] = {
         "tuner": chosen,

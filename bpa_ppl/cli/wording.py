@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from typer.core import TyperCommand
@@ -18,8 +19,11 @@ _OPTIONS = {
     "or name the format": "or name the format (--format)",
     "name the format if": "name the format (--format) if",
     "read them with references": "give --references",
+    "need sources, which the lists do not have: add them": "need --sources: the source sentences",
+    "need references, which the lists do not have: add them": "need --references",
     "a prior variance is a setting": "--prior-variance is a setting",
 }
+_WHERE = re.compile(r"where=\{'(.+?)': (.+?)\}")
 _RUNS_SEVERAL = ("calibrate", "compare")
 
 
@@ -31,7 +35,7 @@ def in_options(message: str) -> str:
     """
     for ours, theirs in _OPTIONS.items():
         message = message.replace(ours, theirs)
-    return message
+    return _WHERE.sub(r"--where \1=\2", message)
 
 
 class Command(TyperCommand):
