@@ -1,0 +1,482 @@
+"""Tables of phrase pairs: joint counts, and probabilities; read and written.
+
+The files are Parquet, one row a pair, or text in the forms of Moses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer
+from bpa_ppl.nbest import Float64, Int32
+from bpa_ppl.phrases.pairs import PhrasePairs, Side, Texts, index_in, interned, keys, union
+from bpa_ppl.phrases.text_tables import TextTable, open_table, read_marginal
+
+#: The columns of Moses' phrase table, in its order; the directions are ours, not its symbols'.
+MOSES_COLUMNS = ("inverse", "inverse_lexical", "direct", "direct_lexical")
+_MAGIC = b"PAR1"
+_ROWS = 1 << 20  # that are written at once
+_COUNTS = ("count", "source_count", "target_count")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PhraseCounts(PhrasePairs):
+    """How often phrase pairs, source phrases and target phrases occur.
+
+    Attributes:
+        count: (pairs,) float64, c(s, t).
+        source_count: (source phrases,) float64, c(s); it may count pairs that are not in the table.
+        target_count: (target phrases,) float64, c(t).
+
+    >>> table = PhraseCounts.of(["la", "la", "le"], ["the", "it", "the"], [3, 1, 2])
+    >>> table.count.tolist(), table.target_count.tolist(), table.targets.to_pylist()
+    ([1.0, 3.0, 2.0], [1.0, 5.0], ['it', 'the'])
+    >>> table.conditional("target").tolist()
+    [0.25, 0.75, 1.0]
+    """
+
+    count: Float64
+    source_count: Float64
+    target_count: Float64
+
+    @classmethod
+    def of(cls, sources: Any, targets: Any, counts: npt.ArrayLike) -> PhraseCounts:
+        """Return the counts of phrase pairs given as texts; those of equal pairs are added.
+
+        Args:
+            sources: (n,) texts, of Python or of Arrow.
+            targets: as many.
+            counts: as many numbers.
+        """
+        first, source = interned(_arrow(sources))
+        second, target = interned(_arrow(targets))
+        return cls.numbered(first, second, source, target, np.asarray(counts, np.float64))
+
+    @classmethod
+    def numbered(
+        cls, sources: pa.Array, targets: pa.Array, source: Int32, target: Int32, counts: Float64
+    ) -> PhraseCounts:
+        """Return the counts of pairs of numbered phrases, in any order; equal pairs are added.
+
+        Args:
+            sources: the distinct source phrases.
+            targets: the distinct target phrases.
+            source: (n,) numbers of source phrases.
+            target: (n,) numbers of target phrases.
+            counts: (n,) numbers.
+        """
+        pairs = keys(source, target, len(targets))
+        order = np.argsort(pairs, kind="stable")
+        ordered = pairs[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        rows = order[starts]
+        count = np.add.reduceat(counts[order], starts) if len(starts) else np.zeros(0)
+        return cls.summed(sources, targets, source[rows], target[rows], count)
+
+    @classmethod
+    def summed(
+        cls, sources: pa.Array, targets: pa.Array, source: Int32, target: Int32, count: Float64
+    ) -> PhraseCounts:
+        """Return a table of distinct, sorted pairs whose marginals are the sums of its counts."""
+        return cls(
+            sources,
+            targets,
+            source,
+            target,
+            count,
+            np.bincount(source, count, len(sources)),
+            np.bincount(target, count, len(targets)),
+        )
+
+    @property
+    def total(self) -> float:
+        """The sum of the counts of the pairs."""
+        return float(self.count.sum())
+
+    def marginal(self, side: Side) -> Float64:
+        """Return the counts of the distinct phrases of one side."""
+        return self.source_count if side == "source" else self.target_count
+
+    def conditional(self, side: Side) -> Float64:
+        """Return (pairs,) the relative frequency of the phrase of one side, given the other.
+
+        Args:
+            side: `target` for p(t|s) = c(s,t)/c(s), `source` for p(s|t) = c(s,t)/c(t).
+        """
+        other: Side = "source" if side == "target" else "target"
+        return self.count / self.marginal(other)[self.number(other)]
+
+    def with_marginals(
+        self,
+        source: tuple[Texts, npt.ArrayLike] | None = None,
+        target: tuple[Texts, npt.ArrayLike] | None = None,
+    ) -> PhraseCounts:
+        """Return the table with counts of its phrases in a larger one, of which it is a part.
+
+        Args:
+            source: phrases and their counts; phrases that the table does not have are left out.
+            target: the same of the other side.
+
+        Raises:
+            DataError: if a phrase of the table has none, or one that is below the sum of its pairs.
+        """
+        made = self
+        if source is not None:
+            made = replace(made, source_count=self._counts_of("source", *source))
+        if target is not None:
+            made = replace(made, target_count=self._counts_of("target", *target))
+        return made
+
+    def _counts_of(self, side: Side, phrases: Texts, counts: npt.ArrayLike) -> Float64:
+        numbers = self.numbers_of(side, phrases)
+        found = np.zeros(len(self.phrases(side)))
+        given = np.asarray(counts, np.float64)
+        found[numbers[numbers >= 0]] = given[numbers >= 0]
+        sums = np.bincount(self.number(side), self.count, len(found))
+        low = np.flatnonzero(found < sums * (1 - 1e-9))
+        if len(low):
+            phrase = self.phrases(side)[int(low[0])].as_py()
+            raise DataError(
+                f"the count of the {side} phrase {phrase!r} is {found[low[0]]:g}, below the "
+                f"{sums[low[0]]:g} of its pairs: give the marginals of the same extraction"
+            )
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PhraseTable(PhrasePairs):
+    """Probabilities of phrase pairs, in named columns.
+
+    Attributes:
+        columns: name -> (pairs,) float64. `direct` is p(t|s) and `inverse` p(s|t); a name after
+            a point tells tables apart: `direct.in`.
+    """
+
+    columns: Mapping[str, Float64] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, pairs: PhrasePairs, columns: Mapping[str, npt.ArrayLike]) -> PhraseTable:
+        """Return a table of the pairs of another one.
+
+        Raises:
+            DataError: if a column has not one number from 0 to 1 for each pair.
+        """
+        made = {name: np.asarray(values, np.float64) for name, values in columns.items()}
+        for name, values in made.items():
+            if values.shape != (len(pairs),):
+                raise DataError(f"{len(values)} values of {name} for {len(pairs)} pairs")
+            if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-9)).all():
+                raise DataError(f"{name} has values that are no probabilities, from 0 to 1")
+        return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, made)
+
+
+def aligned(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:
+    """Return tables of counts with the same numbers for the same phrases.
+
+    The distinct phrases of each are those of all; the counts of those that it lacks are 0.
+
+    >>> one, two = aligned(PhraseCounts.of(["b"], ["y"], [1]), PhraseCounts.of(["a"], ["y"], [2]))
+    >>> one.sources.to_pylist(), one.source.tolist(), one.source_count.tolist()
+    (['a', 'b'], [1], [0.0, 1.0])
+    """
+    sources = union([table.sources for table in tables])
+    targets = union([table.targets for table in tables])
+    return tuple(_renumbered(table, sources, targets) for table in tables)
+
+
+def _renumbered(table: PhraseCounts, sources: pa.Array, targets: pa.Array) -> PhraseCounts:
+    first, second = index_in(table.sources, sources), index_in(table.targets, targets)
+    source, target = first[table.source].astype(np.int32), second[table.target].astype(np.int32)
+    source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
+    source_count[first], target_count[second] = table.source_count, table.target_count
+    order = np.argsort(keys(source, target, len(targets)), kind="stable")
+    return PhraseCounts(
+        sources,
+        targets,
+        source[order],
+        target[order],
+        table.count[order],
+        source_count,
+        target_count,
+    )
+
+
+def read_counts(
+    path: AnyPath, *, source_counts: AnyPath | None = None, target_counts: AnyPath | None = None
+) -> PhraseCounts:
+    """Read counts of phrase pairs; the content tells the form.
+
+    Parquet as `write_counts` writes it; text (gzip, xz or zstd too) with a pair a line,
+    `source ||| target ||| count`; what Moses' `extract` writes, an occurrence a line,
+    `source ||| target ||| 0-0 1-1`; or a phrase table of Moses with its counts c(t) c(s) c(s,t).
+    Phrases have single spaces between their words. Equal pairs are added.
+
+    Args:
+        path: the file.
+        source_counts: c(s), as `phrase ||| count`, where the table is a part of a larger one; the
+            sums of its own pairs otherwise.
+        target_counts: c(t), likewise.
+
+    Raises:
+        DataError: with file and line, if the file is not as it should be.
+    """
+    file = InputFile(path)
+    read = _counts_of_parquet if _is_parquet(file) else _counts_of_text
+    table = read(file)
+    given = [p and read_marginal(p) for p in (source_counts, target_counts)]
+    try:
+        return table.with_marginals(*given)
+    except DataError as error:
+        raise DataError(str(error), file.origin) from error
+
+
+def write_counts(table: PhraseCounts, path: AnyPath) -> None:
+    """Write counts: as Parquet, or, by the end of the name, as text `source ||| target ||| count`.
+
+    Text does not keep marginals that are no sums.
+
+    Raises:
+        DataError: if the file cannot be written.
+    """
+    if Path(path).suffix == ".parquet":
+        marginals = (table.source_count[table.source], table.target_count[table.target])
+        _write_parquet(table, dict(zip(_COUNTS, (table.count, *marginals), strict=True)), path)
+        return
+    with atomic_writer(path) as out:
+        for rows in _slices(len(table)):
+            out.writelines(_lines(table, rows, [_printed(table.count[rows])]))
+
+
+def read_table(path: AnyPath) -> PhraseTable:
+    """Read probabilities of phrase pairs: Parquet as `write_table` writes it, or Moses' text.
+
+    The scores of a phrase table of Moses are p(s|t), lex(s|t), p(t|s) and lex(t|s), named
+    `inverse`, `inverse_lexical`, `direct` and `direct_lexical`; two scores are p(s|t) and p(t|s);
+    where there is another number of them, they are `score1`, `score2`, ….
+
+    Raises:
+        DataError: with file and line, if the file is not as it should be, or has a pair twice.
+    """
+    file = InputFile(path)
+    if not _is_parquet(file):
+        return _table_of_text(file)
+    table = _parquet(file)
+    names = [name for name in table.column_names if name not in ("source", "target")]
+    if "count" in names:
+        raise DataError(
+            "these are counts, not probabilities: mix them with `bpa phrases mix`", file.origin
+        )
+    columns = {name: _numbers(table, name, file.origin) for name in names}
+    return _distinct(table.column("source"), table.column("target"), columns, file.origin)
+
+
+def write_table(table: PhraseTable, path: AnyPath) -> None:
+    """Write probabilities: as Parquet, or, where the name ends otherwise, as a table of Moses.
+
+    A table of Moses has the columns that are there, in its order: `inverse`, `inverse_lexical`,
+    `direct`, `direct_lexical`, then all others.
+
+    Raises:
+        DataError: if the file cannot be written.
+    """
+    if Path(path).suffix == ".parquet":
+        _write_parquet(table, table.columns, path)
+        return
+    known = [name for name in MOSES_COLUMNS if name in table.columns]
+    names = known + [name for name in table.columns if name not in known]
+    with atomic_writer(path) as out:
+        for rows in _slices(len(table)):
+            scores = [_printed(table.columns[name][rows]) for name in names]
+            joined = pc.binary_join_element_wise(*scores, pa.scalar(" ", pa.large_string()))
+            out.writelines(_lines(table, rows, [joined]))
+
+
+def _is_parquet(file: InputFile) -> bool:
+    try:
+        return file.first_line.startswith(_MAGIC)
+    except DataError as error:
+        if error.__cause__ is not None:  # the file cannot be read
+            raise
+        raise DataError("empty: there are no phrases in it", file.origin) from error
+
+
+def _parquet(file: InputFile) -> pa.Table:
+    """Return the rows of a Parquet file, with sound columns `source` and `target`."""
+    with _as_data_errors(file.origin), file.on_disk() as path:
+        table = parquet.ParquetFile(path, read_dictionary=["source", "target"]).read()
+        table.validate(full=True)
+    for name in ("source", "target"):
+        if name not in table.column_names or not pa.types.is_dictionary(
+            table.schema.field(name).type
+        ):
+            raise DataError(f"no column {name} of texts: it is no table of phrases", file.origin)
+        if table.column(name).null_count:
+            raise DataError(f"the column {name} has empty rows: make the table again", file.origin)
+    return table
+
+
+@contextmanager
+def _as_data_errors(origin: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        message = f"no whole Parquet file ({reason}): fetch or make it again"
+        raise DataError(message, origin) from error
+
+
+def _numbers(table: pa.Table, name: str, origin: str) -> Float64:
+    """Return a column of numbers from 0 on."""
+    if name not in table.column_names:
+        raise DataError(f"no column {name}: it is not the table of phrases that is needed", origin)
+    column = table.column(name)
+    if column.null_count or not (
+        pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+    ):
+        raise DataError(f"the column {name} must hold numbers in each row", origin)
+    values = column.cast(pa.float64()).to_numpy()
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"{name} must be a number from 0 on, not {values[wrong[0]]}", origin, int(wrong[0]) + 1
+        )
+    return values
+
+
+def _counts_of_parquet(file: InputFile) -> PhraseCounts:
+    table = _parquet(file)
+    count, of_source, of_target = (_numbers(table, name, file.origin) for name in _COUNTS)
+    sources, source = interned(table.column("source"))
+    targets, target = interned(table.column("target"))
+    made = PhraseCounts.numbered(sources, targets, source, target, count)
+    source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
+    source_count[source], target_count[target] = of_source, of_target
+    return replace(made, source_count=source_count, target_count=target_count)
+
+
+def _counts_of_text(file: InputFile) -> PhraseCounts:
+    table = open_table(file)
+    if table.kind == "scores" and table.width < 5:
+        raise DataError(
+            "this phrase table has scores and no counts: give its fifth field, c(t) c(s) c(s,t)",
+            file.origin,
+            1,
+        )
+    parts: list[Float64] = []
+    texts: tuple[list[Any], list[Any]] = ([], [])
+    for fields in table.blocks():
+        for side in (0, 1):
+            texts[side].append(pc.dictionary_encode(fields.columns[side]))
+        if table.kind == "points":
+            table.check_points(fields)
+            parts.append(np.ones(len(fields.columns[0])))
+        else:
+            column, width = (2, 1) if table.kind == "count" else (4, 3)
+            parts.append(table.numbers(fields, column, width)[:, -1])
+    return PhraseCounts.of(*map(pa.chunked_array, texts), np.concatenate(parts))
+
+
+def _table_of_text(file: InputFile) -> PhraseTable:
+    table = open_table(file)
+    if table.kind == "points":
+        raise DataError(
+            "these are extracted phrase pairs, not probabilities: count and mix them with "
+            "`bpa phrases mix`",
+            file.origin,
+            1,
+        )
+    width = len(file.first_line.split(b" ||| ")[2].split())
+    parts = []
+    texts: tuple[list[Any], list[Any]] = ([], [])
+    for fields in table.blocks():
+        for side in (0, 1):
+            texts[side].append(pc.dictionary_encode(fields.columns[side]))
+        parts.append(_probabilities(table, fields, width))
+    scores = np.concatenate(parts)
+    names = {4: MOSES_COLUMNS, 2: ("inverse", "direct")}.get(
+        width, tuple(f"score{number + 1}" for number in range(width))
+    )
+    columns = {name: scores[:, number] for number, name in enumerate(names)}
+    return _distinct(*map(pa.chunked_array, texts), columns, file.origin)
+
+
+def _probabilities(table: TextTable, fields: Any, width: int) -> Float64:
+    values = table.numbers(fields, 2, width)
+    wrong = np.flatnonzero((values > 1).any(axis=1))
+    if len(wrong):
+        raise DataError(
+            f"the scores of a phrase table are probabilities, not {values[wrong[0]].max():g}",
+            table.origin,
+            fields.first + int(wrong[0]),
+        )
+    return values
+
+
+def _distinct(
+    sources: Any, targets: Any, columns: Mapping[str, Float64], origin: str
+) -> PhraseTable:
+    """Return a table of the pairs, sorted."""
+    first, source = interned(sources)
+    second, target = interned(targets)
+    pairs = keys(source, target, len(second))
+    order = np.argsort(pairs, kind="stable")
+    twice = np.flatnonzero(np.diff(pairs[order]) == 0)
+    if len(twice):
+        row = order[twice[0]]
+        pair = f"{first[int(source[row])]} ||| {second[int(target[row])]}"
+        raise DataError(f"the pair {pair} occurs twice: make the table again", origin)
+    sides = PhrasePairs(first, second, source[order], target[order])
+    try:
+        return PhraseTable.on(sides, {name: values[order] for name, values in columns.items()})
+    except DataError as error:
+        raise DataError(str(error), origin) from error
+
+
+def _write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
+    """Write the pairs and the columns, some rows at once."""
+    names = ["source", "target", *columns]
+    kinds = [pa.large_string()] * 2 + [pa.float64()] * len(columns)
+    schema = pa.schema(list(zip(names, kinds, strict=True)))
+    with (
+        atomic_path(path) as temporary,
+        parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
+    ):
+        for rows in _slices(len(table)):
+            texts = [table.texts(side, rows) for side in ("source", "target")]
+            numbers = [pa.array(values[rows]) for values in columns.values()]
+            writer.write_table(pa.Table.from_arrays([*texts, *numbers], schema=schema))
+
+
+def _slices(length: int) -> Iterator[slice]:
+    return (slice(start, start + _ROWS) for start in range(0, length, _ROWS))
+
+
+def _lines(table: PhrasePairs, rows: slice, fields: Sequence[pa.Array]) -> Iterator[str]:
+    """Yield the lines of some pairs with their fields."""
+    between = pa.scalar(" ||| ", pa.large_string())
+    parts = [table.texts("source", rows), table.texts("target", rows), *fields]
+    return (f"{line}\n" for line in pc.binary_join_element_wise(*parts, between).to_pylist())
+
+
+def _printed(values: Float64) -> pa.Array:
+    """Return numbers as texts: whole ones without a point, others as short as they can be."""
+    if (values == np.rint(values)).all() and (np.abs(values) < 1e15).all():
+        return pa.array(values.astype(np.int64)).cast(pa.large_string())
+    return pa.array(values).cast(pa.large_string())
+
+
+def _arrow(texts: Any) -> Any:
+    if isinstance(texts, pa.Array | pa.ChunkedArray):
+        return texts
+    return pa.array(list(texts), pa.large_string())
