@@ -1,0 +1,453 @@
+"""IBM Model 1: which words translate which, learned from pairs of sentences.
+
+Brown, Della Pietra, Della Pietra and Mercer (1993), *The Mathematics of Statistical Machine
+Translation*, Section 4.1. The probability of a target sentence t of m words, given a source
+sentence s of l words with the empty word s_0 before them, is
+
+    p(t | s) = ε Π_j  1/(l + 1) Σ_{i=0..l} t(t_j | s_i)
+
+Here ε, the probability of the length m, is 1: lengths are a matter of other features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.compiled import compiled, inner
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.nbest import Float64, Int32, Int64
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.text.vocabulary import Ragged, starts_of
+
+Sentences = Sequence[Sequence[str]]
+#: Rows one after the other: where each begins (and the last ends), and what is in them.
+Rows = tuple[Int64, Int32]
+
+#: The least probability of a word given a sentence, and that of an unknown word.
+FLOOR = 1e-7
+_EMPTY = 0  # the number of the empty source word; the others count from 1
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IBM1:
+    """A table t(target word | source word) of those pairs of words that were seen together.
+
+    Attributes:
+        source_words: number of each source word, from 1; 0 is the empty word.
+        target_words: number of each target word, from 0.
+        starts: (source words + 2,) int64, where the row of each source word begins in the table.
+        columns: (entries,) int32, the target words of each row, ascending.
+        values: (entries,) float64, t; each row sums to 1.
+        log_likelihoods: (iterations + 1,) natural log p of all training targets given their
+            sources: at the uniform start, then after each iteration.
+        skipped: training pairs with no word on one side; nothing is learned from them.
+    """
+
+    source_words: Mapping[str, int]
+    target_words: Mapping[str, int]
+    starts: Int64
+    columns: Int32
+    values: Float64
+    log_likelihoods: Float64
+    skipped: int = 0
+
+    @classmethod
+    def estimate(
+        cls,
+        sources: Sentences,
+        targets: Sentences,
+        iterations: int = 5,
+        *,
+        progress: bool | Reporter = False,
+    ) -> IBM1:
+        """Learn the table by EM from a uniform start.
+
+        One iteration visits each link (a source and a target token of one pair) twice. Memory: 12
+        bytes for each pair of words seen together, 28 for each token.
+
+        Args:
+            sources: the words of each source sentence.
+            targets: those of its translation.
+            iterations: of EM; the likelihood does not decrease in any.
+            progress: True draws a bar on standard error; or a callback, after each iteration.
+
+        Raises:
+            DataError: if the sides differ in length, or no pair has words on both sides.
+            UsageError: if there is less than one iteration, or sentences are not split in words.
+
+        >>> model = IBM1.estimate([["la", "maison"], ["la"]], [["the", "house"], ["the"]])
+        >>> round(model.probability("maison", "house"), 2)
+        0.89
+        """
+        if iterations < 1:
+            raise UsageError(f"EM needs at least one iteration, not {iterations}")
+        kept = _kept(sources, targets)
+        source_words = _vocabulary(kept[0], first=1)
+        target_words = _vocabulary(kept[1], first=0)
+        words, starts = _numbered(source_words, kept[0])
+        source = np.insert(words, starts[:-1], _EMPTY), starts + np.arange(len(starts))
+        target = _numbered(target_words, kept[1])
+        sizes = len(source_words) + 1, len(target_words)
+        table, likelihoods = _learned(source, target, sizes, iterations, progress)
+        skipped = len(sources) - len(kept[0])
+        return cls(source_words, target_words, *table, likelihoods, skipped)
+
+    def __repr__(self) -> str:
+        return (
+            f"IBM1({len(self.source_words)} source words, {len(self.target_words)} target words, "
+            f"{len(self.values)} pairs)"
+        )
+
+    def probability(self, source: str | None, target: str) -> float:
+        """Return t(target word | source word), None for the empty word; 0 if never together.
+
+        >>> IBM1.estimate([["chat"]], [["cat"]]).probability(None, "cat")
+        1.0
+        """
+        f = _EMPTY if source is None else self.source_words.get(source, _UNKNOWN)
+        e = self.target_words.get(target, _UNKNOWN)
+        return float(_entry(self.starts, self.columns, self.values, f, e))
+
+    def unknown(self, sources: Sentences) -> Int64:
+        """Return (sentences,) how many source tokens of each sentence the table does not know."""
+        words, starts = _numbered(self.source_words, sources)
+        return _sums((words == _UNKNOWN).astype(np.float64), starts).astype(np.int64)
+
+    def log_probabilities(
+        self,
+        sources: Sentences,
+        targets: Sentences,
+        source_of: npt.ArrayLike | None = None,
+        target_of: npt.ArrayLike | None = None,
+    ) -> Float64:
+        """Return natural log p(target | source) of each pair, as at the head of this module.
+
+        The factor of a target word is at least `FLOOR`, which is that of an unknown word. An
+        empty target has log-probability 0. Runs of pairs with the same source, or with the same
+        target, are cheap: what such pairs have in common is looked up once.
+
+        Args:
+            sources: the words of each source sentence.
+            targets: those of each target sentence.
+            source_of: (pairs,) the number of the source of each pair; None means one a target.
+            target_of: (pairs,) the number of its target; None means each once, in their order.
+
+        Returns:
+            (pairs,) float64.
+
+        Raises:
+            UsageError: if the numbers of sources and targets do not make pairs.
+
+        >>> model = IBM1.estimate([["chat"]], [["cat"]])
+        >>> model.log_probabilities([["chat"]], [["cat"], ["cat", "dog"]], [0, 0]).round(4).tolist()
+        [0.0, -16.1181]
+        """
+        logs, starts = self._logs(sources, targets, source_of, target_of)
+        return _sums(logs, starts)
+
+    def word_log_probabilities(
+        self,
+        sources: Sentences,
+        targets: Sentences,
+        source_of: npt.ArrayLike | None = None,
+        target_of: npt.ArrayLike | None = None,
+    ) -> Float64:
+        """Return (target tokens of all pairs,) the natural logs that `log_probabilities` sums."""
+        return self._logs(sources, targets, source_of, target_of)[0]
+
+    def _logs(
+        self,
+        sources: Sentences,
+        targets: Sentences,
+        source_of: npt.ArrayLike | None,
+        target_of: npt.ArrayLike | None,
+    ) -> tuple[Float64, Int64]:
+        """Return the log of each target token of each pair, and where each pair begins."""
+        source, target = (
+            _numbered(self.source_words, sources),
+            _numbered(self.target_words, targets),
+        )
+        first, second = _pairs(len(sources), len(targets), source_of, target_of)
+        starts = np.concatenate([[0], np.cumsum(np.diff(target[1])[second])]).astype(np.int64)
+        table = self.starts, self.columns, self.values
+        # Which side stays the same over runs of pairs: whatever is known of it is kept.
+        changes = np.count_nonzero(np.diff(first)), np.count_nonzero(np.diff(second))
+        score = _score_by_source if changes[0] <= changes[1] else _score_by_target
+        found = score(table, source, target, first, second, starts)
+        return np.log(np.maximum(found, FLOOR)), starts
+
+
+def _kept(sources: Sentences, targets: Sentences) -> tuple[Sentences, Sentences]:
+    """Return the pairs that have words on both sides.
+
+    Raises:
+        DataError: if the sides differ in length, or no pair is left.
+        UsageError: if a sentence is a text, not words.
+    """
+    if len(sources) != len(targets):
+        raise DataError(
+            f"{len(sources)} source sentences and {len(targets)} target sentences: "
+            "line n of the one must translate line n of the other"
+        )
+    for side in (sources, targets):
+        if len(side) and isinstance(side[0], str):
+            raise UsageError("a sentence is a sequence of its words: split the text first")
+    which = [n for n, (s, t) in enumerate(zip(sources, targets, strict=True)) if s and t]
+    if not which:
+        raise DataError("no pair of sentences with words on both sides: nothing can be learned")
+    if len(which) == len(sources):
+        return sources, targets
+    return [sources[n] for n in which], [targets[n] for n in which]
+
+
+def _vocabulary(sentences: Sentences, first: int) -> dict[str, int]:
+    distinct = dict.fromkeys(chain.from_iterable(sentences))
+    return {word: number for number, word in enumerate(distinct, first)}
+
+
+def _numbered(words: Mapping[str, int], sentences: Sentences) -> Ragged:
+    starts = starts_of(sentences)
+    numbers = map(words.get, chain.from_iterable(sentences), repeat(_UNKNOWN))
+    return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+
+def _sums(values: Float64, starts: Int64) -> Float64:
+    """Return the sum over each run of values; that of none is 0."""
+    owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return np.bincount(owner, values, minlength=len(starts) - 1).astype(np.float64)
+
+
+def _pairs(
+    sources: int, targets: int, source_of: npt.ArrayLike | None, target_of: npt.ArrayLike | None
+) -> tuple[Int64, Int64]:
+    """Return the numbers of the source and of the target of each pair."""
+    first = np.arange(sources) if source_of is None else np.asarray(source_of, dtype=np.int64)
+    second = np.arange(targets) if target_of is None else np.asarray(target_of, dtype=np.int64)
+    if first.shape != second.shape:
+        raise UsageError(
+            f"{len(first)} sources and {len(second)} targets make no pairs: give one source for "
+            "each target, or say with source_of and target_of which belong together"
+        )
+    for numbers, count in ((first, sources), (second, targets)):
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
+            raise UsageError(f"the sentences of pairs are numbered from 0 to {count - 1}")
+    return first, second
+
+
+def _learned(
+    source: Ragged,
+    target: Ragged,
+    sizes: tuple[int, int],
+    iterations: int,
+    progress: bool | Reporter,
+) -> tuple[tuple[Int64, Int32, Float64], Float64]:
+    """Return the table (starts, columns, values), and the log-likelihood of each step of EM."""
+    where = _sentences_of(source, sizes[0])
+    starts, columns = _co_occurring(_sentences_of(target, sizes[1]), source, sizes[0])
+    # The same for all: the start must not prefer source words that were seen with few others.
+    values = np.full(len(columns), 1 / sizes[1])
+    lengths = np.diff(target[1])
+    constant = lengths @ np.log(np.diff(source[1]))
+    likelihoods = []
+    with reporter(progress, "IBM Model 1") as report:
+        for iteration in range(iterations + 1):
+            sums = _sums_of_tokens(starts, columns, values, where, target, sizes[1])
+            likelihoods.append(np.log(sums).sum() - constant)
+            if iteration < iterations:
+                _re_estimate(starts, columns, values, where, target, 1 / sums, sizes[1])
+                report(iteration + 1, iterations, f"{likelihoods[-1] / lengths.sum():.4f} a word")
+    return (starts, columns, values), np.array(likelihoods)
+
+
+@compiled
+def _sentences_of(text: Ragged, size: int) -> Rows:
+    """Return for each word the sentences in which it stands, as often as it does, ascending."""
+    words, starts = text
+    begins = np.zeros(size + 1, np.int64)
+    for word in words:
+        begins[word + 1] += 1
+    begins = np.cumsum(begins)
+    free = begins[:-1].copy()
+    sentences = np.empty(len(words), np.int32)
+    for s in range(len(starts) - 1):
+        for word in words[starts[s] : starts[s + 1]]:
+            sentences[free[word]] = s
+            free[word] += 1
+    return begins, sentences
+
+
+@compiled
+def _co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
+    """Return for each source word the target words in one pair with it, each once, ascending.
+
+    Args:
+        where: the sentences of each target word.
+        source: the source sentences.
+        size: how many source words there are.
+    """
+    begins = np.zeros(size + 1, np.int64)
+    free = begins[:0]
+    columns = np.empty(0, np.int32)
+    for filling in (False, True):
+        if filling:
+            begins = np.cumsum(begins)
+            free = begins[:-1].copy()
+            columns = np.empty(begins[-1], np.int32)
+        last = np.full(size, -1, np.int32)  # the target word that each source word met last
+        for e in range(len(where[0]) - 1):
+            for s in where[1][where[0][e] : where[0][e + 1]]:
+                for f in source[0][source[1][s] : source[1][s + 1]]:
+                    if last[f] == e:
+                        continue
+                    last[f] = e
+                    if filling:
+                        columns[free[f]] = e
+                        free[f] += 1
+                    else:
+                        begins[f + 1] += 1
+    return begins, columns
+
+
+@compiled
+def _sums_of_tokens(
+    starts: Int64, columns: Int32, values: Float64, where: Rows, target: Ragged, size: int
+) -> Float64:
+    """Return (target tokens,) Σ_i t(t_j | s_i): source word by source word, without a search."""
+    words, begins = target
+    sums = np.zeros(len(words))
+    row = np.zeros(size)  # of the source word at hand; what it never met is never asked for
+    for f in range(len(starts) - 1):
+        for k in range(starts[f], starts[f + 1]):
+            row[columns[k]] = values[k]
+        for s in where[1][where[0][f] : where[0][f + 1]]:
+            for j in range(begins[s], begins[s + 1]):
+                sums[j] += row[words[j]]
+    return sums
+
+
+@compiled
+def _re_estimate(
+    starts: Int64,
+    columns: Int32,
+    values: Float64,
+    where: Rows,
+    target: Ragged,
+    shares: Float64,
+    size: int,
+) -> None:
+    """Set each row to its expected counts, normalised: t ∝ t Σ 1/Σ_i t(t_j | s_i)."""
+    words, begins = target
+    row = np.zeros(size)
+    for f in range(len(starts) - 1):
+        for k in range(starts[f], starts[f + 1]):
+            row[columns[k]] = 0.0
+        for s in where[1][where[0][f] : where[0][f + 1]]:
+            for j in range(begins[s], begins[s + 1]):
+                row[words[j]] += shares[j]
+        total = 0.0
+        for k in range(starts[f], starts[f + 1]):
+            values[k] *= row[columns[k]]
+            total += values[k]
+        for k in range(starts[f], starts[f + 1]):
+            values[k] /= total
+
+
+@inner
+def _find(starts: Int64, columns: Int32, values: Float64, f: int, e: int) -> float:
+    """Return t(e | f), 0 where the table has none."""
+    if f < 0 or e < 0:
+        return 0.0
+    low, high = starts[f], starts[f + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if columns[middle] < e:
+            low = middle + 1
+        else:
+            high = middle
+    return values[low] if low < starts[f + 1] and columns[low] == e else 0.0
+
+
+@compiled
+def _entry(starts: Int64, columns: Int32, values: Float64, f: int, e: int) -> float:
+    return _find(starts, columns, values, f, e)
+
+
+@compiled
+def _score_by_source(
+    table: tuple[Int64, Int32, Float64],
+    source: Ragged,
+    target: Ragged,
+    source_of: Int64,
+    target_of: Int64,
+    begins: Int64,
+) -> Float64:
+    """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token; each word once for a run of one source."""
+    starts, columns, values = table
+    found = np.empty(begins[-1])
+    size = max(columns.max() + 1, 1)
+    known, kept, run = np.full(size, -1, np.int64), np.empty(size), 0
+    for k in range(len(source_of)):
+        if k and source_of[k] != source_of[k - 1]:
+            run = k
+        sentence = source[0][source[1][source_of[k]] : source[1][source_of[k] + 1]]
+        first = target[1][target_of[k]]
+        for j in range(begins[k + 1] - begins[k]):
+            e = target[0][first + j]
+            if e < 0:
+                found[begins[k] + j] = 0.0
+                continue
+            if known[e] != run:
+                sum_ = _find(starts, columns, values, 0, e)
+                for f in sentence:
+                    sum_ += _find(starts, columns, values, f, e)
+                known[e], kept[e] = run, sum_ / (len(sentence) + 1)
+            found[begins[k] + j] = kept[e]
+    return found
+
+
+@compiled
+def _score_by_target(
+    table: tuple[Int64, Int32, Float64],
+    source: Ragged,
+    target: Ragged,
+    source_of: Int64,
+    target_of: Int64,
+    begins: Int64,
+) -> Float64:
+    """Return the same; the row of each source word once for a run of one target."""
+    starts, columns, values = table
+    found = np.empty(begins[-1])
+    known, place = np.full(len(starts) - 1, -1, np.int64), np.empty(len(starts) - 1, np.int64)
+    run, used = 0, 0
+    kept = np.empty((1, 1))
+    for k in range(len(source_of)):
+        sentence = source[0][source[1][source_of[k]] : source[1][source_of[k] + 1]]
+        words = target[0][target[1][target_of[k]] : target[1][target_of[k] + 1]]
+        if not k or target_of[k] != target_of[k - 1]:
+            run, used = k, 0
+            if kept.shape[1] < len(words):
+                kept = np.empty((kept.shape[0], len(words)))
+        sums = found[begins[k] : begins[k + 1]]
+        sums[:] = 0.0
+        for i in range(-1, len(sentence)):
+            f = sentence[i] if i >= 0 else 0
+            if f < 0:
+                continue
+            if known[f] != run:
+                if used == len(kept):
+                    longer = np.empty((2 * used, kept.shape[1]))
+                    longer[:used] = kept
+                    kept = longer
+                for j in range(len(words)):
+                    kept[used, j] = _find(starts, columns, values, f, words[j])
+                known[f], place[f], used = run, used, used + 1
+            for j in range(len(words)):
+                sums[j] += kept[place[f], j]
+        sums /= len(sentence) + 1
+    return found

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.streams import read_lines
+from bpa_ppl.text.ibm1 import FLOOR, IBM1
+
+Sentences = list[list[str]]
+Table = dict[tuple[str | None, str], float]
+
+
+def plain_em(sources: Sentences, targets: Sentences, iterations: int) -> tuple[Table, list[float]]:
+    """Model 1 as the textbook writes it: a dictionary, the empty word (None) in each source."""
+    pairs = [([None, *s], t) for s, t in zip(sources, targets, strict=True) if s and t]
+    uniform = 1 / len({word for _, target in pairs for word in target})
+    table: Table = defaultdict(lambda: uniform)
+    likelihoods = [plain_likelihood(pairs, table)]
+    for _ in range(iterations):
+        counts: dict[tuple[str | None, str], float] = defaultdict(float)
+        totals: dict[str | None, float] = defaultdict(float)
+        for source, target in pairs:
+            for e in target:
+                norm = sum(table[f, e] for f in source)
+                for f in source:
+                    counts[f, e] += table[f, e] / norm
+                    totals[f] += table[f, e] / norm
+        table = defaultdict(float, {key: c / totals[key[0]] for key, c in counts.items()})
+        likelihoods.append(plain_likelihood(pairs, table))
+    return table, likelihoods
+
+
+def plain_likelihood(pairs: list, table: Table) -> float:
+    return sum(
+        math.log(sum(table[f, e] for f in source) / len(source))
+        for source, target in pairs
+        for e in target
+    )
+
+
+words = st.lists(st.sampled_from("abcdef"), max_size=6)
+corpora = st.lists(st.tuples(words, words), min_size=1, max_size=12).filter(
+    lambda pairs: any(s and t for s, t in pairs)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(corpora, st.integers(1, 6))
+def test_equals_the_textbook(pairs: list, iterations: int) -> None:
+    sources, targets = [s for s, _ in pairs], [t for _, t in pairs]
+    expected, likelihoods = plain_em(sources, targets, iterations)
+    model = IBM1.estimate(sources, targets, iterations)
+    found = {key: model.probability(*key) for key in expected}
+    assert found == pytest.approx(dict(expected), rel=1e-10, abs=1e-300)
+    assert len(model.values) == len(expected)
+    assert model.log_likelihoods == pytest.approx(likelihoods, rel=1e-10, abs=1e-12)
+    assert model.skipped == sum(1 for s, t in pairs if not (s and t))
+    assert (np.diff(model.log_likelihoods) >= -1e-10).all()
+    assert np.add.reduceat(model.values, model.starts[:-1]) == pytest.approx(1)
+
+
+def test_the_known_example() -> None:
+    # Knight's and Koehn's: das Haus / the house, das Buch / the book, ein Buch / a book.
+    sources = [["das", "Haus"], ["das", "Buch"], ["ein", "Buch"]]
+    targets = [["the", "house"], ["the", "book"], ["a", "book"]]
+    model = IBM1.estimate(sources, targets, 300)
+    best = {"das": "the", "Buch": "book", "Haus": "house", "ein": "a"}
+    for f, e in best.items():
+        others = {word: model.probability(f, word) for word in model.target_words}
+        assert max(others, key=lambda word: others[word]) == e
+        assert others[e] > 0.95
+
+
+def test_more_iterations_never_lose_likelihood() -> None:
+    rng = np.random.default_rng(3)
+    text = [[f"w{n}" for n in rng.zipf(1.5, rng.integers(1, 9)) % 60] for _ in range(200)]
+    shuffled = [rng.permutation([f"{w}!" for w in line]).tolist() for line in text]
+    steps = IBM1.estimate(text, shuffled, 40).log_likelihoods
+    assert len(steps) == 41
+    assert (np.diff(steps) >= -1e-9 * abs(steps[0])).all()
+    assert steps[-1] > 0.7 * steps[0]
+
+
+def plain_score(model: IBM1, source: list[str], target: list[str]) -> list[float]:
+    inside: list[str | None] = [None, *source]
+    sums = [sum(model.probability(f, e) for f in inside) / len(inside) for e in target]
+    return [math.log(max(value, FLOOR)) for value in sums]
+
+
+@pytest.fixture(scope="module")
+def model() -> IBM1:
+    rng = np.random.default_rng(5)
+    draws = [rng.integers(0, 9, rng.integers(1, 7)) for _ in range(80)]
+    sources = [[f"f{n}" for n in draw] for draw in draws]
+    return IBM1.estimate(sources, [[f"e{n // 2}" for n in draw[::-1]] for draw in draws])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_scores_of_any_pairs(model: IBM1, data: st.DataObject) -> None:
+    # Words beyond the corpus (f9, e5), empty sentences and any grouping of the pairs.
+    sentence = st.lists(st.integers(0, 9), max_size=5)
+    sources = [[f"f{n}" for n in s] for s in data.draw(st.lists(sentence, min_size=1, max_size=4))]
+    targets = [
+        [f"e{n // 2 + n // 9}" for n in t]
+        for t in data.draw(st.lists(sentence, min_size=1, max_size=4))
+    ]
+    number = st.tuples(st.integers(0, len(sources) - 1), st.integers(0, len(targets) - 1))
+    pairs = data.draw(st.lists(number, max_size=12))
+    ordered = sorted(pairs, key=lambda pair: pair[data.draw(st.sampled_from([0, 1]))])
+    which = [s for s, _ in ordered], [t for _, t in ordered]
+    found = model.log_probabilities(sources, targets, *which)
+    by_word = model.word_log_probabilities(sources, targets, *which)
+    expected = [plain_score(model, sources[s], targets[t]) for s, t in ordered]
+    assert found == pytest.approx([sum(words) for words in expected], abs=1e-12)
+    assert by_word == pytest.approx([word for words in expected for word in words], abs=1e-12)
+
+
+def test_both_ways_of_scoring_agree(model: IBM1) -> None:
+    sources = [[f"f{n}" for n in range(s, 9)] for s in range(9)]
+    targets = [[f"e{n}" for n in range(t % 5 + 1)] for t in range(9)]
+    every = np.indices((9, 9)).reshape(2, -1)
+    by_source = model.log_probabilities(sources, targets, *every)
+    by_target = model.log_probabilities(sources, targets, *every[::-1]).reshape(9, 9).T.ravel()
+    assert by_source == pytest.approx(by_target, rel=1e-12)
+    alone = model.log_probabilities(sources, targets)
+    assert alone == pytest.approx(by_source.reshape(9, 9).diagonal(), rel=1e-12)
+
+
+def test_training_pairs_have_the_likelihood_that_was_told() -> None:
+    sources = [["le", "chat"], ["le", "chien", "dort"], ["chat"]]
+    targets = [["the", "cat"], ["the", "dog", "sleeps"], ["cat", "cat"]]
+    model = IBM1.estimate(sources, targets, 3)
+    total = model.log_probabilities(sources, targets).sum()
+    assert total == pytest.approx(model.log_likelihoods[-1], rel=1e-12)
+
+
+def test_unknown_words(model: IBM1) -> None:
+    assert model.unknown([["f0", "x", "x"], [], ["x"], ["f1"]]).tolist() == [2, 0, 1, 0]
+    assert model.probability("x", "e0") == 0
+    assert model.probability("f0", "x") == 0
+    assert model.log_probabilities([["f0"]], [["x"]]).tolist() == [math.log(FLOOR)]
+    # Only the empty word speaks for a known word among unknown ones.
+    lone = math.log(model.probability(None, "e0") / 2)
+    assert model.log_probabilities([["x"]], [["e0"]])[0] == pytest.approx(lone)
+
+
+def test_equal_input_gives_equal_bits(model: IBM1) -> None:
+    sources, targets = [["a", "b"], ["b"]], [["x"], ["y"]]
+    one, two = (IBM1.estimate(sources, targets) for _ in range(2))
+    assert one.values.tobytes() == two.values.tobytes()
+    assert repr(one) == "IBM1(2 source words, 2 target words, 5 pairs)"
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int, str]] = []
+    IBM1.estimate([["a"]], [["b"]], 2, progress=lambda *step: told.append(step))
+    assert [step[:2] for step in told] == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "message"),
+    [
+        ([["a"]], [], "1 source sentences and 0 target sentences"),
+        ([], [], "no pair of sentences with words on both sides"),
+        ([["a"], []], [[], ["b"]], "no pair of sentences with words on both sides"),
+    ],
+)
+def test_corpora_that_teach_nothing(sources: Sentences, targets: Sentences, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        IBM1.estimate(sources, targets)
+
+
+def test_what_makes_no_sense(model: IBM1) -> None:
+    with pytest.raises(UsageError, match="at least one iteration, not 0"):
+        IBM1.estimate([["a"]], [["b"]], 0)
+    with pytest.raises(UsageError, match="split the text first"):
+        IBM1.estimate(["a b"], ["c d"])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="1 sources and 2 targets make no pairs"):
+        model.log_probabilities([["f0"]], [["e0"], ["e1"]])
+    with pytest.raises(UsageError, match="numbered from 0 to 0"):
+        model.log_probabilities([["f0"]], [["e0"]], [1])
+
+
+def test_captions_translate_as_they_should(shared_data: Path) -> None:
+    folder = shared_data / "phrases" / "corpora"
+    sides = [read_lines(folder / f"captions.dev.{side}.xz") for side in ("fr", "en")]
+    sources, targets = ([line.split() for line in side] for side in sides)
+    model = IBM1.estimate(sources, targets, 10)
+    for f, e in {"homme": "man", "chien": "dog", "femme": "woman", "deux": "two"}.items():
+        row = {word: model.probability(f, word) for word in model.target_words}
+        assert max(row, key=lambda word: row[word]) == e
