@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.errors import BpaError, BpaWarning, DataError, UsageError
-from bpa_ppl.features import FeatureSource, adding, resolved
+from bpa_ppl.features import Added, FeatureSource, adding, resolved
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, remade, stored
 from bpa_ppl.nbest import NBest
@@ -40,10 +40,12 @@ class Preparation:
         Raises:
             DataError: if they lack what a source needs.
         """
-        return self._add(self.apart(nbest))
+        return self._add(self.apart(nbest)).nbest
 
-    def of_own(self, nbest: NBest) -> NBest:
+    def of_own(self, nbest: NBest) -> Added:
         """Return the adaptation lists, which the sources have learned from, in the same way.
+
+        With them come the names of the columns of each source.
 
         Raises:
             DataError: as above.
@@ -55,7 +57,7 @@ class Preparation:
         return nbest if self.gain is None else set_aside(nbest, self.gain.columns)
 
     @cached_property
-    def _add(self) -> Callable[[NBest], NBest]:
+    def _add(self) -> Callable[[NBest], Added]:
         return adding(self.sources)
 
     def stream(self, nbest: Iterable[NBest]) -> Iterator[NBest]:
@@ -76,14 +78,17 @@ class Preparation:
         has = self.gain is not None and self.gain.column in numeric_columns(nbest)
         return self.gain if has else None
 
-    def record(self) -> dict[str, Any]:
+    def record(self, columns: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
         """Return what a posterior records of it, as plain values; `recorded` reads it.
+
+        Args:
+            columns: the names of those of each source, for readers of the record.
 
         Raises:
             DataError: if a file that a source is made from cannot be read.
         """
         gain = {} if self.gain is None else {"gain_column": self.gain.settings()}
-        made = recorded(self.sources)
+        made = recorded(self.sources, columns or [()] * len(self.sources))
         return {**gain, **({"feature_sources": made} if made else {})}
 
     def stored(self) -> dict[str, Any]:

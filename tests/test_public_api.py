@@ -15,7 +15,7 @@ from bpa_ppl import registry
 FUNCTIONS = {
     "adapt": "nbest weights * sampler='auto' likelihood='oracle' prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
-    "fixed=None defaults=None categorical=None model=log_linear progress=False **settings",
+    "fixed=None defaults=None categorical=None add=None model=log_linear progress=False **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
@@ -34,7 +34,7 @@ FUNCTIONS = {
     "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
     "extra=None progress=False **settings",
     "rerank": "nbest posterior * rule='predictive' derivations='separate' defaults=None "
-    "unchecked=False jobs=1 backend='local' scheduler=None progress=False",
+    "where=None unchecked=False jobs=1 backend='local' scheduler=None progress=False",
     "write_nbest": "nbest path weights=None * format='auto'",
     "write_posterior": "posterior path",
     "write_weights": "weights path * template=None format='auto'",
@@ -70,7 +70,7 @@ ROOMS = {
     "posterior_page power_sensitivity predictive_check reliability write_page",
     "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
     "write_figures",
-    "features": "FeatureSource add_features of_each_string",
+    "features": "Added FeatureSource add_features adding of_each_string resolved",
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
     "models": "Bucket Isotropic Likelihood Lists Margin Oracle OracleChoice Preparation Prior "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from bpa_ppl.features.base import Features, FeatureSource, of_each_string
 from bpa_ppl.nbest import Float32, NBest
 from bpa_ppl.registry import FEATURES
 
-__all__ = ["FeatureSource", "add_features", "adding", "of_each_string", "resolved"]
+__all__ = ["Added", "FeatureSource", "add_features", "adding", "of_each_string", "resolved"]
 
 #: The name of a source, the source with its settings, or several of either.
 AnySource = str | FeatureSource
@@ -36,7 +36,7 @@ def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBes
     >>> add_features(lists, "length").feature_names
     ('LM0', 'LengthWords')
     """
-    return adding(resolved(sources))(nbest)
+    return adding(resolved(sources))(nbest).nbest
 
 
 def resolved(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
@@ -53,7 +53,14 @@ def resolved(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, .
     return tuple(FEATURES.resolve(source) for source in several)
 
 
-def adding(sources: Iterable[FeatureSource], own: bool = False) -> Callable[[NBest], NBest]:
+class Added(NamedTuple):
+    """Lists with more features, and which: the names of the columns of each source."""
+
+    nbest: NBest
+    columns: tuple[tuple[str, ...], ...]
+
+
+def adding(sources: Iterable[FeatureSource], own: bool = False) -> Callable[[NBest], Added]:
     """Return what adds features to one table of lists after the other; sources are opened once.
 
     Args:
@@ -65,13 +72,27 @@ def adding(sources: Iterable[FeatureSource], own: bool = False) -> Callable[[NBe
         for source in sources
     ]
 
-    def add(nbest: NBest) -> NBest:
+    def add(nbest: NBest) -> Added:
         found = [_columns(nbest, source, compute) for source, compute in opened]
         names = [name for added, _ in found for name in added]
+        _check_new(nbest, names)
         tables = [np.zeros((len(nbest.features), 0), np.float32), *(table for _, table in found)]
-        return nbest.with_features(names, np.concatenate(tables, axis=1))
+        columns = tuple(added for added, _ in found)
+        return Added(nbest.with_features(names, np.concatenate(tables, axis=1)), columns)
 
     return add
+
+
+def _check_new(nbest: NBest, names: list[str]) -> None:
+    known = set(nbest.feature_names)
+    for name in names:
+        if name in known:
+            raise DataError(
+                f"there is a feature {name} already: give the source another name, as in "
+                "lm=general.txt,name=general",
+                nbest.origin,
+            )
+        known.add(name)
 
 
 def _columns(

@@ -1,4 +1,4 @@
-"""Recipes: what a posterior records of the sources of its features, so that they serve new lists."""
+"""Recipes: what a posterior records of sources of features, to compute the same of new lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bpa_ppl.registry import FEATURES
 
 #: A file, or several, for each source that has moved: by its label, or by its name.
 Where = Mapping[str, str | Path | Sequence[str | Path]]
-_FILES = "files"
+_FILES, _COLUMNS = "file_hashes", "feature_names"
 _STORED = "feature_source_{}"
 
 
@@ -25,23 +25,38 @@ def absolute(source: FeatureSource) -> FeatureSource:
     return source.moved([str(Path(path).absolute()) for path in source.files()])
 
 
-def recorded(sources: Iterable[FeatureSource]) -> list[dict[str, Any]]:
-    """Return a plain record of each source: name, settings, and the hash of each of its files.
+def recorded(
+    sources: Iterable[FeatureSource], columns: Iterable[Sequence[str]]
+) -> list[dict[str, Any]]:
+    """Return a plain record of each source: name, settings, hashes of files, names of columns.
 
     Raises:
         DataError: if a file cannot be read.
     """
-    return [
-        {**source.made_from(), **({_FILES: hashes} if (hashes := _hashes(source)) else {})}
-        for source in sources
-    ]
+    records = []
+    for source, names in zip(sources, columns, strict=True):
+        more = {_FILES: [_hash(path, source) for path in source.files()], _COLUMNS: list(names)}
+        records.append(source.made_from() | {name: given for name, given in more.items() if given})
+    return records
+
+
+def columns_of(attrs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the columns of each source that a posterior records, by its label.
+
+    >>> columns_of({"feature_sources": [{"source": "lm", "feature_names": ["lm"]}]})
+    {'lm': ('lm',)}
+    """
+    return {
+        str(record.get("name") or record["source"]): tuple(record.get(_COLUMNS, ()))
+        for record in attrs.get("feature_sources", ())
+    }
 
 
 def stored(sources: Iterable[FeatureSource]) -> dict[str, Any]:
     """Return what the sources have learned, as texts by name (JSON), for a posterior to carry."""
     return {
         _STORED.format(number): np.array(
-            json.dumps({name: getattr(source, name) for name in source.learned})
+            [json.dumps({name: getattr(source, name) for name in source.learned})]
         )
         for number, source in enumerate(sources)
         if source.holds
@@ -77,7 +92,8 @@ def remade(
     for number, record in enumerate(records):
         one = {name: _tuples(value) for name, value in record.items()}
         hashes.append(one.pop(_FILES, ()))
-        learned = str(constants.get(_STORED.format(number), "{}"))
+        one.pop(_COLUMNS, None)
+        learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
         one |= {name: _tuples(value) for name, value in json.loads(learned).items()}
         sources.append(FEATURES.resolve(one.pop("source"), one))
     moved = [_moved(source, where or {}, sources) for source in sources]
@@ -85,10 +101,6 @@ def remade(
     for source, before in zip(moved, hashes, strict=True):
         _check_unchanged(source, before)
     return tuple(moved)
-
-
-def _hashes(source: FeatureSource) -> list[str]:
-    return [_hash(path, source) for path in source.files()]
 
 
 def _hash(path: str, source: FeatureSource) -> str:
@@ -114,9 +126,7 @@ def _check_unchanged(source: FeatureSource, before: Sequence[str]) -> None:
             )
 
 
-def _moved(
-    source: FeatureSource, where: Where, sources: Sequence[FeatureSource]
-) -> FeatureSource:
+def _moved(source: FeatureSource, where: Where, sources: Sequence[FeatureSource]) -> FeatureSource:
     name = FEATURES.name_of(source)
     alone = sum(FEATURES.name_of(other) == name for other in sources) == 1
     found = where.get(source.label, where.get(name) if alone else None)
@@ -141,5 +151,3 @@ def _check_used(where: Where, sources: Sequence[FeatureSource]) -> None:
 def _tuples(value: Any) -> Any:
     """Return a setting as it was before JSON, which has lists alone."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-

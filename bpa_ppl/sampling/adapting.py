@@ -49,7 +49,7 @@ from bpa_ppl.weights import AnyWeights, Bare, Match, Weights, check_named, check
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-    from bpa_ppl.features import AnySource
+    from bpa_ppl.features import Added, AnySource
 
 #: The extra of a sentence that says to which of several domains it belongs.
 DOMAIN = "domain"
@@ -127,7 +127,7 @@ def adapt(
     engine, likely = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
     goal = resolve(metric, nbest)
     prepared = preparation(nbest, goal, categorical, add)
-    nbest, matched = _matched(nbest, weights, prepared, fixed, defaults)
+    (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
     family, before = _prior(prior, prior_variance, matched)
     check_totals(nbest, matched.values)
     search = {"jobs": jobs, "cache": cache}
@@ -161,7 +161,7 @@ def adapt(
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
         **_provenance(nbest, chosen),
-        **prepared.record(),
+        **prepared.record(columns),
     }
     draws = replace(
         draws,
@@ -180,17 +180,17 @@ def _matched(
     prepared: Preparation,
     fixed: Iterable[str] | None,
     defaults: Mapping[str, float] | None,
-) -> tuple[NBest, Match]:
+) -> tuple[Added, Match]:
     """Return the lists with the features that are adapted, and the weights beside them."""
     own = prepared.apart(nbest)
-    lists = prepared.of_own(nbest)
-    added = lists.feature_names[len(own.feature_names) :]
+    added = prepared.of_own(nbest)
     if weights is not None and (not isinstance(weights, Mapping) or isinstance(weights, Bare)):
         # Weights without names are of the columns that the lists came with.
         named = match(weights, own, fixed=())
         weights = dict(zip(named.names, named.values.tolist(), strict=True))
-    zeros = dict.fromkeys(added, 0.0)
-    return lists, match(weights, lists, fixed=fixed, defaults={**zeros, **(defaults or {})})
+    zeros = {name: 0.0 for names in added.columns for name in names}
+    given = {**zeros, **(defaults or {})}
+    return added, match(weights, added.nbest, fixed=fixed, defaults=given)
 
 
 def target_of(

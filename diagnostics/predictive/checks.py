@@ -129,7 +129,7 @@ def predictive_check(
     """
     draws = as_draws(posterior)
     prepared = Preparation.recorded(draws.attrs, draws.constants)
-    nbest = prepared.of_own(nbest) if oracle is None else prepared(nbest)
+    nbest = prepared.of_own(nbest).nbest if oracle is None else prepared(nbest)
     index = _observed(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
     rng = np.random.default_rng(seed)
     weights = _picked(draws, nbest, group, rng)

@@ -110,7 +110,7 @@ def test_what_is_needed_must_be_there(toy: NBest, scaled: None) -> None:
 def test_names_that_are_there_already(toy: NBest) -> None:
     with pytest.raises(DataError, match="there is a feature LengthWords already"):
         add_features(add_features(toy, "length"), "length")
-    with pytest.raises(DataError, match="two features have the same name"):
+    with pytest.raises(DataError, match="there is a feature LengthWords already"):
         add_features(toy, ["length", Length(characters=True)])
 
 

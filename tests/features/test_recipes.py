@@ -1,0 +1,183 @@
+"""The recipe of features in a posterior, with a small source that reads files or learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+import pytest
+
+from bpa_ppl import DataError, NBest, UsageError, adapt, add_features, read_posterior, rerank
+from bpa_ppl.features.base import SELF, Features, FeatureSource
+from bpa_ppl.models import Preparation
+from bpa_ppl.posterior import as_draws, write_posterior
+from bpa_ppl.registry import FEATURES
+
+pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
+OPENED: list[str] = []
+WEIGHTS = {"LM0": 0.5}
+
+
+class Known(FeatureSource, frozen=True):
+    """How many words of a hypothesis stand in a file, or in the adaptation references."""
+
+    main: ClassVar[str | None] = "text"
+    paths: ClassVar[tuple[str, ...]] = ("text",)
+    learned: ClassVar[tuple[str, ...]] = ("words",)
+    text: str | tuple[str, ...]
+    name: str = "known"
+    words: tuple[str, ...] = ()
+
+    def opened(self) -> Callable[[NBest], Features]:
+        read = [word for path in self.files() for word in Path(path).read_text().split()]
+        OPENED.append(self.name)
+        return lambda nbest: self._columns(nbest, set(self.words) | set(read))
+
+    def fitted(self, nbest: NBest) -> FeatureSource:
+        if not self.unlearned:
+            return self
+        assert nbest.references is not None
+        words = {word for refs in nbest.references for ref in refs for word in ref.split()}
+        return msgspec.structs.replace(self, words=tuple(sorted(words)))
+
+    def columns_of_own(self, nbest: NBest) -> Features:
+        if self.text != SELF:
+            return self.opened()(nbest)
+        parts = [
+            self._columns(nbest[s], set(self._of_others(nbest, s)))[self.name]
+            for s in range(len(nbest))
+        ]
+        return {self.name: np.concatenate(parts)}
+
+    def _of_others(self, nbest: NBest, left_out: int) -> list[str]:
+        refs = nbest.references or ()
+        return [w for s, own in enumerate(refs) if s != left_out for r in own for w in r.split()]
+
+    def _columns(self, nbest: NBest, words: set[str]) -> dict[str, np.ndarray]:
+        counts = [sum(word in words for word in text.split()) for text in nbest.strings]
+        return {self.name: np.array(counts, np.float32)[nbest.string_index]}
+
+
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    """Offer the source for this process."""
+    FEATURES.register("known", Known)
+    OPENED.clear()
+
+
+@pytest.fixture
+def lists() -> NBest:
+    """Twenty lists, each with its reference among the hypotheses."""
+    rng = np.random.default_rng(3)
+    words = [f"w{n}" for n in range(12)]
+    texts = [[" ".join(rng.choice(words, 4)) for _ in range(5)] for _ in range(20)]
+    features = [rng.normal(size=(5, 1)) for _ in texts]
+    return NBest.from_lists(texts, features, ["LM0"], references=[[t[0]] for t in texts])
+
+
+@pytest.fixture
+def domain(tmp_path: Path) -> Path:
+    """A file of words."""
+    path = tmp_path / "domain.txt"
+    path.write_text("w1 w2 w3\n")
+    return path
+
+
+def saved(tmp_path: Path, lists: NBest, source: FeatureSource):
+    """Adapt with a source of features, write the posterior and read it again."""
+    write_posterior(adapt(lists, WEIGHTS, sampler="laplace", add=source), tmp_path / "p.nc")
+    return read_posterior(tmp_path / "p.nc")
+
+
+def test_new_lists_get_the_features_that_were_adapted(
+    tmp_path: Path, lists: NBest, domain: Path
+) -> None:
+    source = Known(text=str(domain))
+    posterior = saved(tmp_path, lists, source)
+    assert as_draws(posterior).features == ("LM0", "known")
+    chosen = rerank(lists, posterior)
+    by_hand = adapt(add_features(lists, source), WEIGHTS, sampler="laplace", defaults={"known": 0})
+    again = rerank(add_features(lists, source), by_hand)
+    assert np.array_equal(chosen.choice, again.choice)
+    assert np.array_equal(chosen.probability, again.probability)
+
+
+def test_a_stream_of_lists_opens_each_source_once(
+    tmp_path: Path, lists: NBest, domain: Path
+) -> None:
+    posterior = saved(tmp_path, lists, Known(text=str(domain)))
+    OPENED.clear()
+    assert len(rerank(lists.chunks(3), posterior).texts) == 20
+    assert OPENED == ["known"]
+
+
+def test_a_relative_path_is_found_from_anywhere(
+    tmp_path: Path, lists: NBest, domain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    posterior = saved(tmp_path, lists, Known(text="domain.txt"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert len(rerank(lists, posterior).texts) == 20
+
+
+def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
+    tmp_path: Path, lists: NBest
+) -> None:
+    source = Known(text=SELF)
+    assert source.unlearned
+    posterior = saved(tmp_path, lists, source)
+    fitted = Preparation.recorded(as_draws(posterior).attrs, as_draws(posterior).constants)
+    assert fitted.sources == (source.fitted(lists),)
+    assert not fitted.sources[0].unlearned
+    # A new word of one reference is known to the other sentences alone.
+    odd = lists.with_references([("odd",), *lists.references[1:]])
+    strange = NBest.from_lists(
+        [["odd", "w1"]] * 20, [[[0.0], [0.0]]] * 20, ["LM0"], references=odd.references
+    )
+    own = add_features(strange, source).features[:, 1].reshape(20, 2)
+    assert own[0].tolist() == [0, 1]
+    assert own[1].tolist() == [1, 1]
+    new = add_features(strange, source.fitted(odd)).features[:, 1].reshape(20, 2)
+    assert new.tolist() == [[1, 1]] * 20
+
+
+def test_a_file_that_has_changed_or_gone_is_refused(
+    tmp_path: Path, lists: NBest, domain: Path
+) -> None:
+    posterior = saved(tmp_path, lists, Known(text=str(domain)))
+    kept = domain.rename(tmp_path / "kept.txt")
+    with pytest.raises(DataError, match=r"domain\.txt: cannot be read .*known are made from it"):
+        rerank(lists, posterior)
+    domain.write_text("w1 w2 w3 w4\n")
+    with pytest.raises(DataError, match=r"domain\.txt: has changed .*where=\{'known': PATH\}"):
+        rerank(lists, posterior)
+    assert len(rerank(lists, posterior, where={"known": kept}).texts) == 20
+    with pytest.raises(UsageError, match=r"where=.'lm': .* is of no source .* it has known"):
+        rerank(lists, posterior, where={"lm": kept})
+    with pytest.raises(UsageError, match="say where 1 file lies, not a, b"):
+        rerank(lists, posterior, where={"known": ["a", "b"]})
+
+
+def test_two_sources_of_a_kind_are_told_apart_by_their_names(
+    tmp_path: Path, lists: NBest, domain: Path
+) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("w5 w6\n")
+    sources = [Known(text=str(domain)), Known(text=str(other), name="other")]
+    posterior = adapt(lists, WEIGHTS, sampler="map", add=sources)
+    assert as_draws(posterior).features == ("LM0", "known", "other")
+    moved = other.rename(tmp_path / "moved.txt")
+    assert len(rerank(lists, posterior, where={"other": moved}).texts) == 20
+    with pytest.raises(DataError, match="there is a feature known already: give the source"):
+        adapt(lists, WEIGHTS, add=[sources[0], sources[0]])
+
+
+def test_a_record_that_makes_no_sense(tmp_path: Path, lists: NBest, domain: Path) -> None:
+    draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
+    for made in ([{"text": "x"}], [{"source": "known"}], 5, [{"source": "known", "text": 3}]):
+        with pytest.raises((DataError, UsageError)):
+            Preparation.recorded({**draws.attrs, "feature_sources": made})
