@@ -1,0 +1,264 @@
+"""Extraction: the phrase pairs of aligned text, counted, as Moses' `extract` finds them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain, count, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
+from bpa_ppl.nbest import Int32, Int64
+from bpa_ppl.phrases.spans import (
+    OUTSIDE,
+    extract_spans,
+    fill_slots,
+    number_spans,
+    parse_points,
+)
+from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.text.vocabulary import Ragged, starts_of
+
+_SENTENCES = 20_000  # that are worked on at once
+_PENDING = 1 << 24  # occurrences that are kept before they are counted
+_HALF = 32  # bits of the number of a target phrase
+
+
+def extract_phrases(
+    source: AnyPath,
+    target: AnyPath,
+    alignment: AnyPath,
+    *,
+    max_length: int = 5,
+    progress: bool | Reporter = False,
+) -> PhraseCounts:
+    """Return the counts of all phrase pairs of a corpus that are consistent with its alignment.
+
+    A pair has an alignment point at least, and no word of either phrase is aligned to one outside
+    the other. Words without points next to a phrase may belong to it or not: each way is a pair
+    (Och & Ney 2004; Koehn, Och & Marcu 2003), as Moses' `extract` has it.
+
+    The text is read in parts. Memory grows with the distinct phrases and pairs, about 200 bytes a
+    pair, not with the length of the text.
+
+    Args:
+        source: a sentence a line, its words between spaces; plain, gzip, xz or zstd.
+        target: its translations, as many lines.
+        alignment: as many lines of points `0-0 1-2`, source and target positions from 0.
+        max_length: the most words of a phrase, on both sides.
+        progress: True for a bar of the sentences, or a callback.
+
+    Raises:
+        DataError: with file and line, if a point is none or lies outside its sentence; if the
+            files are empty, have different numbers of lines, or have no phrase pair.
+        UsageError: if `max_length` is below 1.
+    """
+    if max_length < 1:
+        raise UsageError(f"a phrase has one word at least: max_length must not be {max_length}")
+    paths = (source, target, alignment)
+    counter, trees = PairCounter(), (PhraseTree(), PhraseTree())
+    with reporter(progress, "extracting") as report:
+        total = _lines_of(alignment) if progress and str(alignment) != "-" else 0
+        done = 0
+        for lines in _batches(paths):
+            counter.add(*_numbered_pairs(lines, trees, max_length, alignment, done + 1))
+            done += len(lines[0])
+            report(done, max(total, done), "sentence pairs")
+    if not done:
+        raise DataError("empty: there are no sentences in it", origin_name(source))
+    pairs, counts = counter.counted()
+    if not len(pairs):
+        raise DataError(
+            "no phrase pair is consistent with the alignment: give the points of these sentences",
+            origin_name(alignment),
+        )
+    sources, first = trees[0].texts(pairs >> _HALF)
+    targets, second = trees[1].texts(pairs & ((1 << _HALF) - 1))
+    return PhraseCounts.numbered(sources, targets, first, second, counts.astype(np.float64))
+
+
+class PhraseTree:
+    """Phrases as nodes of a tree whose branches are words: each distinct phrase has a number."""
+
+    def __init__(self) -> None:
+        self._words: dict[bytes, int] = defaultdict(count().__next__)
+        self._size = 1
+        self._slots, self._nodes = np.full(2, -1, np.int64), np.zeros(2, np.int32)
+        self._parents, self._branches = np.zeros(1, np.int32), np.zeros(1, np.int32)
+
+    def words(self, lines: Sequence[bytes]) -> Ragged:
+        """Return the words of some sentences as numbers."""
+        sentences = [line.split() for line in lines]
+        starts = starts_of(sentences)
+        numbers = map(self._words.__getitem__, chain.from_iterable(sentences))
+        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+    def numbers(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
+        """Return (spans,) the numbers of the phrases in some spans: see `number_spans`."""
+        # A word has at most as many new phrases as the longest span; and no more than there are.
+        longest = int(words.max(initial=0))
+        self._reserve(min(len(sentences[0]) * longest, int(words.sum())))
+        tree = (self._slots, self._nodes, self._parents, self._branches)
+        numbers, self._size = number_spans(sentences, starts, begin, words, tree, self._size)
+        return numbers
+
+    def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
+        """Return the distinct phrases of some numbers, sorted bytewise, and the place of each."""
+        used = np.unique(numbers)
+        texts = self._all_texts().take(pa.array(used))
+        order = pc.sort_indices(texts).to_numpy()
+        ranks = np.zeros(self._size, np.int32)
+        ranks[used[order]] = np.arange(len(used), dtype=np.int32)
+        return texts.take(pa.array(order)), ranks[numbers]
+
+    def _all_texts(self) -> pa.Array:
+        """Return the phrases of all nodes: those of one word, of two, …, in the order of nodes."""
+        words = pa.array([word.decode() for word in self._words], pa.large_string())
+        parents, branches = self._parents[: self._size], self._branches[: self._size]
+        # A node comes after its parent, and the nodes of a level know those of the level above.
+        places = np.zeros(self._size, np.int64)
+        level = np.flatnonzero(parents == 0)[1:]
+        depths = np.zeros(self._size, np.int8)
+        parts, texts, depth = [pa.array([""], pa.large_string())], None, 0
+        order = [np.zeros(1, np.int64)]
+        while len(level):
+            depth += 1
+            depths[level] = depth
+            own = words.take(pa.array(branches[level]))
+            if texts is not None:
+                before = texts.take(pa.array(places[parents[level]]))
+                own = pc.binary_join_element_wise(before, own, pa.scalar(" ", pa.large_string()))
+            places[level] = np.arange(len(level))
+            parts.append(own)
+            order.append(level)
+            texts = own
+            level = np.flatnonzero((depths == 0) & (depths[parents] == depth))
+        back = np.argsort(np.concatenate(order))
+        return pa.concat_arrays(parts).take(pa.array(back))
+
+    def _reserve(self, more: int) -> None:
+        """Make room for so many more nodes."""
+        room = self._size + more
+        if room > len(self._parents):
+            size = max(room, 3 * len(self._parents) // 2)
+            self._parents = np.resize(self._parents, size)
+            self._branches = np.resize(self._branches, size)
+        if 3 * room > 2 * len(self._slots):
+            slots = 1 << int(2 * room).bit_length()
+            self._slots, self._nodes = np.full(slots, -1, np.int64), np.zeros(slots, np.int32)
+            fill_slots(self._slots, self._nodes, self._parents, self._branches, self._size)
+
+
+class PairCounter:
+    """Counts pairs of numbers, a part at a time, by sorting them."""
+
+    def __init__(self) -> None:
+        self._pairs, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._pending: list[Int64] = []
+        self._waiting = 0
+
+    def add(self, source: Int32, target: Int32) -> None:
+        """Add an occurrence of each pair."""
+        self._pending.append((source.astype(np.int64) << _HALF) + target)
+        self._waiting += len(source)
+        if self._waiting > _PENDING:
+            self._merge()
+
+    def counted(self) -> tuple[Int64, Int64]:
+        """Return the distinct pairs, (source << 32) + target, ascending, and their counts."""
+        self._merge()
+        return self._pairs, self._counts
+
+    def _merge(self) -> None:
+        fresh = np.sort(np.concatenate([np.zeros(0, np.int64), *self._pending]))
+        self._pending, self._waiting = [], 0
+        starts = np.flatnonzero(np.diff(fresh, prepend=-1))
+        counts = np.diff(starts, append=len(fresh))
+        pairs = np.concatenate([self._pairs, fresh[starts]])
+        counts = np.concatenate([self._counts, counts])
+        del fresh
+        order = np.argsort(pairs, kind="stable")
+        pairs, counts = pairs[order], counts[order]
+        firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
+        self._pairs = pairs[firsts]
+        self._counts = np.add.reduceat(counts, firsts) if len(firsts) else counts
+
+
+class _Batch(NamedTuple):
+    source: list[bytes]
+    target: list[bytes]
+    alignment: list[bytes]
+
+
+def _numbered_pairs(
+    lines: _Batch, trees: tuple[PhraseTree, PhraseTree], longest: int, path: AnyPath, first: int
+) -> tuple[Int32, Int32]:
+    """Return the numbers of the source and the target phrase of each pair of some sentences."""
+    sides = [tree.words(part) for tree, part in zip(trees, lines, strict=False)]
+    points = _points(lines, sides, path, first)
+    lengths = tuple(np.diff(starts) for _, starts in sides)
+    starts, spans = extract_spans(lengths, points, (longest, longest))
+    columns = np.ascontiguousarray(spans.T)
+    return (
+        trees[0].numbers(sides[0], starts, columns[0], columns[1]),
+        trees[1].numbers(sides[1], starts, columns[2], columns[3]),
+    )
+
+
+def _points(lines: _Batch, sides: list[Ragged], path: AnyPath, first: int) -> tuple[Any, ...]:
+    text = np.frombuffer(b"\n".join([*lines.alignment, b""]), np.uint8)
+    *points, wrong, sentence = parse_points(text, sides[0][1], sides[1][1])
+    if wrong:
+        lengths = [int(starts[sentence + 1] - starts[sentence]) for _, starts in sides]
+        found = lines.alignment[sentence].decode(errors="replace").strip()
+        outside = (
+            f"a point of {found!r} is outside of the sentences of {lengths[0]} and {lengths[1]} "
+            "words: give source-target positions from 0, of these two files in this order"
+        )
+        malformed = f"alignment points are written 0-0 1-2, not {found!r}"
+        message = outside if wrong == OUTSIDE else malformed
+        raise DataError(message, origin_name(path), first + sentence)
+    return tuple(points)
+
+
+def _batches(paths: Sequence[AnyPath]) -> Iterator[_Batch]:
+    """Yield some lines of the three files at a time.
+
+    Raises:
+        DataError: if one has fewer lines than the others.
+    """
+    files = [_lines(path) for path in paths]
+    done = 0
+    while True:
+        batch = _Batch(*(list(islice(lines, _SENTENCES)) for lines in files))
+        sizes = [len(part) for part in batch]
+        if len(set(sizes)) > 1:
+            short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
+            raise DataError(
+                f"{done + min(sizes)} lines, and {origin_name(long)} has more: the files must have "
+                "a line for each sentence pair",
+                origin_name(short),
+            )
+        if not batch.source:
+            return
+        yield batch
+        done += sizes[0]
+
+
+def _lines(path: AnyPath) -> Iterator[bytes]:
+    first = 1
+    for block in read_blocks(path):
+        decoded(block, path, first)
+        lines = block.split(b"\n")[:-1]
+        first += len(lines)
+        yield from lines
+
+
+def _lines_of(path: AnyPath) -> int:
+    return sum(block.count(b"\n") for block in read_blocks(path))

@@ -1,0 +1,217 @@
+"""Phrase pairs of aligned sentences, compiled: points of alignments, spans, and their numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.compiled import compiled, inner
+from bpa_ppl.nbest import Int32, Int64
+from bpa_ppl.text.vocabulary import Ragged
+
+#: What can be wrong with a line of alignment points.
+MALFORMED, OUTSIDE = 1, 2
+
+_SPACE, _NEWLINE, _RETURN, _TAB, _ZERO, _NINE, _HYPHEN = 32, 10, 13, 9, 48, 57, 45
+_LARGEST = 1 << 24  # a position; a larger number is outside of any sentence
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@compiled
+def parse_points(
+    text: npt.NDArray[np.uint8], source_starts: Int64, target_starts: Int64
+) -> tuple[Int32, Int32, Int64, int, int]:
+    """Parse lines of alignment points, `0-0 1-2`, one line a sentence pair.
+
+    Args:
+        text: whole lines.
+        source_starts: (sentences + 1,) where the words of each source sentence begin.
+        target_starts: the same of the target sentences.
+
+    Returns:
+        The source and the target positions of all points, (sentences + 1,) where the points of
+        each sentence begin, and what is wrong (0 if nothing) in which sentence.
+    """
+    sentences = len(source_starts) - 1
+    room = 0
+    for byte in text:
+        room += byte == _HYPHEN
+    source, target = np.empty(room, np.int32), np.empty(room, np.int32)
+    starts = np.zeros(sentences + 1, np.int64)
+    place = found = 0
+    for s in range(sentences):
+        longest = source_starts[s + 1] - source_starts[s], target_starts[s + 1] - target_starts[s]
+        while text[place] != _NEWLINE:
+            if text[place] in (_SPACE, _TAB, _RETURN):
+                place += 1
+                continue
+            first, place = _number(text, place)
+            if first < 0 or text[place] != _HYPHEN:
+                return source, target, starts, MALFORMED, s
+            second, place = _number(text, place + 1)
+            if second < 0 or text[place] not in (_SPACE, _TAB, _RETURN, _NEWLINE):
+                return source, target, starts, MALFORMED, s
+            if first >= longest[0] or second >= longest[1]:
+                return source, target, starts, OUTSIDE, s
+            source[found], target[found] = first, second
+            found += 1
+        place += 1
+        starts[s + 1] = found
+    return source, target, starts, 0, 0
+
+
+@inner
+def _number(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int]:
+    """Return the number that begins at a place, −1 where none does, and the place after it."""
+    value = -1
+    while _ZERO <= text[place] <= _NINE:
+        value = min(max(value, 0) * 10 + text[place] - _ZERO, _LARGEST)
+        place += 1
+    return value, place
+
+
+@compiled
+def extract_spans(
+    lengths: tuple[Int64, Int64], points: tuple[Int32, Int32, Int64], longest: tuple[int, int]
+) -> tuple[Int64, Int32]:
+    """Return the spans of all phrase pairs that are consistent with the alignment.
+
+    A pair has a point at least, and no word of either phrase is aligned outside the other; words
+    without points at the borders may belong to it or not (Och & Ney 2004, Section 3).
+
+    Args:
+        lengths: (sentences,) the numbers of words of the source and of the target sentences.
+        points: source and target positions, and where the points of each sentence begin.
+        longest: the most words of a source and of a target phrase.
+
+    Returns:
+        (sentences + 1,) where the pairs of each sentence begin, and (pairs, 4): first source word,
+        words, first target word, words.
+    """
+    room = 1024
+    spans = np.empty((room, 4), np.int32)
+    starts = np.zeros(len(lengths[0]) + 1, np.int64)
+    found = 0
+    for s in range(len(lengths[0])):
+        low, high, outer_low, outer_high = _reach(s, lengths, points)
+        for first in range(lengths[1][s]):
+            least, most = lengths[0][s], -1
+            for last in range(first, min(first + longest[1], lengths[1][s])):
+                least, most = min(least, low[last]), max(most, high[last])
+                if most < 0 or most - least >= longest[0]:
+                    continue
+                if not _consistent(outer_low, outer_high, least, most, first, last):
+                    continue
+                begin = least
+                while begin >= 0 and (begin == least or outer_high[begin] < 0):
+                    if most - begin >= longest[0]:
+                        break
+                    end = most
+                    while end < lengths[0][s] and (end == most or outer_high[end] < 0):
+                        if end - begin >= longest[0]:
+                            break
+                        if found == room:
+                            room *= 2
+                            larger = np.empty((room, 4), np.int32)
+                            larger[:found] = spans
+                            spans = larger
+                        spans[found, 0], spans[found, 1] = begin, end - begin + 1
+                        spans[found, 2], spans[found, 3] = first, last - first + 1
+                        found += 1
+                        end += 1
+                    begin -= 1
+        starts[s + 1] = found
+    return starts, spans[:found]
+
+
+@inner
+def _reach(
+    s: int, lengths: tuple[Int64, Int64], points: tuple[Int32, Int32, Int64]
+) -> tuple[Int64, Int64, Int64, Int64]:
+    """Return the first and last source word of each target word, and the reverse; −1: no last."""
+    source, target, starts = points
+    low = np.full(lengths[1][s], lengths[0][s])
+    high = np.full(lengths[1][s], -1)
+    outer_low = np.full(lengths[0][s], lengths[1][s])
+    outer_high = np.full(lengths[0][s], -1)
+    for p in range(starts[s], starts[s + 1]):
+        first, second = np.int64(source[p]), np.int64(target[p])
+        low[second], high[second] = min(low[second], first), max(high[second], first)
+        outer_low[first] = min(outer_low[first], second)
+        outer_high[first] = max(outer_high[first], second)
+    return low, high, outer_low, outer_high
+
+
+@inner
+def _consistent(
+    outer_low: Int64, outer_high: Int64, least: int, most: int, first: int, last: int
+) -> bool:
+    """Say whether the source words of a span are aligned inside the target span alone."""
+    for f in range(least, most + 1):
+        if outer_high[f] >= 0 and (outer_low[f] < first or outer_high[f] > last):
+            return False
+    return True
+
+
+@compiled
+def number_spans(
+    sentences: Ragged,
+    span_starts: Int64,
+    begin: Int32,
+    words: Int32,
+    tree: tuple[Int64, Int32, Int32, Int32],
+    size: int,
+) -> tuple[Int32, int]:
+    """Return the number of each phrase: its node in a tree whose branches are words.
+
+    New phrases become nodes, as do their beginnings. Node 0 is the empty phrase.
+
+    Args:
+        sentences: the words of sentences, numbered, and where each sentence begins.
+        span_starts: (sentences + 1,) where the spans of each sentence begin.
+        begin: (spans,) the first word of each.
+        words: (spans,) how many words it has.
+        tree: of `PhraseTree`, with room for the new nodes.
+        size: how many nodes it has.
+
+    Returns:
+        (spans,) the nodes, and how many nodes there are now.
+    """
+    slots, nodes, parents, branches = tree
+    mask = np.uint64(len(slots) - 1)
+    numbers = np.empty(len(begin), np.int32)
+    for s in range(len(span_starts) - 1):
+        start = sentences[1][s]
+        for p in range(span_starts[s], span_starts[s + 1]):
+            node = 0
+            for place in range(start + begin[p], start + begin[p] + words[p]):
+                word = sentences[0][place]
+                key = (np.int64(node) << 32) + word
+                slot = _slot(slots, key, mask)
+                if slots[slot] < 0:
+                    slots[slot], nodes[slot] = key, size
+                    parents[size], branches[size] = node, word
+                    size += 1
+                node = nodes[slot]
+            numbers[p] = node
+    return numbers, size
+
+
+@inner
+def _slot(slots: Int64, key: int, mask: int) -> int:
+    """Return the slot of a key in a hash table: its own, or the free one where it belongs."""
+    mixed = np.uint64(key) * _GOLDEN
+    slot = (mixed ^ (mixed >> np.uint64(32))) & mask
+    while slots[slot] >= 0 and slots[slot] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@compiled
+def fill_slots(slots: Int64, nodes: Int32, parents: Int32, branches: Int32, size: int) -> None:
+    """Put the nodes of a tree into an empty hash table."""
+    mask = np.uint64(len(slots) - 1)
+    for node in range(1, size):
+        key = (np.int64(parents[node]) << 32) + branches[node]
+        slot = _slot(slots, key, mask)
+        slots[slot], nodes[slot] = key, node
