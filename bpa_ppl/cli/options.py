@@ -64,6 +64,12 @@ Sources = Annotated[
     Path | None,
     typer.Option("--sources", "-s", help="Source sentences, one a line, for features or metrics."),
 ]
+Places = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", help="NAME=FILE: where a file lies now that features are computed from."
+    ),
+]
 Add = Annotated[
     list[str] | None,
     typer.Option(

@@ -27,10 +27,7 @@ def run(
         str, typer.Option(help="Equal strings: scored separate, as published, or summed.")
     ] = "separate",
     default: options.Default = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=FILE: where a file lies now that features are computed from."),
-    ] = None,
+    where: options.Places = None,
     jobs: Annotated[int, typer.Option(help="Processes that decide; -1 takes every core.")] = 1,
     backend: Annotated[str, typer.Option(help="local, or dask for an existing cluster.")] = "local",
     scheduler: Annotated[

@@ -43,7 +43,7 @@ class Scoreboard:
 
     def __str__(self) -> str:
         rows = [
-            (_title(old), _shown(old.value, old), _shown(new.value, new), _change(old, new))
+            (title_of(old), _shown(old.value, old), _shown(new.value, new), _change(old, new))
             for old, new in zip(self.before, self.after, strict=True)
         ]
         table = text_table(rows, ("", "canonical", "adapted", "change"), align="rrrr", least=9)
@@ -52,7 +52,8 @@ class Scoreboard:
         return "\n".join([table, changed, *signatures])
 
 
-def _title(score: Score) -> str:
+def title_of(score: Score) -> str:
+    """Return the name of a metric as tables print it."""
     return score.metric.upper() if score.metric in METRICS else score.name
 
 

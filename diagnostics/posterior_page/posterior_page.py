@@ -58,6 +58,7 @@ def posterior_page(
     title: str = "Posterior of the weights",
     thresholds: Thresholds | None = None,
     shown: int = 8,
+    more: Sequence[Section] = (),
 ) -> str:
     """Return a self-contained HTML page about a posterior.
 
@@ -66,6 +67,7 @@ def posterior_page(
         title: of the page.
         thresholds: limits of the check other than the stated ones.
         shown: how many weights or other parameters, those that mix worst, have their chains drawn.
+        more: sections about what was done with it, which come after the weights.
 
     Raises:
         DataError: if there are no draws of `weights`, or a draw is not a finite number.
@@ -81,6 +83,7 @@ def posterior_page(
     report = check(draws, thresholds)
     sections = [
         Section("What moved", [*_moves(draws, report), weights_table(draws), _forest(draws)]),
+        *more,
         *_others(draws),
         _diagnostics(report),
         *_chains(draws, shown),
