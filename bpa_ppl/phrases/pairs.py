@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,8 @@ from bpa_ppl.nbest import Int32, Int64
 
 #: The two sides of a phrase pair.
 Side = Literal["source", "target"]
-#: Texts: an array of Arrow, or a sequence of Python's.
-Texts = pa.Array | Sequence[str]
-
-T = TypeVar("T", bound="PhrasePairs")
+#: An array of Arrow with texts, or a sequence of texts.
+Texts: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +56,7 @@ class PhrasePairs:
         """Return (pairs,) the number of the phrase of one side of each pair."""
         return self.source if side == "source" else self.target
 
-    def texts(self, side: Side, rows: npt.ArrayLike | slice = slice(None)) -> pa.Array:
+    def texts(self, side: Side, rows: Int64 | slice = slice(None)) -> pa.Array:
         """Return the phrases of one side of some pairs, or of all."""
         return self.phrases(side).take(pa.array(self.number(side)[rows]))
 

@@ -198,7 +198,7 @@ def number_spans(
 
 
 @inner
-def _slot(slots: Int64, key: int, mask: int) -> int:
+def _slot(slots: Int64, key: int, mask: np.uint64) -> np.uint64:
     """Return the slot of a key in a hash table: its own, or the free one where it belongs."""
     mixed = np.uint64(key) * _GOLDEN
     slot = (mixed ^ (mixed >> np.uint64(32))) & mask

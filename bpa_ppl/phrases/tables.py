@@ -95,8 +95,8 @@ class PhraseCounts(PhrasePairs):
             source,
             target,
             count,
-            np.bincount(source, count, len(sources)),
-            np.bincount(target, count, len(targets)),
+            _sums(source, count, len(sources)),
+            _sums(target, count, len(targets)),
         )
 
     @property
@@ -143,7 +143,7 @@ class PhraseCounts(PhrasePairs):
         found = np.zeros(len(self.phrases(side)))
         given = np.asarray(counts, np.float64)
         found[numbers[numbers >= 0]] = given[numbers >= 0]
-        sums = np.bincount(self.number(side), self.count, len(found))
+        sums = _sums(self.number(side), self.count, len(found))
         low = np.flatnonzero(found < sums * (1 - 1e-9))
         if len(low):
             phrase = self.phrases(side)[int(low[0])].as_py()
@@ -195,6 +195,10 @@ def aligned(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:
     return tuple(_renumbered(table, sources, targets) for table in tables)
 
 
+def _sums(numbers: Int32, counts: Float64, phrases: int) -> Float64:
+    return np.bincount(numbers, counts, phrases).astype(np.float64)
+
+
 def _renumbered(table: PhraseCounts, sources: pa.Array, targets: pa.Array) -> PhraseCounts:
     first, second = index_in(table.sources, sources), index_in(table.targets, targets)
     source, target = first[table.source].astype(np.int32), second[table.target].astype(np.int32)
@@ -234,9 +238,9 @@ def read_counts(
     file = InputFile(path)
     read = _counts_of_parquet if _is_parquet(file) else _counts_of_text
     table = read(file)
-    given = [p and read_marginal(p) for p in (source_counts, target_counts)]
+    source, target = (p and read_marginal(p) for p in (source_counts, target_counts))
     try:
-        return table.with_marginals(*given)
+        return table.with_marginals(source or None, target or None)
     except DataError as error:
         raise DataError(str(error), file.origin) from error
 
@@ -384,7 +388,7 @@ def _counts_of_text(file: InputFile) -> PhraseCounts:
         else:
             column, width = (2, 1) if table.kind == "count" else (4, 3)
             parts.append(table.numbers(fields, column, width)[:, -1])
-    return PhraseCounts.of(*map(pa.chunked_array, texts), np.concatenate(parts))
+    return PhraseCounts.of(*_chunked(texts), np.concatenate(parts))
 
 
 def _table_of_text(file: InputFile) -> PhraseTable:
@@ -408,7 +412,7 @@ def _table_of_text(file: InputFile) -> PhraseTable:
         width, tuple(f"score{number + 1}" for number in range(width))
     )
     columns = {name: scores[:, number] for number, name in enumerate(names)}
-    return _distinct(*map(pa.chunked_array, texts), columns, file.origin)
+    return _distinct(*_chunked(texts), columns, file.origin)
 
 
 def _probabilities(table: TextTable, fields: Any, width: int) -> Float64:
@@ -474,6 +478,10 @@ def _printed(values: Float64) -> pa.Array:
     if (values == np.rint(values)).all() and (np.abs(values) < 1e15).all():
         return pa.array(values.astype(np.int64)).cast(pa.large_string())
     return pa.array(values).cast(pa.large_string())
+
+
+def _chunked(texts: tuple[list[Any], list[Any]]) -> tuple[Any, Any]:
+    return pa.chunked_array(texts[0]), pa.chunked_array(texts[1])
 
 
 def _arrow(texts: Any) -> Any:
