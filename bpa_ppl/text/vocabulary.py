@@ -29,6 +29,16 @@ class Vocabulary:
         """Return how many different words there were."""
         return len(self._numbers)
 
+    def words(self) -> list[str]:
+        """Return the words in the order of their numbers.
+
+        >>> vocabulary = Vocabulary()
+        >>> _ = vocabulary.number([["b", "a", "b"]])
+        >>> vocabulary.words()
+        ['b', 'a']
+        """
+        return list(self._numbers)
+
     def number(self, sentences: Sequence[Sequence[str]]) -> Ragged:
         """Return the words of some sentences as numbers."""
         starts = starts_of(sentences)

@@ -1,0 +1,261 @@
+r"""ARPA files: n-gram models as text, the exchange format of KenLM, SRILM and IRSTLM.
+
+    \data\
+    ngram 1=4
+
+    \1-grams:
+    -0.9    <unk>   0
+    …
+    \end\
+
+Each line is the logarithm (base 10) of a probability, an n-gram, and, where longer n-grams can
+follow, that of its back-off weight; 0 where it is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, decoded, origin_name, read_blocks
+from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.text.gram_tables import hashed, numbers_of, places_for
+from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.words import SPECIAL, words_of
+
+#: What a word that a model does not know gets where the model says nothing of it, as in KenLM.
+NOT_GIVEN = -100.0
+
+_END = "\\end\\"
+_AT_ONCE = 100_000  # n-grams
+_COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)")
+
+
+def read_arpa(path: AnyPath) -> NgramModel:
+    """Return the model of an ARPA file, plain or compressed.
+
+    A model without `<unk>` gives a word that it does not know the logarithm −100, as KenLM does.
+
+    Raises:
+        DataError: naming the line, where the file is not what the format says: a section or a
+            line is missing, a number is none, a probability above 1, an n-gram whose beginning is
+            not there, or one that stands there twice.
+    """
+    return _Reader(path).model()
+
+
+def write_arpa(model: NgramModel, path: AnyPath) -> None:
+    """Write a model as an ARPA file; the suffix of the path says how it is compressed.
+
+    What is read back has the same probabilities, bit for bit.
+
+    Raises:
+        DataError: if the file cannot be written.
+    """
+    with atomic_writer(path) as file:
+        file.write("\\data\\\n")
+        file.writelines(f"ngram {n}={count}\n" for n, count in enumerate(model.counts, 1))
+        for n in range(1, model.order + 1):
+            file.write(f"\n\\{n}-grams:\n")
+            for lines in _lines(model, n):
+                file.write(lines)
+        file.write(f"\n{_END}\n")
+
+
+def _lines(model: NgramModel, n: int) -> Iterator[str]:
+    """Yield the lines of the n-grams of one order, many at once."""
+    firsts, keys = model.tables.firsts, model.tables.keys
+    words = np.array(model.words, dtype=object)
+    for start in range(firsts[n - 1], firsts[n], _AT_ONCE):
+        rows = slice(start, min(start + _AT_ONCE, int(firsts[n])))
+        texts, gram = [], keys[rows]
+        for shorter in range(n - 1, 0, -1):
+            texts.append(words[gram & 0xFFFFFFFF])
+            gram = keys[firsts[shorter - 1] + (gram >> 32)]
+        texts.append(words[gram])
+        columns = [
+            # The shortest decimals that are read back as the same float32.
+            model.tables.log10[rows].astype(str).tolist(),
+            list(map(" ".join, zip(*reversed(texts), strict=True))),
+        ]
+        if n < model.order:
+            columns.append(model.tables.backoff[rows].astype(str).tolist())
+        yield "".join(f"{line}\n" for line in map("\t".join, zip(*columns, strict=True)))
+
+
+class _Section(NamedTuple):
+    """The n-grams of one order, as `NgramModel` takes them."""
+
+    keys: Int64
+    slots: Int32
+    log10: Float32
+    backoff: Float32
+
+
+class _Reader:
+    """Reads one ARPA file: many lines at once, and knows the line where something is wrong."""
+
+    def __init__(self, path: AnyPath):
+        self._path = path
+        self._line = 0  # lines that have been taken
+        self._waiting: list[str] = []
+        self._blocks = read_blocks(path)
+        self._numbers = {word: number for number, word in enumerate(SPECIAL)}
+        self._sections: list[_Section] = []
+
+    def model(self) -> NgramModel:
+        """Return the model."""
+        counts = self._counts()
+        for n, count in enumerate(counts, 1):
+            self._sections.append(self._section(n, count, n == len(counts)))
+        self._expect(_END)
+        return NgramModel(list(self._numbers), *zip(*self._sections, strict=True))
+
+    def _counts(self) -> list[int]:
+        """Return how many n-grams of each order are announced."""
+        self._expect("\\data\\")
+        counts: list[int] = []
+        while (line := self._next(empty=True)) or not counts:
+            found = _COUNT.fullmatch(line)
+            if found is None or int(found[1]) != len(counts) + 1:
+                self._wrong(f"ngram {len(counts) + 1}=NUMBER should stand here, not {line!r}")
+            counts.append(int(found[2]))
+        return counts
+
+    def _section(self, n: int, count: int, last: bool) -> _Section:
+        self._expect(f"\\{n}-grams:")
+        begins, left = self._line + 1, count
+        parts = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
+        while left:
+            lines = self._take(min(left, _AT_ONCE))
+            if not lines:
+                self._wrong(
+                    f"the file ends after {count - left} of {count} {n}-grams: it was cut short, "
+                    "fetch or make it again"
+                )
+            left -= len(lines)
+            parts.append(self._parsed(lines, n, last))
+        keys, log10, backoff = (np.concatenate(column) for column in zip(*parts, strict=True))
+        slots = hashed(keys, places_for(len(keys)))
+        again = numbers_of(keys, slots, keys) != np.arange(len(keys))
+        if again.any():
+            self._wrong(f"the {n}-gram stands here again", begins + int(np.argmax(again)))
+        if n == 1:
+            return self._words(keys, log10, backoff)
+        return _Section(keys, slots, log10.astype(np.float32), backoff.astype(np.float32))
+
+    def _words(self, keys: Int64, log10: Float64, backoff: Float64) -> _Section:
+        """Return the unigrams in the order of the numbers of words."""
+        for word in SPECIAL[1:]:
+            if self._numbers[word] not in keys:
+                self._wrong(f"the word {word} is not among the unigrams: the model is of no use")
+        count = len(self._numbers)
+        own = np.full(count, NOT_GIVEN, np.float32), np.zeros(count, np.float32)
+        own[0][keys], own[1][keys] = log10, backoff
+        return _Section(np.arange(count), np.zeros(0, np.int32), *own)
+
+    def _parsed(self, lines: list[str], n: int, last: bool) -> tuple[Int64, Float64, Float64]:
+        """Return keys, probabilities and back-off weights of the n-grams in some lines."""
+        rows = [words_of(line) for line in lines]
+        widths = np.fromiter(map(len, rows), np.int64, len(rows))
+        wrong = (widths != n + 1) & (last | (widths != n + 2))
+        if wrong.any():
+            self._wrong(
+                f"a number, {n} words{'' if last else ' and perhaps a number'} should stand here, "
+                f"not {lines[np.argmax(wrong)]!r}",
+                self._line_of(wrong),
+            )
+        columns = list(
+            zip(*(row if len(row) > n + 1 else [*row, "0"] for row in rows), strict=True)
+        )
+        log10, backoff = self._decimals(columns[0]), self._decimals(columns[n + 1])
+        if (log10 > 0).any():
+            self._wrong(
+                "the logarithm of a probability is positive: it would be above 1",
+                self._line_of(log10 > 0),
+            )
+        return self._keys(columns[1 : n + 1]), log10, backoff
+
+    def _decimals(self, texts: Sequence[str]) -> Float64:
+        try:
+            values = np.fromiter(map(float, texts), np.float64, len(texts))
+        except ValueError:
+            values = np.array([_number(text) for text in texts])
+        wrong = ~np.isfinite(values)
+        if wrong.any():
+            self._wrong(
+                f"{texts[int(np.argmax(wrong))]!r} is no finite number", self._line_of(wrong)
+            )
+        return values
+
+    def _keys(self, columns: Sequence[Sequence[str]]) -> Int64:
+        """Return the keys of n-grams, whose beginnings are known; unigrams are new words."""
+        numbers = self._numbers
+        if len(columns) == 1:
+            return np.array([numbers.setdefault(w, len(numbers)) for w in columns[0]], np.int64)
+        gram = self._known(columns[0])
+        for n, column in enumerate(columns[1:], 2):
+            if n > 2:
+                section = self._sections[n - 2]
+                gram = numbers_of(section.keys, section.slots, gram)
+                if (gram < 0).any():
+                    missing = " ".join(
+                        words[int(np.argmax(gram < 0))] for words in columns[: n - 1]
+                    )
+                    self._wrong(
+                        f"{missing!r} is not among the {n - 1}-grams", self._line_of(gram < 0)
+                    )
+            gram = (gram << 32) | self._known(column)
+        return gram
+
+    def _known(self, words: Sequence[str]) -> Int64:
+        """Return the numbers of words that are among the unigrams."""
+        found = np.fromiter(map(self._numbers.get, words, repeat(-1)), np.int64, len(words))
+        if (found < 0).any():
+            word = words[int(np.argmax(found < 0))]
+            self._wrong(f"the word {word!r} is not among the unigrams", self._line_of(found < 0))
+        return found
+
+    def _take(self, most: int) -> list[str]:
+        """Return the next lines, at least one if there is any."""
+        while not self._waiting:
+            block = next(self._blocks, None)
+            if block is None:
+                return []
+            self._waiting = decoded(block, self._path, self._line + 1).split("\n")[:-1]
+        taken, self._waiting = self._waiting[:most], self._waiting[most:]
+        self._line += len(taken)
+        return taken
+
+    def _next(self, empty: bool = False) -> str:
+        """Return the next line, without spaces around it; nothing at the end of the file."""
+        while lines := self._take(1):
+            if (line := lines[0].strip()) or empty:
+                return line
+        return ""
+
+    def _expect(self, title: str) -> None:
+        if (line := self._next()) != title:
+            found = repr(line) if line else "the end of the file"
+            self._wrong(f"{title} should stand here, not {found}: is this a whole ARPA file?")
+
+    def _line_of(self, wrong: npt.NDArray[np.bool_]) -> int:
+        """Return the line of the first that is wrong of those taken last."""
+        return self._line - len(wrong) + 1 + int(np.argmax(wrong))
+
+    def _wrong(self, message: str, line: int | None = None) -> NoReturn:
+        raise DataError(message, origin_name(self._path), line or max(self._line, 1))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,233 @@
+"""Tables of n-grams, compiled: each n-gram is an (n−1)-gram, its context, and one word more.
+
+The n-grams of one order are numbered from 0, and a word is its own unigram. The *key* of a longer
+n-gram is one whole number of 64 bits: the number of its context among the (n−1)-grams, then, in
+the lower 32 bits, its last word. A hash table with open addressing finds its number by its key.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.compiled import compiled, inner
+from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.text.words import BEGIN, END
+
+_LOWER = np.int64(0xFFFFFFFF)
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio (Knuth)
+_FREE = -1
+
+
+class Grams(NamedTuple):
+    """What is counted of the n-grams of one order, (n-grams,) each.
+
+    Attributes:
+        keys: int64, context and last word; of a unigram its word.
+        suffix: int32, the number of the (n−1)-gram that is left without the first word.
+        counts: int64, how often the n-gram occurs.
+        begins: bool, whether its first word is the beginning of a sentence.
+        slots: int32, the hash table: numbers of n-grams, or −1.
+    """
+
+    keys: Int64
+    suffix: Int32
+    counts: Int64
+    begins: npt.NDArray[np.bool_]
+    slots: Int32
+
+    @property
+    def context(self) -> Int64:
+        """The (n−1)-gram before the last word; 0 for all unigrams."""
+        return self.keys >> 32
+
+    @property
+    def word(self) -> Int64:
+        """The last word."""
+        return self.keys & _LOWER
+
+
+@inner
+def _place(slots: Int32, keys: Int64, key: int) -> int:
+    """Return the place of a key in a hash table, or the free one where it belongs."""
+    last = len(slots) - 1
+    mixed = np.uint64(key ^ (key >> 32)) * _MIX
+    place = int(mixed >> np.uint64(32)) & last
+    while slots[place] != _FREE and keys[slots[place]] != key:
+        place = (place + 1) & last
+    return place
+
+
+@compiled
+def hashed(keys: Int64, size: int) -> Int32:
+    """Return a hash table of keys, with so many places: a power of two, more than keys.
+
+    A key that occurs again is found at its first place.
+
+    >>> table = hashed(np.array([7, 9, 7]), 8)
+    >>> sorted(table.tolist())
+    [-1, -1, -1, -1, -1, -1, 0, 1]
+    """
+    slots = np.full(size, _FREE, dtype=np.int32)
+    for number in range(len(keys)):
+        place = _place(slots, keys, int(keys[number]))
+        if slots[place] == _FREE:
+            slots[place] = number
+    return slots
+
+
+@compiled
+def numbers_of(keys: Int64, slots: Int32, wanted: Int64) -> Int64:
+    """Return the number of each wanted key, or −1 where it is not there.
+
+    >>> keys = np.array([7, 9])
+    >>> numbers_of(keys, hashed(keys, 4), np.array([9, 8])).tolist()
+    [1, -1]
+    """
+    numbers = np.empty(len(wanted), dtype=np.int64)
+    for i in range(len(wanted)):
+        numbers[i] = slots[_place(slots, keys, int(wanted[i]))]
+    return numbers
+
+
+def places_for(keys: int) -> int:
+    """Return how many places a hash table of so many keys should have.
+
+    >>> places_for(0), places_for(8), places_for(9)
+    (2, 16, 32)
+    """
+    return 2 << max(0, (keys - 1).bit_length() if keys else 0)
+
+
+@compiled
+def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
+    """Return sentences with their beginnings and ends, and the place of each word in its sentence.
+
+    >>> framed(np.array([5, 6], np.int32), np.array([0, 2, 2]))[0].tolist()
+    [1, 5, 6, 2, 1, 2]
+    >>> framed(np.array([5, 6], np.int32), np.array([0, 2, 2]))[1].tolist()
+    [0, 1, 2, 3, 0, 1]
+    """
+    sentences = len(starts) - 1
+    text = np.empty(len(words) + 2 * sentences, dtype=np.int32)
+    place = np.empty(len(text), dtype=np.int32)
+    at = 0
+    for s in range(sentences):
+        text[at] = BEGIN
+        text[at + 1 : at + 1 + starts[s + 1] - starts[s]] = words[starts[s] : starts[s + 1]]
+        length = starts[s + 1] - starts[s] + 2
+        text[at + length - 1] = END
+        place[at : at + length] = np.arange(length)
+        at += length
+    return text, place
+
+
+@compiled
+def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple, Int32]:
+    """Number and count the n-grams of a text, which has its (n−1)-grams numbered.
+
+    Args:
+        ids: (positions,) the number of the (n−1)-gram that ends there; where one fits.
+        text: (positions,) words, from `framed`.
+        place: (positions,) of each word in its sentence.
+        n: from 2 on.
+
+    Returns:
+        The fields of `Grams`, and (positions,) the number of the n-gram that ends there.
+    """
+    found = 0
+    keys = np.empty(len(text), dtype=np.int64)
+    suffix = np.empty(len(text), dtype=np.int32)
+    count = np.empty(len(text), dtype=np.int64)
+    begins = np.empty(len(text), dtype=np.bool_)
+    numbers = np.empty(len(text), dtype=np.int32)
+    slots = np.full(1 << 16, _FREE, dtype=np.int32)
+    for i in range(len(text)):
+        if place[i] < n - 1:
+            continue
+        key = (int(ids[i - 1]) << 32) | int(text[i])
+        at = _place(slots, keys, key)
+        if slots[at] == _FREE:
+            slots[at] = found
+            keys[found], suffix[found], count[found] = key, ids[i], 0
+            begins[found] = place[i] == n - 1
+            found += 1
+            if 2 * found > len(slots):
+                slots = hashed(keys[:found], 2 * len(slots))
+                at = _place(slots, keys, key)
+        numbers[i] = slots[at]
+        count[slots[at]] += 1
+    keys, suffix = keys[:found].copy(), suffix[:found].copy()
+    return (keys, suffix, count[:found].copy(), begins[:found].copy(), slots), numbers
+
+
+class Tables(NamedTuple):
+    """The n-grams of a model, all orders one after the other, unigrams first.
+
+    Attributes:
+        keys: (n-grams,) int64, as in `Grams`.
+        firsts: (orders + 1,) int64, where each order begins, and the number of all.
+        slots: int32, the hash tables of all orders.
+        slot_firsts: (orders + 1,) int64, where the table of each order begins.
+        log10: (n-grams,) float32, the logarithm (base 10) of the probability of the last word.
+        backoff: (n-grams,) float32, that of the weight where a longer n-gram is not there.
+    """
+
+    keys: Int64
+    firsts: Int64
+    slots: Int32
+    slot_firsts: Int64
+    log10: Float32
+    backoff: Float32
+
+
+@inner
+def _find(tables: Tables, n: int, context: int, word: int) -> int:
+    """Return the number of an n-gram among those of its order, or −1."""
+    keys = tables.keys[tables.firsts[n - 1] : tables.firsts[n]]
+    slots = tables.slots[tables.slot_firsts[n - 1] : tables.slot_firsts[n]]
+    return int(slots[_place(slots, keys, (context << 32) | word)])
+
+
+@compiled
+def word_scores(tables: Tables, words: Int32, starts: Int64) -> Float64:
+    """Return log10 p of each word, and of the end of each sentence, given the words before.
+
+    A word is judged by the longest n-gram of the model that ends with it; each longer context that
+    the model knows adds its back-off weight (Katz, 1987; the rule of ARPA files).
+
+    Args:
+        tables: the model.
+        words: (words,) of all sentences.
+        starts: (sentences + 1,) where each begins.
+
+    Returns:
+        (words + sentences,) float64: the end of a sentence comes after its words.
+    """
+    order = len(tables.firsts) - 1
+    scores = np.empty(len(words) + len(starts) - 1)
+    # ending[n]: the n-gram that ends with the last word, or −1; ending[0] is not used.
+    ending = np.empty(order + 1, dtype=np.int64)
+    at = 0
+    for s in range(len(starts) - 1):
+        ending[:] = _FREE
+        ending[1] = BEGIN
+        for i in range(starts[s], starts[s + 1] + 1):
+            word = int(words[i]) if i < starts[s + 1] else END
+            score, judged = 0.0, False
+            for n in range(order, 1, -1):
+                context, gram = int(ending[n - 1]), _FREE
+                if context != _FREE:
+                    gram = _find(tables, n, context, word)
+                    if gram != _FREE and not judged:
+                        score += tables.log10[tables.firsts[n - 1] + gram]
+                        judged = True
+                    elif not judged:
+                        score += tables.backoff[tables.firsts[n - 2] + context]
+                ending[n] = gram
+            ending[1] = word
+            scores[at] = score if judged else score + tables.log10[word]
+            at += 1
+    return scores

@@ -1,0 +1,210 @@
+"""N-gram language models: how probable a text is, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.streams import AnyPath
+from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.text.gram_tables import Tables, word_scores
+from bpa_ppl.text.kneser_ney import count_grams, estimate
+from bpa_ppl.text.vocabulary import Ragged, starts_of
+from bpa_ppl.text.words import SPECIAL, UNKNOWN, Corpus
+
+#: The longest n-grams of a model that is estimated here.
+LONGEST = 5
+
+Sentences = Sequence[Sequence[str]]
+
+
+class TextModel:
+    """What scores texts; a sentence is a sequence of words, and its end is predicted too.
+
+    Attributes:
+        order: the length of its longest n-grams.
+    """
+
+    order: int
+
+    def word_log_probabilities(self, sentences: Sentences) -> Float64:
+        """Return log p (natural) of each word given those before, and of each end of a sentence.
+
+        Returns:
+            (words + sentences,) float64: the end of a sentence comes after its words.
+        """
+        raise NotImplementedError
+
+    def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
+        """Return (words,) bool: which words the model does not know."""
+        raise NotImplementedError
+
+    def log_probabilities(self, sentences: Sentences) -> Float64:
+        """Return (sentences,) float64: log p (natural) of each, its end included."""
+        starts = starts_of(sentences)[:-1] + np.arange(len(sentences))
+        scores = self.word_log_probabilities(sentences)
+        return np.add.reduceat(scores, starts) if len(starts) else scores
+
+    def unknown(self, sentences: Sentences) -> Int64:
+        """Return (sentences,) int64: how many words of each the model does not know."""
+        total = np.cumsum(np.append(0, self.unknown_words(sentences)), dtype=np.int64)
+        return np.diff(total[starts_of(sentences)])
+
+    def perplexity(self, sentences: Sentences, unknown: bool = True) -> float:
+        """Return exp(−mean log p) over words and ends of sentences.
+
+        Args:
+            sentences: the text.
+            unknown: count the words that the model does not know; else they are left out.
+
+        Raises:
+            DataError: if there is no sentence.
+        """
+        if not len(sentences):
+            raise DataError("no sentence is there whose perplexity could be computed")
+        scores = self.word_log_probabilities(sentences)
+        if not unknown:
+            # The end of a sentence is known, and comes after its words.
+            left_out = np.insert(self.unknown_words(sentences), starts_of(sentences)[1:], False)
+            scores = scores[~left_out]
+        return float(np.exp(-scores.mean()))
+
+
+class NgramModel(TextModel):
+    """An n-gram model with back-off weights, in memory.
+
+    Args:
+        words: the vocabulary; it begins with `<unk>`, `<s>` and `</s>`.
+        keys: for each order the keys of its n-grams, as in `gram_tables`.
+        slots: for each order the hash table of its keys; unigrams need none.
+        log10: for each order (n-grams,) the logarithm (base 10) of the probability.
+        backoff: for each order (n-grams,) the same of the back-off weight.
+        fallback: the orders whose discounts are the fallback for small texts.
+
+    >>> model = NgramModel.estimate([["a", "b"], ["a", "c"]], order=2)
+    >>> model
+    NgramModel(order=2, counts=(6, 5))
+    >>> model.log_probabilities([["a", "b"], ["b", "d"]]).round(3).tolist()
+    [-1.991, -6.502]
+    >>> model.unknown([["a", "b"], ["b", "d"]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        keys: Sequence[Int64],
+        slots: Sequence[Int32],
+        log10: Sequence[Float32],
+        backoff: Sequence[Float32],
+        fallback: tuple[int, ...] = (),
+    ):
+        self.order = len(keys)
+        self.words = tuple(words)
+        self.fallback = fallback
+        self.tables = Tables(
+            np.concatenate(list(keys)),
+            np.cumsum([0, *map(len, keys)]),
+            np.concatenate(list(slots)),
+            np.cumsum([0, *map(len, slots)]),
+            np.concatenate(list(log10)),
+            np.concatenate(list(backoff)),
+        )
+        # `<s>` in a hypothesis is not the beginning of a sentence, but a word that nobody knows.
+        ordinary = range(len(SPECIAL), len(self.words))
+        self._numbers = _Known(zip(self.words[len(SPECIAL) :], ordinary, strict=True))
+
+    @classmethod
+    def estimate(cls, sentences: Sentences, order: int = 3) -> NgramModel:
+        """Return the model of a text: interpolated modified Kneser–Ney, nothing pruned.
+
+        It is what `lmplz --discount_fallback` of KenLM estimates; see `kneser_ney.estimate`.
+
+        Args:
+            sentences: the words of each.
+            order: the length of the longest n-grams, 1 to 5.
+
+        Raises:
+            DataError: if there is no word, or one that stands for something else: `<s>`.
+            UsageError: if there is no such order.
+        """
+        return cls.of_corpus(Corpus.of(sentences), order)
+
+    @classmethod
+    def train(
+        cls, paths: Iterable[AnyPath], order: int = 3, progress: bool | Reporter = False
+    ) -> NgramModel:
+        """Return the model of text files, one sentence a line, words between spaces.
+
+        The text is used as it is.
+
+        Args:
+            paths: the files, plain or compressed; they are read as one text.
+            order: as in `estimate`.
+            progress: show a bar, or call back.
+
+        Raises:
+            DataError: if a file cannot be read, and as `estimate`.
+            UsageError: as `estimate`.
+        """
+        _check_order(order)
+        with reporter(progress, "language model") as report:
+            corpus = Corpus.read(paths, lambda note: report(0, order + 1, note))
+            return cls.of_corpus(corpus, order, report)
+
+    @classmethod
+    def of_corpus(
+        cls, corpus: Corpus, order: int = 3, progress: Reporter | None = None
+    ) -> NgramModel:
+        """Return the model of a text that has been read already.
+
+        Raises:
+            UsageError: as `estimate`.
+        """
+        _check_order(order)
+        done = iter(range(1, order + 2))
+        tell = (lambda note: progress(next(done), order + 1, note)) if progress else str
+        grams = count_grams(corpus, order, tell)
+        tell("probabilities")
+        found = estimate(grams)
+        keys, slots = [own.keys for own in grams], [own.slots for own in grams]
+        return cls(corpus.words, keys, slots, found.log10, found.backoff, found.fallback)
+
+    def __repr__(self) -> str:
+        return f"NgramModel(order={self.order}, counts={self.counts})"
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of different n-grams of each order."""
+        return tuple(np.diff(self.tables.firsts).tolist())
+
+    def word_log_probabilities(self, sentences: Sentences) -> Float64:
+        """Return log p (natural) of each word and end of a sentence; see `TextModel`."""
+        words, starts = self._numbered(sentences)
+        return word_scores(self.tables, words, starts) * np.log(10)
+
+    def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
+        """Return (words,) bool: which words the model does not know."""
+        return self._numbered(sentences)[0] == UNKNOWN
+
+    def _numbered(self, sentences: Sentences) -> Ragged:
+        starts = starts_of(sentences)
+        numbers = map(self._numbers.__getitem__, chain.from_iterable(sentences))
+        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+
+class _Known(dict[str, int]):
+    """The numbers of words; any other word has that of the unknown one."""
+
+    def __missing__(self, word: str) -> int:
+        return UNKNOWN
+
+
+def _check_order(order: int) -> None:
+    if not 1 <= order <= LONGEST:
+        raise UsageError(f"the order of a language model is 1 to {LONGEST}, not {order}")

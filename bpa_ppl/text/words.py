@@ -1,0 +1,129 @@
+"""Texts as words: what stands between spaces, as it is, and in numbers for compiled code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
+from bpa_ppl.text.vocabulary import Ragged, Vocabulary
+
+#: The words that a vocabulary of a language model begins with: numbers 0, 1 and 2.
+SPECIAL = ("<unk>", "<s>", "</s>")
+UNKNOWN, BEGIN, END = range(3)
+
+# A no-break space belongs to a word, as it does for Moses and KenLM.
+_between_spaces = re.compile(r"[^ \t\n\v\f\r]+").findall
+
+
+def words_of(text: str) -> list[str]:
+    r"""Return the words of a text: what stands between spaces (or tabs), as it is.
+
+    >>> words_of("the  cat , it sat "), words_of("10\u00a0000 chats")
+    (['the', 'cat', ',', 'it', 'sat'], ['10\xa0000', 'chats'])
+    """
+    return text.split() if text.isascii() else _between_spaces(text)
+
+
+def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
+    """Yield the words of each line of a text file, many lines at once.
+
+    Raises:
+        DataError: if the file cannot be read, or is not UTF-8.
+    """
+    line = 1
+    for block in read_blocks(path):
+        lines = decoded(block, path, line).split("\n")[:-1]
+        yield list(map(words_of, lines))
+        line += len(lines)
+
+
+class Corpus(NamedTuple):
+    """A text in numbers, for a language model to learn from.
+
+    Attributes:
+        words: the vocabulary in the order of its numbers; it begins with `SPECIAL`.
+        sentences: the numbers of the words of all sentences, and where each begins.
+        origin: where the text came from, for messages.
+    """
+
+    words: list[str]
+    sentences: Ragged
+    origin: str
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sequence[str]], origin: str = "the text") -> Corpus:
+        """Return the corpus of some sentences.
+
+        Raises:
+            DataError: if there is no word, or one that stands for something else: `<s>`.
+
+        >>> Corpus.of([["a", "b"], ["a"]]).sentences[0].tolist()
+        [3, 4, 3]
+        """
+        return cls._joined([(origin, 0, sentences)], origin)
+
+    @classmethod
+    def read(
+        cls, paths: Iterable[AnyPath], tell: Callable[[str], object] = lambda note: None
+    ) -> Corpus:
+        """Return the corpus of text files, one sentence a line; they are read as one text.
+
+        Args:
+            paths: plain or compressed.
+            tell: is told how many lines have been read.
+
+        Raises:
+            DataError: if a file cannot be read or is not UTF-8, and as `of`.
+        """
+        files = list(paths)
+        return cls._joined(_parts(files, tell), ", ".join(map(origin_name, files)))
+
+    @classmethod
+    def _joined(
+        cls, parts: Iterable[tuple[str, int, Sequence[Sequence[str]]]], origin: str
+    ) -> Corpus:
+        """Return one corpus of parts: (file, its line before them, sentences)."""
+        vocabulary = Vocabulary()
+        vocabulary.number([SPECIAL])
+        words, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
+        for file, line, sentences in parts:
+            numbers, starts = vocabulary.number(sentences)
+            _refuse_special(numbers, starts, file, line)
+            words.append(numbers)
+            lengths.append(np.diff(starts))
+        if len(vocabulary) == len(SPECIAL):
+            raise DataError(
+                "there is no word in this text: a language model needs some sentences", origin
+            )
+        starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
+        return cls(vocabulary.words(), (np.concatenate(words), starts), origin)
+
+
+def _parts(
+    files: Iterable[AnyPath], tell: Callable[[str], object]
+) -> Iterator[tuple[str, int, list[list[str]]]]:
+    total = 0
+    for path in files:
+        line = 0
+        for sentences in sentences_of(path):
+            yield origin_name(path), line, sentences
+            line += len(sentences)
+            total += len(sentences)
+            tell(f"{total:,} lines")
+
+
+def _refuse_special(numbers: np.ndarray, starts: np.ndarray, file: str, line: int) -> None:
+    special = numbers < len(SPECIAL)
+    if special.any():
+        at = int(np.argmax(special))
+        raise DataError(
+            f"the word {SPECIAL[numbers[at]]} has a meaning of its own in a language model: "
+            "replace it, or leave it out",
+            file,
+            line + int(np.searchsorted(starts, at, side="right")),
+        )
