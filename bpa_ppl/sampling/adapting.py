@@ -43,7 +43,7 @@ from bpa_ppl.sampling.density import (
     unraveller,
 )
 from bpa_ppl.sampling.placement import place
-from bpa_ppl.sampling.unmoved import tell_unmoved
+from bpa_ppl.sampling.unmoved import warn_unmoved
 from bpa_ppl.weights import AnyWeights, Bare, Match, Weights, check_named, check_totals, match
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def adapt(
         sentence_ids=nbest.sentence_ids,
         attrs={**made, **draws.attrs},
     )
-    tell_unmoved(draws, nbest)
+    warn_unmoved(draws, nbest)
     return to_arviz(draws)
 
 
@@ -295,14 +295,14 @@ def _prior(
         kind = "NumPyro distribution" if chosen.other is not None else "Gaussian"
         return {"name": kind}, chosen.matched(matched.free_names)
     family = PRIORS.resolve(chosen, {} if variance is None else variances(variance))
-    settings = {n: np.asarray(v).tolist() for n, v in family.settings().items() if n != "single"}
+    settings = {n: np.asarray(v).tolist() for n, v in family.settings().items()}
     built = family.build(matched).matched(matched.free_names)
     if isinstance(family, Isotropic):
-        settings |= _told_scaled(family, matched)
+        settings = {"variance": settings["variance"], **_scaled(family, matched)}
     return {"name": PRIORS.name_of(family), **settings}, built
 
 
-def _told_scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
+def _scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
     """Return which variances are not σ_T, for the record, and say so in one line."""
     single = {"single": family.single} if family.single else {}
     scaled = family.scaled(matched)
@@ -313,12 +313,12 @@ def _told_scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
     warnings.warn(
         f"no canonical weight for {', '.join(scaled)}: the prior has "
         + (f"mean 0, but for {', '.join(started)}," if started else "mean 0")
-        + f" and variance {np.asarray(family.variance):g} / spread², with the spread of the "
-        "feature within the lists",
+        + f" and variance {np.asarray(family.variance):g} ({family.typical_spread:g} / spread)², "
+        "with the spread of the feature within the lists",
         BpaWarning,
         stacklevel=3,
     )
-    return {**single, "spread": scaled}
+    return {**single, "typical_spread": family.typical_spread, "spread": scaled}
 
 
 def _oracles(

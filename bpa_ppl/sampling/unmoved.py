@@ -50,7 +50,7 @@ def unmoved(draws: Draws, nbest: NBest) -> dict[str, float]:
     return {draws.features[k]: float(matter[k]) for k in np.flatnonzero(still & often)}
 
 
-def tell_unmoved(draws: Draws, nbest: NBest) -> None:
+def warn_unmoved(draws: Draws, nbest: NBest) -> None:
     """Say in one line which weights the data could not move, and what to do about it."""
     found = unmoved(draws, nbest)
     if found:

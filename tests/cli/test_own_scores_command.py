@@ -84,7 +84,7 @@ def test_variances_of_single_features(lists: Path) -> None:
     variance = dict(zip(draws.features, draws.constants["prior_variance"].tolist(), strict=True))
     assert variance["logprob"] == 0.5
     assert (variance["system=ann"], variance["system=eve"]) == (3, 2)
-    assert variance["system=bob"] == pytest.approx(0.5 * 9 / 2, rel=1e-5)
+    assert variance["system=bob"] == pytest.approx(0.5 * 36 * 9 / 2, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,9 @@ class TestScales:
 
     def test_a_variance_goes_by_the_spread_where_no_weight_is_canonical(self) -> None:
         built = Isotropic(variance=0.2).build(self.match)
-        np.testing.assert_allclose(built.variance, [0.2, 0.2, 0.2, 0.8, 0.2])
+        np.testing.assert_allclose(built.variance, [0.2, 0.2, 0.2, 0.2 * (6 / 0.5) ** 2, 0.2])
+        narrow = Isotropic(variance=0.2, typical_spread=1.0).build(self.match)
+        np.testing.assert_allclose(narrow.variance, [0.2, 0.2, 0.2, 0.8, 0.2])
         assert Isotropic().scaled(self.match) == {"comet": 0.5}
 
     def test_one_a_feature_is_taken_as_it_is(self) -> None:

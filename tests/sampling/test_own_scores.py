@@ -93,14 +93,14 @@ def test_a_scaled_prior_is_said_and_recorded() -> None:
     with pytest.warns(
         BpaWarning,
         match=r"no canonical weight for system=ann, system=bob, system=e.*"
-        r"mean 0 and variance 0.1 / spread²",
+        r"mean 0 and variance 0.1 \(6 / spread\)²",
     ):
         found = as_draws(
             adapt(LISTS, CANONICAL, metric="comet", categorical=["system"], sampler="map")
         )
     spread = np.sqrt(2) / 3
     np.testing.assert_allclose(
-        found.constants["prior_variance"], [0.1, *[0.1 / spread**2] * 3], rtol=1e-6
+        found.constants["prior_variance"], [0.1, *[3.6 / spread**2] * 3], rtol=1e-6
     )
     assert found.attrs["prior"]["spread"] == pytest.approx(
         dict.fromkeys(found.features[1:], spread)
@@ -125,7 +125,7 @@ def test_without_any_weights() -> None:
     mean, variance = draws.constants["prior_mean"], draws.constants["prior_variance"]
     variances = LISTS.features[:, 0].astype(float).reshape(-1, 3).var(axis=1)
     assert mean[0] == pytest.approx(variances.mean() ** -0.5, rel=1e-5)
-    assert variance[0] == pytest.approx(0.1 * mean[0] ** 2)
+    assert variance[0] == pytest.approx(3.6 * mean[0] ** 2)
     assert mean[1:].tolist() == [0, 0, 0]
     assert set(chosen_systems(OTHERS, rerank(OTHERS, found).choice)) == {"eve"}
 
