@@ -1,0 +1,326 @@
+"""Features of phrase pairs that tell what is of use in a domain (Foster et al. 2010, Section 3.3).
+
+G. Foster, C. Goutte and R. Kuhn, "Discriminative instance weighting for domain adaptation in
+statistical machine translation", EMNLP 2010. OUT is the large corpus that a table was extracted
+from, IN a small one of the domain. Fourteen features are general, of OUT alone, and eight say how
+similar a pair is to IN. A pair is of one or more words on each side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpa_ppl.compiled import compiled
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.streams import AnyPath
+from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.phrases.pairs import Side, index_in
+from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.text.ibm1 import IBM1
+from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.vocabulary import Vocabulary
+from bpa_ppl.text.words import sentences_of
+
+#: Features of OUT alone: what is common, and what is said all over it.
+GENERAL = (
+    "tokens",
+    "out.count",
+    "out.rarest.source",
+    "out.rarest.target",
+    "out.ibm1.direct",
+    "out.ibm1.inverse",
+    "out.documents.mean.source",
+    "out.documents.least.source",
+    "out.documents.mean.target",
+    "out.documents.least.target",
+    "out.burstiness.mean.source",
+    "out.burstiness.least.source",
+    "out.burstiness.mean.target",
+    "out.burstiness.least.target",
+)
+#: Features that compare with IN.
+SIMILARITY = (
+    "in.1gram.source",
+    "in.2gram.source",
+    "in.1gram.target",
+    "in.2gram.target",
+    "in.unknown.source",
+    "in.unknown.target",
+    "in.ibm1.direct",
+    "in.ibm1.inverse",
+)
+#: All of them, in the order of the columns.
+PAIR_FEATURES = GENERAL + SIMILARITY
+SIDES: tuple[Side, ...] = ("source", "target")
+#: Lines of a pseudo-document.
+DOCUMENT = 100
+#: Counts and perplexities, whose logarithms have shorter tails.
+_SCALES = ("count", "rarest", "ibm1", "documents", "1gram", "2gram")
+_EPSILON = 1e-9
+
+
+class ParallelCorpus(NamedTuple):
+    """Sentences and their translations.
+
+    Attributes:
+        source: the words of each source sentence.
+        target: those of its translation, as many sentences.
+    """
+
+    source: Sequence[Sequence[str]]
+    target: Sequence[Sequence[str]]
+
+
+class WordStatistics(NamedTuple):
+    """How the words of a corpus of L sentences are spread over it.
+
+    Attributes:
+        words: (W,) the distinct words.
+        frequency: (W,) how often each occurs.
+        documents: (W,) in how many pseudo-documents of `DOCUMENT` lines.
+        burstiness: (W,) g / (L − L/(l + 1) + ε), where l sentences have the word and g is the
+            sum over these of the distance to the nearest other one: about 1 for a word that is
+            spread evenly, near 0 for one that comes in bursts. For a word of a single sentence g
+            is L/2, so that it is 1: nothing is known.
+    """
+
+    words: pa.Array
+    frequency: Float64
+    documents: Float64
+    burstiness: Float64
+
+
+def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
+    """Read two text files of which line n of the one translates line n of the other.
+
+    Equal words share their memory, so that a corpus takes some ten bytes a word.
+
+    Raises:
+        DataError: if a file cannot be read, one is empty, or they differ in length.
+    """
+    known: dict[str, str] = {}
+    sides = [
+        [
+            [known.setdefault(word, word) for word in line]
+            for part in sentences_of(path)
+            for line in part
+        ]
+        for path in (source, target)
+    ]
+    for path, side in zip((source, target), sides, strict=True):
+        if not any(side):
+            raise DataError("empty: there are no words in it", path)
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(
+            f"{len(sides[0])} lines, and {len(sides[1])} in {target}: line n of the one must "
+            "translate line n of the other",
+            source,
+        )
+    return ParallelCorpus(*sides)
+
+
+def word_statistics(sentences: Sequence[Sequence[str]]) -> WordStatistics:
+    """Return how the words of a text are spread over its sentences.
+
+    >>> found = word_statistics([["a", "b"], ["a"], ["c", "c"], ["b"]])
+    >>> found.words.to_pylist(), found.frequency.tolist(), found.burstiness.round(3).tolist()
+    (['a', 'b', 'c'], [2.0, 2.0, 2.0], [0.75, 2.25, 1.0])
+    """
+    vocabulary = Vocabulary()
+    words, starts = vocabulary.number(sentences)
+    length, count = len(sentences), len(vocabulary)
+    frequency, holding, documents, distance = _spread_of(words, starts, count)
+    return WordStatistics(
+        pa.array(vocabulary.words(), pa.large_string()),
+        frequency,
+        documents,
+        distance / (length - length / (holding + 1) + _EPSILON),
+    )
+
+
+@compiled
+def _spread_of(words: Int32, starts: Int64, count: int) -> tuple[Float64, ...]:
+    """Return of each word: occurrences, sentences, documents, distances to the nearest others."""
+    length = len(starts) - 1
+    frequency, holding, documents = np.zeros(count), np.zeros(count), np.zeros(count)
+    distance = np.zeros(count)
+    last = np.full(count, -1)
+    before = np.full(count, length)  # how far the sentence before the last one is from it
+    for s in range(length):
+        for word in words[starts[s] : starts[s + 1]]:
+            frequency[word] += 1
+            if last[word] == s:
+                continue
+            holding[word] += 1
+            if last[word] < 0:
+                documents[word] += 1
+            else:
+                documents[word] += last[word] // DOCUMENT != s // DOCUMENT
+                gap = s - last[word]
+                distance[word] += min(before[word], gap)
+                before[word] = gap
+            last[word] = s
+    for word in range(count):
+        distance[word] = length / 2 if holding[word] == 1 else distance[word] + before[word]
+    return frequency, holding, documents, distance
+
+
+def pair_features(
+    table: PhraseCounts,
+    outside: ParallelCorpus,
+    inside: ParallelCorpus,
+    *,
+    iterations: int = 5,
+    scale: Literal["plain", "log"] = "plain",
+    progress: bool | Reporter = False,
+) -> tuple[tuple[str, ...], Float32]:
+    """Return the 22 features of the pairs of a table, each with mean 0 and variance 1.
+
+    Perplexities are of the words of a phrase: exp(−log p / words) of IBM Model 1, which knows the
+    other side of the pair, and, with the end of the sentence as one word more, of n-gram models.
+    Statistics of a word that a corpus does not have are 0. The words of phrases and of the corpora
+    are compared as they are: tokenise and case them alike.
+
+    Args:
+        table: the counts of phrase pairs of OUT.
+        outside: the corpus that the table was extracted from.
+        inside: IN, a corpus of the domain.
+        iterations: of EM, of IBM Model 1.
+        scale: `plain`, as published, or `log`: of counts and perplexities the logarithm is taken
+            first, because a few values are a thousand times the others.
+        progress: True draws a bar on standard error; or a callback.
+
+    Returns:
+        The names, `PAIR_FEATURES`, and (pairs, 22) float32. What is the same for all pairs is 0.
+
+    Raises:
+        DataError: if the table has no pairs, or no word of one side of it is in its corpus.
+        UsageError: if the scale is another one.
+    """
+    if scale not in ("plain", "log"):
+        raise UsageError(f"the scale of features is plain or log, not {scale!r}")
+    if not len(table):
+        raise DataError("the table has no phrase pairs: there are no features of none")
+    phrases = {side: _split(table.phrases(side)) for side in SIDES}
+    found = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
+    steps = chain(
+        _counts(table, phrases),
+        _spread(table, phrases, outside),
+        _translation("out", table, phrases, outside, iterations),
+        _similarity(table, phrases, inside),
+        _translation("in", table, phrases, inside, iterations),
+    )
+    with reporter(progress, "features of phrase pairs") as report:
+        for done, (name, values) in enumerate(steps, start=1):
+            logs = scale == "log" and any(part in _SCALES for part in name.split("."))
+            found[:, PAIR_FEATURES.index(name)] = normalised(np.log1p(values) if logs else values)
+            report(done, len(PAIR_FEATURES), name)
+    return PAIR_FEATURES, found
+
+
+def normalised(values: Float64) -> Float64:
+    """Return values shifted and scaled to mean 0 and variance 1; zeros if they are all the same.
+
+    >>> normalised(np.array([1.0, 3.0])).tolist(), normalised(np.array([2.0, 2.0])).tolist()
+    ([-1.0, 1.0], [0.0, 0.0])
+    """
+    deviation = values.std()
+    centred = values - values.mean()
+    return centred / deviation if deviation > 1e-12 * (1 + np.abs(values).max()) else centred * 0
+
+
+class _Phrases(NamedTuple):
+    """The distinct phrases of one side: their words, as Python's and as Arrow's, one by one."""
+
+    words: list[list[str]]
+    flat: pa.Array
+    starts: Int64
+
+    @property
+    def lengths(self) -> Int64:
+        return np.diff(self.starts)
+
+
+_Features = Iterator[tuple[str, Float64]]
+_BothSides = dict[Side, _Phrases]
+
+
+def _split(phrases: pa.Array) -> _Phrases:
+    parts = pc.split_pattern(phrases, " ")
+    lengths = pc.list_value_length(parts).to_numpy(zero_copy_only=False)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return _Phrases(parts.to_pylist(), pc.list_flatten(parts), starts)
+
+
+def _counts(table: PhraseCounts, phrases: _BothSides) -> _Features:
+    lengths = [phrases[side].lengths[table.number(side)] for side in SIDES]
+    yield "tokens", np.asarray(sum(lengths), np.float64)
+    yield "out.count", table.count
+
+
+def _spread(table: PhraseCounts, phrases: _BothSides, outside: ParallelCorpus) -> _Features:
+    """Yield what is aggregated over the words of a phrase, once for each distinct phrase."""
+    for side, sentences in zip(SIDES, outside, strict=True):
+        statistics = word_statistics(sentences)
+        words = index_in(phrases[side].flat, statistics.words)
+        if (words < 0).all():
+            raise DataError(
+                f"no word of the {side} phrases is in the corpus of OUT: are the languages in the "
+                "same order, and the words tokenised and cased alike?"
+            )
+        starts, number = phrases[side].starts, table.number(side)
+        for name in ("documents", "burstiness"):
+            least, mean = _aggregates(getattr(statistics, name), words, starts)
+            yield f"out.{name}.mean.{side}", mean[number]
+            yield f"out.{name}.least.{side}", least[number]
+        yield f"out.rarest.{side}", _aggregates(statistics.frequency, words, starts)[0][number]
+
+
+def _aggregates(values: Float64, words: Int64, starts: Int64) -> tuple[Float64, Float64]:
+    """Return the least and the mean value of the words of each phrase; 0 of an unknown word."""
+    each = np.append(values, 0.0)[words]
+    mean = np.add.reduceat(each, starts[:-1]) / np.diff(starts)
+    return np.minimum.reduceat(each, starts[:-1]), mean
+
+
+def _translation(
+    where: str, table: PhraseCounts, phrases: _BothSides, corpus: ParallelCorpus, iterations: int
+) -> _Features:
+    """Yield the perplexity of one side of each pair given the other, both ways."""
+    for name, given, asked in (("direct", "source", "target"), ("inverse", "target", "source")):
+        first, second = phrases[given], phrases[asked]  # type: ignore[index]
+        texts = (corpus.source, corpus.target) if name == "direct" else (corpus[1], corpus[0])
+        model = IBM1.estimate(*texts, iterations)
+        numbers = table.number(given), table.number(asked)  # type: ignore[arg-type]
+        logs = model.log_probabilities(first.words, second.words, *numbers)
+        yield f"{where}.ibm1.{name}", np.exp(-logs / second.lengths[numbers[1]])
+
+
+def _similarity(table: PhraseCounts, phrases: _BothSides, inside: ParallelCorpus) -> _Features:
+    for side, sentences in zip(SIDES, inside, strict=True):
+        words, number = phrases[side].words, table.number(side)
+        for order in (1, 2):
+            model = NgramModel.estimate(sentences, order)
+            logs = model.log_probabilities(words)
+            yield f"in.{order}gram.{side}", np.exp(-logs / (phrases[side].lengths + 1))[number]
+        yield f"in.unknown.{side}", model.unknown(words)[number].astype(np.float64)
+
+
+__all__ = [
+    "GENERAL",
+    "PAIR_FEATURES",
+    "SIMILARITY",
+    "ParallelCorpus",
+    "WordStatistics",
+    "normalised",
+    "pair_features",
+    "read_corpus",
+    "word_statistics",
+]

@@ -1,0 +1,24 @@
+"""Instance weighting: which phrase pairs of a large table help in a new domain.
+
+After G. Foster, C. Goutte and R. Kuhn, "Discriminative instance weighting for domain adaptation in
+statistical machine translation", EMNLP 2010.
+"""
+
+from bpa_ppl.models.instance_weighting.fitting import Fitted, fit, held_out
+from bpa_ppl.models.instance_weighting.priors import PhiPrior
+from bpa_ppl.models.instance_weighting.problem import Problem, problem_of, union
+from bpa_ppl.models.instance_weighting.variants import FORMS, Phi, Variant, variant_named
+
+__all__ = [
+    "FORMS",
+    "Fitted",
+    "Phi",
+    "PhiPrior",
+    "Problem",
+    "Variant",
+    "fit",
+    "held_out",
+    "problem_of",
+    "union",
+    "variant_named",
+]

@@ -1,0 +1,75 @@
+"""The weighted mixture as a NumPyro program, so that its parameters have a posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+
+from bpa_ppl.models.instance_weighting.objective import BOUND
+from bpa_ppl.models.instance_weighting.priors import PhiPrior
+from bpa_ppl.models.instance_weighting.problem import Problem
+from bpa_ppl.models.instance_weighting.variants import Variant
+
+
+def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> None:
+    """φ ~ p(φ); n(x, y) times log p(x | y; φ) is the log-likelihood of each dev pair.
+
+    Up to a constant the counts of the x of one y are multinomial.
+
+    Sites: `weights` (Q,), λ; `alpha` of a linear mixture, `beta` of a MAP one; `gamma` where it
+    is fitted; `dev` (D,), observed, in a plate over pairs. Those without support, and those that
+    were not seen, have log-likelihood 0.
+
+    Args:
+        problem: as `prepared` for the variant.
+        variant: the form of the mixture.
+        prior: of φ.
+    """
+    scale = dist.LogNormal(0.0, prior.scale_deviation)
+    if variant.mixture == "linear":
+        mixing = numpyro.sample("alpha", dist.Beta(*map(float, prior.alpha)))
+    else:
+        mixing = numpyro.sample("beta", scale)
+    gamma = numpyro.sample("gamma", scale) if variant.smoothed else jnp.zeros(())
+    wide = dist.Normal(0.0, prior.weight_deviation).expand([len(problem.names)])
+    weights = numpyro.sample("weights", wide.to_event(1))
+    each = log_likelihoods(problem, variant, mixing, gamma, weights)
+    with numpyro.plate("pair", len(problem.weight)):
+        numpyro.factor("dev", each)
+
+
+def log_likelihoods(
+    problem: Problem, variant: Variant, mixing: Any, gamma: Any, weights: Any
+) -> jax.Array:
+    """Return n(x, y) log p(x | y; φ) of each dev pair, (D,), as a function that JAX differentiates.
+
+    Args:
+        problem: as `prepared` for the variant.
+        variant: the form of the mixture.
+        mixing: () α or β.
+        gamma: () γ.
+        weights: (Q,) λ.
+    """
+    groups, group, at = len(problem.missing), problem.asked_group, problem.asked_row
+    eta = jnp.clip(jnp.asarray(problem.features, weights.dtype) @ weights, -BOUND, BOUND)
+    factor = jax.nn.sigmoid(eta) if variant.link == "logistic" else jnp.exp(eta)
+    weighted = problem.count * factor
+    total = jax.ops.segment_sum(weighted, problem.group, groups, indices_are_sorted=True)
+    rows, known = problem.starts[1:] - problem.starts[:-1], problem.outside
+    divisor = jnp.where(known, problem.missing * total + gamma, 1.0)
+    uniform = known / jnp.maximum(problem.missing * rows, 1.0)
+    if variant.mixture == "map":
+        share = problem.in_total / (problem.in_total + mixing)
+    else:
+        share = jnp.full(groups, mixing)
+    if variant.complete:
+        share = jnp.where(known, jnp.where(problem.in_total > 0, share, 0.0), 1.0)
+    own = jnp.append(weighted, 0.0)[at]
+    outer = jnp.where(at < 0, 0.0, (own + gamma * uniform[group]) / divisor[group])
+    probability = share[group] * problem.asked_in + (1 - share[group]) * outer
+    seen = problem.supported & (problem.weight > 0)
+    return problem.weight * jnp.log(jnp.where(seen, probability, 1.0))

@@ -1,0 +1,272 @@
+"""Instance weighting: against the equations in plain Python, differences, JAX, and restarts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from math import exp, log
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.models.instance_weighting import (
+    Phi,
+    PhiPrior,
+    Problem,
+    Variant,
+    fit,
+    held_out,
+    problem_of,
+    union,
+    variant_named,
+)
+from bpa_ppl.models.instance_weighting.objective import log_likelihood, mixed
+from bpa_ppl.models.instance_weighting.program import log_likelihoods
+from bpa_ppl.models.instance_weighting.variants import constrained, prepared, unconstrained
+from bpa_ppl.nbest import Float32
+from bpa_ppl.phrases.tables import PhraseCounts
+
+NAMES = ("one", "two", "three")
+VARIANTS = [
+    Variant(mixture, smoothed, link, flat, weighted, complete=complete)
+    for mixture, smoothed, link, flat, weighted, complete in product(
+        ("linear", "map"),
+        (True, False),
+        ("logistic", "exponential"),
+        (True, False),
+        (True, False),
+        (True, False),
+    )
+    if weighted or link == "logistic"
+]
+
+
+def counts(rng: np.random.Generator, pairs: int, first: int = 0) -> PhraseCounts:
+    """Return counts of random pairs of few phrases, so that many are shared."""
+    source, target = rng.integers(first, first + 12, (2, pairs))
+    texts = [f"s{n}" for n in source], [f"t{n}" for n in target]
+    return PhraseCounts.of(*texts, rng.integers(1, 9, pairs))
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[PhraseCounts, PhraseCounts, PhraseCounts, Float32]:
+    """IN, OUT, of which pairs are missing, dev, and features of the pairs of OUT."""
+    rng = np.random.default_rng(3)
+    inside, outside, dev = counts(rng, 30, first=2), counts(rng, 60), counts(rng, 40)
+    whole = outside.source_count + rng.integers(0, 3, len(outside.sources))
+    outside = outside.with_marginals(source=(outside.sources, whole))
+    return inside, outside, dev, rng.normal(size=(len(outside), 3)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def problem(tables: tuple) -> Problem:
+    """p(t|s) of the tables."""
+    inside, outside, dev, features = tables
+    return problem_of(inside, outside, dev, features, NAMES)
+
+
+def some_phi(variant: Variant, problem: Problem, seed: int = 0) -> tuple[np.ndarray, Phi]:
+    """Return unconstrained values of φ, and φ."""
+    z = np.random.default_rng(seed).normal(size=variant.size(problem))
+    return z, constrained(variant, z)
+
+
+def plainly(tables: tuple, side: str, variant: Variant, phi: Phi) -> dict[tuple[str, str], float]:
+    """Return p(x | y) of each dev pair, after the equations, one pair after the other."""
+    inside, outside, dev, features = tables
+
+    def of(table: PhraseCounts) -> dict[tuple[str, str], float]:
+        texts = [table.texts(s).to_pylist() for s in ("source", "target")]
+        x, y = reversed(texts) if side == "target" else texts
+        return dict(zip(zip(x, y, strict=True), table.count.tolist(), strict=True))
+
+    given = "source" if side == "target" else "target"
+    whole = dict(zip(outside.phrases(given).to_pylist(), outside.marginal(given), strict=True))
+    weighted, sums = {}, {}
+    for row, ((x, y), count) in enumerate(of(outside).items()):
+        eta = float(phi.weights @ features[row]) if variant.weighted else 0.0
+        factor = 1 / (1 + exp(-eta)) if variant.link == "logistic" else exp(eta)
+        weighted[x, y] = (1 if variant.flat else count) * (factor if variant.weighted else 1)
+        sums[y] = sums.get(y, 0) + count
+    found = {}
+    for x, y in of(dev):
+        c_in = sum(c for (_, other), c in of(inside).items() if other == y)
+        mine = [w for (_, other), w in weighted.items() if other == y]
+        alpha = phi.mixing if variant.mixture == "linear" else c_in / (c_in + phi.mixing)
+        p_in = of(inside).get((x, y), 0) / c_in if c_in else 0.0
+        p_out = 0.0
+        if mine:
+            missing = whole[y] / sums[y]
+            if (x, y) in weighted:
+                p_out = weighted[x, y] + phi.gamma / (missing * len(mine))
+            p_out /= missing * sum(mine) + phi.gamma
+        if variant.complete:
+            alpha = 1.0 if not mine else 0.0 if not c_in else alpha
+        found[x, y] = alpha * p_in + (1 - alpha) * p_out
+    return found
+
+
+@pytest.mark.parametrize("side", ["target", "source"])
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_probabilities_are_those_of_the_equations(
+    tables: tuple, variant: Variant, side: str
+) -> None:
+    inside, outside, dev, features = tables
+    problem = problem_of(inside, outside, dev, features, NAMES, side)  # type: ignore[arg-type]
+    phi = some_phi(variant, problem)[1]
+    expected = plainly(tables, side, variant, phi)
+    found = mixed(prepared(problem, variant), variant, phi).probability
+    assert found == pytest.approx(list(expected.values()), rel=1e-12)
+    assert (found > 0).tolist() == problem.supported.tolist()
+
+
+def test_the_tables_leave_out_and_share_what_makes_the_test_above_one(problem: Problem) -> None:
+    assert (problem.missing > 1).any()
+    assert (problem.missing == 1).any()
+    assert (problem.in_total == 0).any()
+    assert 0 < problem.support < 1
+
+
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if v.weighted], ids=str)
+def test_gradient_is_that_of_differences_and_of_jax(problem: Problem, variant: Variant) -> None:
+    ready = prepared(problem, variant)
+    z = some_phi(variant, problem)[0]
+    value, gradient = log_likelihood(ready, variant, z)
+
+    def traced(z: jax.Array) -> jax.Array:
+        mixing = jax.nn.sigmoid(z[0]) if variant.mixture == "linear" else jnp.exp(z[0])
+        gamma = jnp.exp(z[1]) if variant.smoothed else jnp.zeros(())
+        weights = z[1 + variant.smoothed :]
+        return log_likelihoods(ready, variant, mixing, gamma, weights).sum()
+
+    by_jax = jax.value_and_grad(traced)(jnp.asarray(z))
+    assert value == pytest.approx(float(by_jax[0]), rel=1e-12)
+    assert gradient == pytest.approx(np.asarray(by_jax[1]), rel=1e-9, abs=1e-9)
+    step = 1e-5 * np.eye(len(z))
+    either = [[log_likelihood(ready, variant, z + s * e)[0] for s in (1, -1)] for e in step]
+    differences = (np.array(either) @ [1, -1]) / 2e-5
+    assert gradient == pytest.approx(differences, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("mixture", ["linear", "map"])
+@pytest.mark.parametrize("form", ["weighted", "exponential", "flat"])
+def test_optimum_beats_a_hundred_random_restarts(problem: Problem, form: str, mixture: str) -> None:
+    variant = variant_named(form, mixture)
+    # A weak prior: on few pairs the likelihood alone may rise without end.
+    prior = PhiPrior(weight_deviation=3.0)
+    ours, others = (
+        fit(problem, variant, prior=prior),
+        fit(problem, variant, prior=prior, starts=100),
+    )
+
+    def density(phi: Phi) -> float:
+        z = unconstrained(variant, phi)
+        return (
+            log_likelihood(prepared(problem, variant), variant, z)[0]
+            + prior.log_density(variant, z)[0]
+        )
+
+    assert ours.converged
+    assert density(ours.phi) >= density(others.phi) - 1e-6
+
+
+def test_linear_mixture_is_that_of_a_search_over_alpha(problem: Problem) -> None:
+    variant = variant_named("plain", "linear")
+    ready = prepared(problem, variant)
+    grid = np.linspace(0.001, 0.999, 999)
+    values = [log_likelihood(ready, variant, np.array([log(a / (1 - a))]))[0] for a in grid]
+    assert fit(problem, variant).phi.mixing == pytest.approx(grid[np.argmax(values)], abs=1e-3)
+
+
+def test_weights_that_made_the_data_are_found_again() -> None:
+    rng = np.random.default_rng(0)
+    sources, targets = np.repeat(np.arange(40), 20), np.tile(np.arange(20), 40)
+    texts = [f"s{n}" for n in sources], [f"t{n}" for n in targets]
+    outside = PhraseCounts.of(*texts, rng.integers(1, 50, 800))
+    inside = PhraseCounts.of(["s0"], ["t0"], [1])
+    features = rng.normal(size=(800, 2)).astype(np.float32)
+    eta = features @ [1.5, -1.0]
+    weighted = outside.count / (1 + np.exp(-eta))
+    shares = weighted.reshape(40, 20) / weighted.reshape(40, 20).sum(axis=1, keepdims=True)
+    drawn = np.concatenate([rng.multinomial(2000, share) for share in shares])
+    seen = drawn > 0
+    dev = PhraseCounts.of(
+        *(table.texts(side, seen) for table, side in ((outside, "source"), (outside, "target"))),
+        drawn[seen],
+    )
+    problem = problem_of(inside, outside, dev, features, ("one", "two"))
+    found = fit(problem, variant_named("gamma-0", "linear"))
+    assert found.phi.weights == pytest.approx([1.5, -1.0], abs=0.1)
+
+
+def test_probabilities_of_all_targets_of_a_source_sum_to_one(tables: tuple) -> None:
+    inside, outside, dev, features = tables
+    whole = PhraseCounts.summed(  # the pairs that are missing have mass too
+        outside.sources, outside.targets, outside.source, outside.target, outside.count
+    )
+    fitted = fit(problem_of(inside, whole, dev, features, NAMES), variant_named("weighted"))
+    pairs = union(inside, whole)
+    table = problem_of(inside, whole, pairs, features, NAMES)
+    sums = np.bincount(pairs.source, fitted.probabilities(table))
+    assert len(pairs) == len(set(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)))
+    assert sums == pytest.approx(np.ones(len(pairs.sources)))
+    # What was fitted on dev is the same pair by pair in the table of all.
+    rows = pairs.rows_of(dev)
+    own = fitted.probabilities(problem_of(inside, whole, dev, features, NAMES))
+    assert fitted.probabilities(table)[rows[rows >= 0]] == pytest.approx(own[rows >= 0])
+    assert (own[rows < 0] == 0).all()
+
+
+def test_held_out_pairs_have_no_part_in_the_fit(problem: Problem) -> None:
+    variant = variant_named("weighted")
+    fold = np.arange(len(problem.weight)) % 2
+    found = held_out(problem, variant, fold)
+    changed = np.where(fold == 0, 7.0, problem.weight)
+    other = held_out(problem.weighted(changed), variant, fold)
+    assert other[fold == 0] == pytest.approx(found[fold == 0])
+    supported = problem.supported
+    assert other[(fold == 1) & supported] != pytest.approx(found[(fold == 1) & supported])
+    assert np.isneginf(found[~supported]).all()
+
+
+def test_mean_log_likelihood_is_that_of_pairs_with_support(problem: Problem) -> None:
+    fitted = fit(problem, variant_named("plain", "linear"))
+    seen = problem.supported
+    logs = np.log(fitted.probabilities(problem)[seen])
+    assert fitted.log_likelihood == pytest.approx(np.average(logs, weights=problem.weight[seen]))
+    assert fitted.mean_log_likelihood(problem) == pytest.approx(fitted.log_likelihood)
+    assert fitted.support == pytest.approx(problem.weight[seen].sum() / problem.weight.sum())
+
+
+def test_features_are_chosen_by_name(problem: Problem) -> None:
+    variant = replace(variant_named("weighted"), features=("two",))
+    assert fit(problem, variant).names == ("two",)
+    with pytest.raises(DataError, match=r"no feature svm of the phrase pairs: there are one, two"):
+        fit(problem, variant_named("svm"))
+    with pytest.raises(DataError, match="not those of the fit"):
+        fit(problem, variant_named("weighted")).probabilities(problem.only(("one",)))
+
+
+def test_names_that_do_not_exist_are_told() -> None:
+    with pytest.raises(UsageError, match="unknown form of instance weighting 'best'"):
+        variant_named("best")
+    with pytest.raises(UsageError, match="unknown mixture 'log-linear'"):
+        variant_named("weighted", "log-linear")
+
+
+def test_what_does_not_fit_is_told(tables: tuple) -> None:
+    inside, outside, dev, features = tables
+    with pytest.raises(DataError, match="do not fit features of shape"):
+        problem_of(inside, outside, dev, features[1:], NAMES)
+    with pytest.raises(DataError, match="not a finite number"):
+        problem_of(inside, outside, dev, features * np.float32(np.nan), NAMES)
+    with pytest.raises(DataError, match="the table of dev is empty"):
+        problem_of(inside, outside, PhraseCounts.of([], [], []), features, NAMES)
+    foreign = problem_of(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
+    with pytest.raises(DataError, match="no phrase pair of dev is in one of the tables"):
+        fit(foreign, variant_named("plain"))
+    with pytest.raises(UsageError, match="outside its bounds"):
+        unconstrained(Variant("linear"), Phi(1.5, 1.0, np.zeros(0)))
