@@ -1,0 +1,80 @@
+"""Consensus: how much of a hypothesis the other hypotheses of its list say, too."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from bpa_ppl.component import NotNegative
+from bpa_ppl.errors import DataError
+from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.features.once import distinct
+from bpa_ppl.nbest import Float64, NBest
+
+
+class Consensus(FeatureSource, frozen=True):
+    """Expected n-gram matches within the list, one feature for each order n.
+
+    `consensus.n` is Σ_w #_w(e) p(w): how often each n-gram w stands in the hypothesis, times the
+    posterior probability that w stands in a translation at all, p(w) = Σ_e' p(e') [w in e']. With
+    weights of their own these sums are the linear gain of Tromble, Kumar, Och and Macherey (2008),
+    *Lattice Minimum Bayes-Risk Decoding for Statistical Machine Translation*.
+
+    Attributes:
+        order: the longest n-grams.
+        scale: p(e') ∝ exp(scale · total of the decoder); 0 gives all hypotheses of a list the
+            same, so that a string that stands twice counts twice.
+        mean: divide by the number of n-grams of the hypothesis, so that longer ones do not win.
+        name: the beginning of the names of the columns.
+    """
+
+    order: Annotated[int, Meta(ge=1, le=9)] = 4
+    scale: NotNegative = 0.0
+    mean: bool = False
+    name: str = "consensus"
+
+    def columns(self, nbest: NBest) -> Features:
+        """Return the expected matches, once computed for each different string of a list.
+
+        Raises:
+            DataError: if `scale` asks for totals that the lists do not have.
+
+        >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0]] * 2], ["LM0"])
+        >>> found = Consensus(order=2).columns(lists)
+        >>> {name: column.tolist() for name, column in found.items()}
+        {'consensus.1': [1.5, 1.5], 'consensus.2': [0.5, 0.5]}
+        """
+        from bpa_ppl.text.gram_posteriors import expected_matches
+        from bpa_ppl.text.vocabulary import Vocabulary
+        from bpa_ppl.text.words import words_of
+
+        once = distinct(nbest, np.arange(len(nbest)))
+        weights = np.bincount(once.inverse, self._probabilities(nbest), len(once.group))
+        weights = weights.astype(np.float64)
+        text = Vocabulary().number([words_of(string) for string in nbest.strings])
+        columns = {}
+        for n, matches in enumerate(
+            expected_matches(text, once.group, once.string, weights, self.order), 1
+        ):
+            if self.mean:
+                matches = matches / np.maximum(np.diff(text[1])[once.string] - n + 1, 1)
+            columns[f"{self.name}.{n}"] = matches[once.inverse]
+        return columns
+
+    def _probabilities(self, nbest: NBest) -> Float64:
+        """Return (hypotheses,) p(e), which sums to 1 over each list."""
+        if not self.scale:
+            return np.repeat(1 / nbest.sizes, nbest.sizes)
+        if nbest.totals is None:
+            raise DataError(
+                f"the lists have no totals of the decoder, which {self.name} scales by "
+                f"{self.scale:g}: leave scale out",
+                nbest.origin,
+            )
+        scores = self.scale * nbest.totals.astype(np.float64)
+        best = np.maximum.reduceat(scores, nbest.offsets[:-1]) if len(nbest) else scores
+        weights = np.exp(scores - np.repeat(best, nbest.sizes))
+        sums = np.bincount(np.repeat(np.arange(len(nbest)), nbest.sizes), weights, len(nbest))
+        return weights / np.repeat(sums, nbest.sizes)

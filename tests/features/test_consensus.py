@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpa_ppl import NBest, add_features
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.features.consensus import Consensus
+
+
+def grams(text: str, n: int) -> Counter[tuple[str, ...]]:
+    """The n-grams of a text and how often each is there."""
+    words = text.split()
+    return Counter(tuple(words[j : j + n]) for j in range(len(words) - n + 1))
+
+
+def plain(texts: list[str], probabilities: list[float], n: int, mean: bool) -> list[float]:
+    """Every n-gram of every hypothesis against every hypothesis of its list."""
+    found = []
+    for text in texts:
+        own = grams(text, n)
+        total = sum(
+            count
+            * sum(p for p, other in zip(probabilities, texts, strict=True) if w in grams(other, n))
+            for w, count in own.items()
+        )
+        found.append(total / max(sum(own.values()), 1) if mean else total)
+    return found
+
+
+sentence = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
+tables = st.lists(st.lists(sentence, min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+@settings(max_examples=80, deadline=None)
+@given(tables, st.booleans(), st.sampled_from([0.0, 0.7]), st.data())
+def test_equals_brute_force(
+    texts: list[list[str]], mean: bool, scale: float, data: st.DataObject
+) -> None:
+    rows = sum(map(len, texts))
+    totals = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=rows, max_size=rows)))
+    lists = NBest.from_lists(
+        texts,
+        [np.zeros((len(t), 1)) for t in texts],
+        ["LM0"],
+        totals=np.split(totals, np.cumsum([len(t) for t in texts])[:-1]),
+    )
+    found = Consensus(mean=mean, scale=scale).columns(lists)
+    assert list(found) == [f"consensus.{n}" for n in (1, 2, 3, 4)]
+    for n, column in enumerate(found.values(), 1):
+        expected: list[float] = []
+        for s, own in enumerate(texts):
+            weights = np.exp(scale * totals[lists.rows(s)])
+            expected += plain(own, (weights / weights.sum()).tolist(), n, mean)
+        assert np.asarray(column) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_string_that_stands_twice_counts_twice() -> None:
+    lists = NBest.from_lists([["a b", "a b", "b"]], [[[0.0]] * 3], ["LM0"])
+    found = Consensus(order=2).columns(lists)
+    assert np.asarray(found["consensus.1"]) == pytest.approx([5 / 3, 5 / 3, 1])
+    assert np.asarray(found["consensus.2"]) == pytest.approx([2 / 3, 2 / 3, 0])
+
+
+def test_lists_do_not_see_one_another(toy: NBest) -> None:
+    whole = add_features(toy, Consensus())
+    assert whole.feature_names[3:] == tuple(f"consensus.{n}" for n in (1, 2, 3, 4))
+    parts = NBest.concatenate([add_features(one, "consensus") for one in toy])
+    assert np.array_equal(whole.features, parts.features)
+
+
+def test_a_high_scale_leaves_the_best_alone(toy: NBest) -> None:
+    lists = NBest.from_lists(
+        [["a b c", "a b", "c"]], [[[0.0]] * 3], ["LM0"], totals=[[1.0, 900.0, -900.0]]
+    )
+    found = np.asarray(Consensus(order=1, scale=50.0).columns(lists)["consensus.1"])
+    assert found == pytest.approx([2, 2, 0])
+    uniform = Consensus(order=1).columns(lists)["consensus.1"]
+    tiny = Consensus(order=1, scale=1e-9).columns(lists)["consensus.1"]
+    assert np.asarray(tiny) == pytest.approx(np.asarray(uniform))
+
+
+def test_columns_can_have_another_name(toy: NBest) -> None:
+    both = [Consensus(order=1), Consensus(order=2, mean=True, name="share")]
+    assert add_features(toy, both).feature_names[3:] == ("consensus.1", "share.1", "share.2")
+    shares = add_features(toy, both).features[:, 4:]
+    assert ((shares >= 0) & (shares <= 1)).all()
+
+
+def test_lists_without_totals_cannot_be_scaled(toy: NBest) -> None:
+    with pytest.raises(DataError, match="no totals of the decoder, which consensus scales by 2"):
+        add_features(toy, Consensus(scale=2.0))
+
+
+def test_settings_out_of_range() -> None:
+    with pytest.raises(UsageError, match="order must be a whole number from 1 and up to 9, not 0"):
+        Consensus(order=0)
+
+
+def test_no_lists_at_all() -> None:
+    lists = NBest.from_lists([["a"]], [[[0.0]]], ["LM0"], totals=[[1.0]])
+    for source in (Consensus(), Consensus(scale=1.0)):
+        assert add_features(lists[:0], source).features.shape == (0, 5)
