@@ -33,6 +33,8 @@ from bpa_ppl.text.words import SPECIAL, words_of
 #: What a word that a model does not know gets where the model says nothing of it, as in KenLM.
 NOT_GIVEN = -100.0
 
+#: The line that an ARPA file begins with.
+TITLE = "\\data\\"
 _END = "\\end\\"
 _AT_ONCE = 100_000  # n-grams
 _COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)")
@@ -60,7 +62,7 @@ def write_arpa(model: NgramModel, path: AnyPath) -> None:
         DataError: if the file cannot be written.
     """
     with atomic_writer(path) as file:
-        file.write("\\data\\\n")
+        file.write(f"{TITLE}\n")
         file.writelines(f"ngram {n}={count}\n" for n, count in enumerate(model.counts, 1))
         for n in range(1, model.order + 1):
             file.write(f"\n\\{n}-grams:\n")
@@ -120,7 +122,7 @@ class _Reader:
 
     def _counts(self) -> list[int]:
         """Return how many n-grams of each order are announced."""
-        self._expect("\\data\\")
+        self._expect(TITLE)
         counts: list[int] = []
         while (line := self._next(empty=True)) or not counts:
             found = _COUNT.fullmatch(line)
