@@ -19,6 +19,7 @@ from bpa_ppl.cli import (
     experiment,
     features,
     figures,
+    lm,
     oracle,
     report,
     rerank,
@@ -50,6 +51,7 @@ for module in (
     tune,
     experiment,
     figures,
+    lm,
     demo,
 ):
     app.command(module.__name__.rpartition(".")[2], cls=Command)(expanded(module.run))

@@ -69,10 +69,17 @@ class TextModel:
             raise DataError("no sentence is there whose perplexity could be computed")
         scores = self.word_log_probabilities(sentences)
         if not unknown:
-            # The end of a sentence is known, and comes after its words.
-            left_out = np.insert(self.unknown_words(sentences), starts_of(sentences)[1:], False)
-            scores = scores[~left_out]
+            scores = scores[~with_ends(self.unknown_words(sentences), sentences)]
         return float(np.exp(-scores.mean()))
+
+
+def with_ends(unknown: npt.NDArray[np.bool_], sentences: Sentences) -> npt.NDArray[np.bool_]:
+    """Return (words + sentences,) which words are unknown; ends of sentences are known.
+
+    >>> with_ends(np.array([True, False, True]), [["a", "b"], ["c"]]).tolist()
+    [True, False, False, True, False]
+    """
+    return np.insert(unknown, starts_of(sentences)[1:], False)
 
 
 class NgramModel(TextModel):

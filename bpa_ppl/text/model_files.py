@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
 
-from bpa_ppl.errors import UsageError
-from bpa_ppl.formats.streams import STANDARD, AnyPath, read_blocks
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_blocks
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.arpa import TITLE, read_arpa
 from bpa_ppl.text.kenlm_binary import MAGIC, KenlmModel
-from bpa_ppl.text.language_model import NgramModel, TextModel
+from bpa_ppl.text.language_model import NgramModel, TextModel, with_ends
+from bpa_ppl.text.words import sentences_of
 
 
 def is_model(path: AnyPath) -> bool:
@@ -46,3 +50,45 @@ def model_of(
 
 def _begins(path: AnyPath) -> bytes:
     return next(read_blocks(path), b"").lstrip()
+
+
+class Judged(NamedTuple):
+    """What a language model says of a text.
+
+    Attributes:
+        words: how many there are.
+        unknown: how many of them the model does not know.
+        perplexity: exp(−mean log p) over words and ends of sentences.
+        known: the same without the words that it does not know.
+    """
+
+    words: int
+    unknown: int
+    perplexity: float
+    known: float
+
+
+def judged(model: TextModel, paths: Iterable[AnyPath]) -> Judged:
+    """Return the perplexity of text files, which are read as one text, and their unknown words.
+
+    Raises:
+        DataError: if a file cannot be read, or there is no line.
+    """
+    files = list(paths)
+    words = unknown = sentences = 0
+    total = known = 0.0
+    for part in chain.from_iterable(map(sentences_of, files)):
+        scores, missing = model.word_log_probabilities(part), model.unknown_words(part)
+        words, unknown, sentences = (
+            words + len(missing),
+            unknown + missing.sum(),
+            sentences + len(part),
+        )
+        total += scores.sum()
+        known += scores[~with_ends(missing, part)].sum()
+    if not sentences:
+        raise DataError("empty: there is no sentence to judge", ", ".join(map(origin_name, files)))
+    count = words + sentences
+    return Judged(
+        words, int(unknown), math.exp(-total / count), math.exp(-known / (count - unknown))
+    )
