@@ -9,14 +9,13 @@ Numbers without names are called after the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, compress
 from pathlib import PurePath
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import intern
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
@@ -63,7 +62,7 @@ class Plain(NBestFormat, frozen=True):
         >>> blocks = [b"a cat\\nthe cat\\nhello\\nhi\\n"]
         >>> rows = next(Plain(nbest=2).parse(blocks, ReadOptions("dev")))
         >>> rows.ids.tolist(), rows.strings
-        ([0, 0, 1, 1], ('a cat', 'the cat', 'hello', 'hi'))
+        ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
         if not self.nbest:
             raise UsageError(
@@ -73,10 +72,9 @@ class Plain(NBestFormat, frozen=True):
         names = _names(scores)
         first = 1
         for block in blocks:
-            texts = [
-                line.removesuffix("\r")
-                for line in decoded(block, options.origin, first)[:-1].split("\n")
-            ]
+            texts = decoded(block, options.origin, first)[:-1].split("\n")
+            if b"\r" in block:
+                texts = [text.removesuffix("\r") for text in texts]
             lines = np.arange(first, first + len(texts))
             parts = [file.read(first, len(texts), options) for file in scores]
             yield self._rows(texts, lines, parts, names, options)
@@ -162,7 +160,11 @@ class Plain(NBestFormat, frozen=True):
                 options.origin,
                 int(lines[row]),
             )
-        strings, index = intern(text for text, keep in zip(texts, kept, strict=True) if keep)
+        if kept.all():
+            index = np.arange(len(texts), dtype=np.int32)
+            return Rows(names, ids, lines, values.astype(np.float32), None, texts, index)
+        strings = list(compress(texts, kept))
+        index = np.arange(len(strings), dtype=np.int32)
         features = values[kept].astype(np.float32)
         dropped = tuple(ids[~kept].tolist())
         return Rows(names, ids[kept], lines[kept], features, None, strings, index, dropped)

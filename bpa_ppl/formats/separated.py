@@ -11,7 +11,9 @@ which gives the same rows or says what is wrong.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
@@ -32,6 +34,7 @@ from bpa_ppl.rows.writing import all_texts, references_by_column, written
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_HEAD = 50  # lines that are read cell by cell before PyArrow takes over
 _TEXTS = (ID, TEXT, SOURCE, REFERENCE, REFERENCES)
 
 
@@ -65,7 +68,7 @@ class Separated(NBestFormat, frozen=True):
         (('lm',), [[-1.5]], {'system': ('ours',)})
         """
         reader = _Reader(self.separator, options)
-        for block in blocks:
+        for block in chain.from_iterable(map(reader.pieces, blocks)):
             rows = reader.rows(block)
             if rows is not None:
                 yield rows
@@ -142,6 +145,25 @@ class _Reader:
         self._line = 1  # of what comes next
         self._begun = b""  # a record whose quoted cell goes on in the next block
 
+    def pieces(self, block: bytes) -> Iterator[bytes]:
+        """Yield a block; the first one in two, for its first lines tell PyArrow how to read on."""
+        end = 0
+        if not self._numeric:
+            for _ in range(_HEAD):
+                end = block.find(b"\n", end) + 1 or len(block)
+            end = end if self._shows_kinds(block[:end]) else len(block)
+        yield from filter(None, (block[:end], block[end:]))
+
+    def _shows_kinds(self, head: bytes) -> bool:
+        """Say whether the first lines have a cell that is not empty in each column."""
+        try:
+            lines = io.StringIO(head.decode(), newline="")
+            _, *records = filter(None, csv.reader(lines, delimiter=self.separator))
+        except (UnicodeDecodeError, csv.Error, ValueError):
+            return False
+        columns = zip(*records, strict=False)
+        return bool(records) and all(any(map(str.strip, cells)) for cells in columns)
+
     def rows(self, block: bytes) -> Rows | None:
         """Return the rows of a block; None where it has none."""
         data = self._begun + block
@@ -175,7 +197,7 @@ class _Reader:
         import pyarrow as pa
         from pyarrow import csv as arrow
 
-        if data.count(b"\r") != data.count(b"\r\n"):
+        if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None
         names = list(self._numeric)
         kinds = {name: pa.float64() if self._numeric[name] else pa.string() for name in names}

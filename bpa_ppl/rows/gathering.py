@@ -6,8 +6,9 @@ import sys
 import warnings
 from array import array
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -223,7 +224,7 @@ class _ReferenceNotes:
                 self._first_blank = int(ids[place]) if self._blank == 1 else self._first_blank
                 continue
             rows = index[offsets[place] : offsets[place + 1]]
-            self._strange += not _related(known, (strings[i] for i in rows))
+            self._strange += not _related(known, [strings[i] for i in rows.tolist()])
 
     def notes(self) -> Iterator[str]:
         """Yield what there is to tell."""
@@ -245,10 +246,14 @@ class _ReferenceNotes:
             )
 
 
-def _related(references: Iterable[str], texts: Iterable[str]) -> bool:
+def _related(references: Iterable[str], texts: Sequence[str]) -> bool:
     """Say whether any of the texts has a word of the references."""
     words = {word for text in references for word in _words(text)}
-    return any(not words.isdisjoint(_words(text)) for text in texts)
+    if not words.isdisjoint(_words(texts[0])):
+        return True
+    whole = "\n".join(texts).lower()
+    inside = {word for word in words if word in whole}  # perhaps as a part of another one
+    return bool(inside) and not all(map(inside.isdisjoint, map(_words, texts)))
 
 
 def _words(text: str) -> Iterable[str]:
@@ -349,7 +354,7 @@ class _Table:
         self.extras = _growing(rows.extras)
         self.sentences: dict[str, list[Any]] = {name: [] for name in rows.of_sentences()}
         self.string_index = _Array(rows.string_index)
-        self.strings: dict[str, int] = {}
+        self.strings = defaultdict[str, int](count().__next__)  # a new text has the next number
         self._last: int | None = None  # the sentence of the last row
 
     def append(self, rows: Rows, origin: str) -> None:
@@ -386,10 +391,11 @@ class _Table:
 
     def _indices(self, rows: Rows) -> npt.NDArray[np.int32]:
         """Return the rows' indices into the texts known so far, and add those that are new."""
-        known = self.strings
         numbers = np.zeros(len(rows.strings), dtype=np.int32)
         used = np.flatnonzero(np.bincount(rows.string_index, minlength=len(numbers)))
-        numbers[used] = [known.setdefault(rows.strings[i], len(known)) for i in used.tolist()]
+        some = len(used) < len(numbers)
+        texts = map(rows.strings.__getitem__, used.tolist()) if some else rows.strings
+        numbers[used] = np.fromiter(map(self.strings.__getitem__, texts), np.int32, len(used))
         return numbers[rows.string_index]
 
 

@@ -137,6 +137,54 @@ def test_ends_of_lines_of_windows(write: Write) -> None:
     assert read_nbest(write(*(f"{x}\r" for x in lines(0, "a b")))).texts(0) == ["a b."]
 
 
+def interleaved(seed: int) -> tuple[list[str], dict[int, list[tuple[str, float, list[float]]]]]:
+    """Return the lines of sentences between each other and a log, and the lists that they make."""
+    rng = np.random.default_rng(seed)
+    lists, waiting = {}, []
+    for identifier in rng.permutation([*range(8, 13), *range(98, 102), 10**17]).tolist():
+        found = []
+        for k in range(rng.integers(1, 4)):
+            tokens = np.round(-rng.exponential(size=rng.integers(1, 5)), 4).tolist()
+            found.append((f"  é\t{identifier} {k} ", float(-rng.exponential()), tokens))
+        lists[identifier] = found
+        own = [f"S-{identifier}\tsource {identifier}"]
+        for text, score, tokens in found:
+            own += [f"H-{identifier}\t{score}\tnot this", f"D-{identifier}\t{score}\t{text}"]
+            own += [f"P-{identifier}\t{' '.join(map(str, tokens))}"]
+        waiting.append(own)
+    printed = []
+    while waiting:
+        at = int(rng.integers(min(3, len(waiting))))
+        printed += [waiting[at].pop(0)]
+        printed += rng.choice(
+            ["", "log", "T-", "H-x\t1", "S", "D-Day 1", "P-" + "1" * 20 + "x"], 1
+        ).tolist()
+        waiting = [own for own in waiting if own]
+    return printed, lists
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_lists_are_found_whatever_stands_between_their_lines(
+    write: Write, monkeypatch: pytest.MonkeyPatch, seed: int, end: str
+) -> None:
+    printed, lists = interleaved(seed)
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 37 * (1 + 40 * (seed % 2)))
+    nbest = read_nbest(write(*(line + end for line in printed)))
+    assert sorted(nbest.sentence_ids.tolist()) == sorted(lists)
+    for s, identifier in enumerate(nbest.sentence_ids.tolist()):
+        expected = lists[identifier]
+        assert nbest.texts(s) == [text.strip(" ") for text, _, _ in expected]
+        rows = [
+            [score, sum(tokens), sum(tokens) / len(tokens), min(tokens), len(tokens)]
+            for _, score, tokens in expected
+        ]
+        np.testing.assert_allclose(nbest.features[nbest.rows(s)], rows, rtol=1e-6)
+        assert nbest.sources is not None
+        assert nbest.sources[s] == f"source {identifier}"
+
+
 BAD = {
     "H-0\tx\tb": "'x' is not a number, in the lines of this hypothesis",
     "H-0\t-1_0\tb": "'-1_0' is not a number",

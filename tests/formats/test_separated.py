@@ -62,6 +62,36 @@ def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
     assert late.extras["by"] == ("", "me")
 
 
+def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> None:
+    count = separated._HEAD + 20
+    rows = [
+        f"{k},t {k},{'' if k < count - 5 else k},{'' if k < count - 5 else 'x'}"
+        for k in range(count)
+    ]
+    path = write("id,text,lm,by", *rows)
+    with pytest.raises(DataError, match=r"dev\.nbest:2: lm: '' is not a number"):
+        read_nbest(path)
+    with pytest.raises(DataError, match="every hypothesis of sentence 0"):
+        read_nbest(path, bad="drop")
+    named = read_nbest(
+        write("id,text,by", *(",".join(row.split(",")[:2] + row.split(",")[3:]) for row in rows))
+    )
+    assert named.extras["by"] == ("",) * (count - 5) + ("x",) * 5
+
+
+@pytest.mark.parametrize("place", [2, separated._HEAD - 1, separated._HEAD + 5])
+def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> None:
+    rows = [f"{k // 7},t {k},{k / 8}" for k in range(2 * separated._HEAD)]
+    rows[place] = f'{place // 7},"two\nlines",{place / 8}'
+    nbest = read_nbest(write("id,text,lm", *rows))
+    texts = [nbest.text(k) for k in range(len(rows))]
+    assert texts == ["two\nlines" if k == place else f"t {k}" for k in range(len(rows))]
+    assert nbest.features[:, 0].tolist() == [k / 8 for k in range(len(rows))]
+    rows[-1] = "14,t,x"
+    with pytest.raises(DataError, match=rf":{len(rows) + 2}: lm: 'x' is not a number"):
+        read_nbest(write("id,text,lm", *rows))
+
+
 @pytest.mark.parametrize("place", [0, 1, 40])
 @pytest.mark.parametrize("bad", ["", "x", "nan", "-inf", "1e39", "1_0", "0x1", "true"])
 def test_a_column_of_numbers_is_one_throughout(
