@@ -51,8 +51,8 @@ class Consensus(FeatureSource, frozen=True):
         from bpa_ppl.text.words import words_of
 
         once = distinct(nbest, np.arange(len(nbest)))
-        weights = np.bincount(once.inverse, self._probabilities(nbest), len(once.group))
-        weights = weights.astype(np.float64)
+        weights = np.zeros(len(once.group))
+        np.add.at(weights, once.inverse, self._probabilities(nbest))
         text = Vocabulary().number([words_of(string) for string in nbest.strings])
         columns = {}
         for n, matches in enumerate(

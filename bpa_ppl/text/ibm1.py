@@ -28,7 +28,7 @@ Sentences = Sequence[Sequence[str]]
 #: Rows one after the other: where each begins (and the last ends), and what is in them.
 Rows = tuple[Int64, Int32]
 
-#: The least probability of a word given a sentence, and that of an unknown word.
+#: The least probability of a word given a sentence, and that of an unknown word, if none is given.
 FLOOR = 1e-7
 _EMPTY = 0  # the number of the empty source word; the others count from 1
 _UNKNOWN = -1
@@ -125,10 +125,12 @@ class IBM1:
         targets: Sentences,
         source_of: npt.ArrayLike | None = None,
         target_of: npt.ArrayLike | None = None,
+        *,
+        floor: float = FLOOR,
     ) -> Float64:
         """Return natural log p(target | source) of each pair, as at the head of this module.
 
-        The factor of a target word is at least `FLOOR`, which is that of an unknown word. An
+        The factor of a target word is at least `floor`, which is that of an unknown word. An
         empty target has log-probability 0. Runs of pairs with the same source, or with the same
         target, are cheap: what such pairs have in common is looked up once.
 
@@ -137,18 +139,20 @@ class IBM1:
             targets: those of each target sentence.
             source_of: (pairs,) the number of the source of each pair; None means one a target.
             target_of: (pairs,) the number of its target; None means each once, in their order.
+            floor: the least probability of a target word, above 0.
 
         Returns:
             (pairs,) float64.
 
         Raises:
-            UsageError: if the numbers of sources and targets do not make pairs.
+            UsageError: if the numbers of sources and targets do not make pairs, or the floor is
+                no probability.
 
         >>> model = IBM1.estimate([["chat"]], [["cat"]])
         >>> model.log_probabilities([["chat"]], [["cat"], ["cat", "dog"]], [0, 0]).round(4).tolist()
         [0.0, -16.1181]
         """
-        logs, starts = self._logs(sources, targets, source_of, target_of)
+        logs, starts = self._logs(sources, targets, source_of, target_of, floor)
         return _sums(logs, starts)
 
     def word_log_probabilities(
@@ -157,9 +161,11 @@ class IBM1:
         targets: Sentences,
         source_of: npt.ArrayLike | None = None,
         target_of: npt.ArrayLike | None = None,
+        *,
+        floor: float = FLOOR,
     ) -> Float64:
         """Return (target tokens of all pairs,) the natural logs that `log_probabilities` sums."""
-        return self._logs(sources, targets, source_of, target_of)[0]
+        return self._logs(sources, targets, source_of, target_of, floor)[0]
 
     def _logs(
         self,
@@ -167,8 +173,11 @@ class IBM1:
         targets: Sentences,
         source_of: npt.ArrayLike | None,
         target_of: npt.ArrayLike | None,
+        floor: float,
     ) -> tuple[Float64, Int64]:
         """Return the log of each target token of each pair, and where each pair begins."""
+        if not 0 < floor <= 1:
+            raise UsageError(f"the floor is a probability above 0, not {floor!r}")
         source, target = (
             _numbered(self.source_words, sources),
             _numbered(self.target_words, targets),
@@ -180,7 +189,7 @@ class IBM1:
         changes = np.count_nonzero(np.diff(first)), np.count_nonzero(np.diff(second))
         score = _score_by_source if changes[0] <= changes[1] else _score_by_target
         found = score(table, source, target, first, second, starts)
-        return np.log(np.maximum(found, FLOOR)), starts
+        return np.log(np.maximum(found, floor)), starts
 
 
 def _kept(sources: Sentences, targets: Sentences) -> tuple[Sentences, Sentences]:

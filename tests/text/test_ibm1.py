@@ -51,7 +51,7 @@ corpora = st.lists(st.tuples(words, words), min_size=1, max_size=12).filter(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(corpora, st.integers(1, 6))
 def test_equals_the_textbook(pairs: list, iterations: int) -> None:
     sources, targets = [s for s, _ in pairs], [t for _, t in pairs]
@@ -102,7 +102,7 @@ def model() -> IBM1:
     return IBM1.estimate(sources, [[f"e{n // 2}" for n in draw[::-1]] for draw in draws])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_scores_of_any_pairs(model: IBM1, data: st.DataObject) -> None:
     # Words beyond the corpus (f9, e5), empty sentences and any grouping of the pairs.
@@ -147,6 +147,8 @@ def test_unknown_words(model: IBM1) -> None:
     assert model.probability("x", "e0") == 0
     assert model.probability("f0", "x") == 0
     assert model.log_probabilities([["f0"]], [["x"]]).tolist() == [math.log(FLOOR)]
+    assert model.log_probabilities([["f0"]], [["x"]], floor=0.01).tolist() == [math.log(0.01)]
+    assert model.word_log_probabilities([["f0"]], [["x"] * 2], floor=1).tolist() == [0, 0]
     # Only the empty word speaks for a known word among unknown ones.
     lone = math.log(model.probability(None, "e0") / 2)
     assert model.log_probabilities([["x"]], [["e0"]])[0] == pytest.approx(lone)
@@ -185,6 +187,8 @@ def test_what_makes_no_sense(model: IBM1) -> None:
         IBM1.estimate(["a b"], ["c d"])  # type: ignore[list-item]
     with pytest.raises(UsageError, match="1 sources and 2 targets make no pairs"):
         model.log_probabilities([["f0"]], [["e0"], ["e1"]])
+    with pytest.raises(UsageError, match="a probability above 0, not 0"):
+        model.log_probabilities([["f0"]], [["e0"]], floor=0)
     with pytest.raises(UsageError, match="numbered from 0 to 0"):
         model.log_probabilities([["f0"]], [["e0"]], [1])
 

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
+from bpa_ppl.features.folds import fold_of
+from bpa_ppl.features.lexicon import Lexicon
+from bpa_ppl.registry import FEATURES
+from bpa_ppl.text.ibm1 import IBM1
+
+SOURCES = ["le chat dort", "un chien", "le chien dort", "un chat", "le chat", "un chien dort"]
+TARGETS = ["the cat sleeps", "a dog", "the dog sleeps", "a cat", "the cat", "a dog sleeps"]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> tuple[str, str]:
+    """A translation memory of six pairs."""
+    paths = tmp_path / "memory.fr", tmp_path / "memory.en"
+    for path, lines in zip(paths, (SOURCES, TARGETS), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines))
+    return str(paths[0]), str(paths[1])
+
+
+@pytest.fixture
+def lists() -> NBest:
+    """Six lists, the first and the last of the same sentence; texts stand in several lists."""
+    sources = ["le chat", "un chien dort", "le chien", "un chat dort", "le chat dort", "le chat"]
+    references = ["the cat", "a dog sleeps", "the dog", "a cat sleeps", "the cat sleeps", "the cat"]
+    texts = [[ref, "the dog", "the cat", "a cat", "x the cat", ref] for ref in references]
+    texts = [*texts[:-1], ["the cat", ""]]
+    features = [np.zeros((len(own), 1)) for own in texts]
+    return NBest.from_lists(texts, features, ["LM0"], sources=sources, references=references)
+
+
+def split(texts: list[str]) -> list[list[str]]:
+    return [text.split() for text in texts]
+
+
+def by_hand(pairs: list[tuple[str, str]], lists: NBest) -> np.ndarray:
+    """Both columns, one hypothesis after the other."""
+    sources, targets = split([s for s, _ in pairs]), split([t for _, t in pairs])
+    direct, inverse = IBM1.estimate(sources, targets), IBM1.estimate(targets, sources)
+    assert lists.sources is not None
+    rows = [
+        (split([source]), split([text]))
+        for s, source in enumerate(lists.sources)
+        for text in lists.texts(s)
+    ]
+    return np.array(
+        [(direct.log_probabilities(f, e)[0], inverse.log_probabilities(e, f)[0]) for f, e in rows]
+    )
+
+
+def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) -> None:
+    added = add_features(lists, Lexicon(pairs=memory))
+    assert added.feature_names == ("LM0", "lexicon.direct", "lexicon.inverse")
+    expected = by_hand(list(zip(SOURCES, TARGETS, strict=True)), lists)
+    assert added.features[:, 1:] == pytest.approx(expected.astype(np.float32), rel=1e-6)
+    # No hypothesis explains the words of the source better than the reference.
+    best = [added[s].features[:, 2].argmax() for s in range(5)]
+    assert [added[s].text(int(row)) for s, row in enumerate(best)] == [
+        refs[0] for refs in (lists.references or ())[:5]
+    ]
+
+
+def test_per_word_columns(lists: NBest, memory: tuple[str, str]) -> None:
+    source = Lexicon(pairs=memory, per_word=True, name="tm", iterations=3)
+    added = add_features(lists, source)
+    assert added.feature_names[1:] == (
+        "tm.direct",
+        "tm.inverse",
+        "tm.direct.perword",
+        "tm.inverse.perword",
+    )
+    words = np.array([max(len(added.text(row).split()), 1) for row in range(len(added.features))])
+    sources = np.repeat([len(s.split()) for s in added.sources or ()], added.sizes)
+    values = added.features[:, 1:]
+    assert values[:, 2] == pytest.approx(values[:, 0] / words, rel=1e-6)
+    assert values[:, 3] == pytest.approx(values[:, 1] / sources, rel=1e-6)
+
+
+def test_lists_one_at_a_time(lists: NBest, memory: tuple[str, str]) -> None:
+    compute = Lexicon(pairs=memory).opened()
+    whole = compute(lists)
+    parts = [compute(one) for one in lists.chunks(2)]
+    for name, column in dict(whole).items():
+        assert np.array_equal(column, np.concatenate([dict(part)[name] for part in parts]))
+
+
+def test_adaptation_sentences_are_judged_by_the_others(lists: NBest) -> None:
+    source = Lexicon(pairs="self", folds=3)
+    assert source.unlearned
+    assert source.needs == {"sources", "references"}
+    found = add_features(lists, source)
+    pairs = [(s, r[0]) for s, r in zip(lists.sources or (), lists.references or (), strict=True)]
+    folds = fold_of(pairs, 3)
+    assert folds[0] == folds[5]
+    for fold in range(3):
+        others = list(dict.fromkeys(p for p, f in zip(pairs, folds, strict=True) if f != fold))
+        judged = lists.select(folds == fold)
+        expected = by_hand(others, judged).astype(np.float32)
+        rows = np.repeat(folds == fold, lists.sizes)
+        assert found.features[rows, 1:] == pytest.approx(expected, rel=1e-6)
+
+
+def test_new_lists_are_judged_by_all_adaptation_sentences(lists: NBest) -> None:
+    fitted = Lexicon(pairs="self").fitted(lists)
+    assert not fitted.unlearned
+    assert fitted.files() == ()
+    assert len(fitted.own) == 5  # a sentence that was drawn twice counts once
+    found = add_features(lists, fitted).features[:, 1:]
+    expected = by_hand(list(fitted.own), lists)
+    assert found == pytest.approx(expected.astype(np.float32), rel=1e-6)
+    own = fitted.columns_of_own(lists)
+    assert not np.allclose(np.transpose(list(dict(own).values())), found)
+    # It has learned already, and stays as it is.
+    assert fitted.fitted(lists[:2]) == fitted
+
+
+def test_several_references_are_several_pairs(lists: NBest) -> None:
+    several = lists.with_references([(*refs, "a cat") for refs in lists.references or ()])
+    own = Lexicon(pairs="self").fitted(several).own
+    assert ("le chat", "the cat") in own
+    assert ("le chat", "a cat") in own
+    assert len(own) == 10
+
+
+def test_few_sentences_leave_one_out(lists: NBest) -> None:
+    two = lists[1:3]
+    found = add_features(two, Lexicon(pairs="self")).features[:, 1:]
+    for s, other in ((0, 1), (1, 0)):
+        pair = (two.sources or ())[other], (two.references or ())[other][0]
+        expected = by_hand([pair], two[s]).astype(np.float32)
+        assert found[two.rows(s)] == pytest.approx(expected, rel=1e-6)
+
+
+def test_one_sentence_alone_teaches_nothing(lists: NBest) -> None:
+    for one in (lists[0], lists[[0, 5, 0]]):
+        with pytest.raises(DataError, match="there is only 1: give more adaptation sentences"):
+            add_features(one, Lexicon(pairs="self"))
+
+
+def test_pairs_may_be_carried(lists: NBest, memory: tuple[str, str]) -> None:
+    source = Lexicon(pairs=memory, carry=True)
+    fitted = source.fitted(lists)
+    assert fitted.own == tuple(zip(SOURCES, TARGETS, strict=True))
+    assert fitted.files() == ()
+    before = add_features(lists, source).features
+    for path in memory:
+        Path(path).unlink()
+    assert np.array_equal(add_features(lists, fitted).features, before)
+    assert "own" not in fitted.made_from()
+
+
+def test_too_much_text_is_not_carried(lists: NBest, memory: tuple[str, str]) -> None:
+    Path(memory[0]).write_text(f"{'chat ' * 170_000}\n" * 6)
+    with pytest.raises(UsageError, match=r"have 5\.1 MB of text, .* 5 MB at most"):
+        Lexicon(pairs=memory, carry=True).fitted(lists)
+    assert Lexicon(pairs=memory).fitted(lists) == Lexicon(pairs=memory)
+
+
+def test_sides_of_unequal_length(lists: NBest, memory: tuple[str, str]) -> None:
+    Path(memory[1]).write_text("the cat\na dog\n")
+    with pytest.raises(DataError, match=rf"{memory[1]}: 2 lines, but {memory[0]} has 6"):
+        add_features(lists, Lexicon(pairs=memory))
+
+
+@pytest.mark.parametrize("content", ["", "\n \n\n"])
+def test_empty_text(lists: NBest, memory: tuple[str, str], content: str) -> None:
+    Path(memory[0]).write_text(content)
+    with pytest.raises(DataError, match=f"{memory[0]}: empty: give a text with one sentence"):
+        add_features(lists, Lexicon(pairs=memory))
+
+
+def test_lines_that_never_meet(lists: NBest, memory: tuple[str, str]) -> None:
+    Path(memory[0]).write_text("chat\n\n")
+    Path(memory[1]).write_text("\ncat\n")
+    with pytest.raises(DataError, match="no pair of lines with words on both sides"):
+        add_features(lists, Lexicon(pairs=memory))
+
+
+def test_a_missing_file(lists: NBest, memory: tuple[str, str]) -> None:
+    with pytest.raises(DataError, match="nowhere: no such file"):
+        add_features(lists, Lexicon(pairs=("nowhere", memory[1])))
+
+
+def test_pairs_with_an_empty_side_are_skipped(lists: NBest, memory: tuple[str, str]) -> None:
+    clean = add_features(lists, Lexicon(pairs=memory)).features
+    Path(memory[0]).write_text("\n".join([*SOURCES, "", "rien"]) + "\n")
+    Path(memory[1]).write_text("\n".join([*TARGETS, "nothing", ""]) + "\n")
+    with pytest.warns(BpaWarning, match="2 pairs have no words on one side: skipped"):
+        found = add_features(lists, Lexicon(pairs=memory)).features
+    assert np.array_equal(found, clean)
+
+
+def test_a_text_of_another_language_is_told_once(lists: NBest, memory: tuple[str, str]) -> None:
+    swapped = Lexicon(pairs=(memory[1], memory[0])).opened()
+    with pytest.warns(BpaWarning, match=r"100% of the words of the source sentences are not in"):
+        swapped(lists)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        swapped(lists)
+        # A few adaptation sentences do not know many words: nothing is wrong with them.
+        add_features(lists[[1, 0]], Lexicon(pairs="self"))
+
+
+def test_lists_without_sources(lists: NBest, memory: tuple[str, str]) -> None:
+    bare = lists.without("sources")
+    with pytest.raises(DataError, match="the features lexicon need sources"):
+        add_features(bare, Lexicon(pairs=memory))
+    with pytest.raises(DataError, match="these lists have no source sentences"):
+        Lexicon(pairs="self").fitted(bare)
+    with pytest.raises(DataError, match="these lists have no references"):
+        Lexicon(pairs="self").fitted(lists.without("references"))
+
+
+def test_it_must_learn_first(lists: NBest) -> None:
+    with pytest.raises(UsageError, match="has not learned yet: use fitted"):
+        Lexicon(pairs="self").columns(lists)
+
+
+def test_one_file_is_not_enough() -> None:
+    with pytest.raises(UsageError, match=r"needs two files, .* or self; not memory\.fr"):
+        FEATURES.resolve("lexicon", {"pairs": "memory.fr"})
+    with pytest.raises(UsageError, match="the feature source lexicon needs pairs"):
+        FEATURES.resolve("lexicon")
+    with pytest.raises(UsageError, match="pairs must be"):
+        Lexicon(pairs=("a", "b", "c"))  # type: ignore[arg-type]
+
+
+def test_no_lists_at_all(lists: NBest, memory: tuple[str, str]) -> None:
+    assert add_features(lists[:0], Lexicon(pairs=memory)).features.shape == (0, 3)
