@@ -234,7 +234,7 @@ class _Reader:
     def completed(self, block: bytes) -> Iterator[_List]:
         """Yield the sentences that a block of whole lines completes."""
         self._blocks += 1
-        first, self._next = self._next, self._next + block.count(b"\n")
+        first = self._next
         fields = self._fields(block, first)
         kinds = [(letter, *fields.lines(block, letter, first)) for letter in _LETTERS]
         begins = (part[fields.begins].tolist() for part in fields[:4])
@@ -254,6 +254,7 @@ class _Reader:
         """
         data = np.frombuffer(block + bytes(2 + _LONGEST_ID), np.uint8)
         ends = np.flatnonzero(data == _NEWLINE)
+        self._next += len(ends)
         starts = np.append(0, ends[:-1] + 1)
         ends -= data[ends - 1] == _RETURN
         all_tabs = np.append(np.flatnonzero(data == _TAB), [len(data)] * 2)
