@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl.component import Count
+from bpa_ppl.component import Count, Share
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.features.base import SELF, Features, FeatureSource
 from bpa_ppl.features.folds import fold_of
@@ -43,6 +43,8 @@ class Lexicon(FeatureSource, frozen=True):
             sentences then come from models that have not seen them (cross-fitting); equal pairs
             of source and references stand in one fold, and count once.
         iterations: of EM.
+        floor: the least probability of a word given a sentence, and that of an unknown word; chosen
+            on the adaptation sentences of three domains: 1e-3 is as good, 1e-7 loses 0.4 TER.
         name: the beginning of the names of the columns, so that several can stand side by side.
         per_word: give each log-probability divided by the number of its words, too, as
             `lexicon.direct.perword` and `lexicon.inverse.perword`.
@@ -59,6 +61,7 @@ class Lexicon(FeatureSource, frozen=True):
     learned: ClassVar[tuple[str, ...]] = ("own",)
     pairs: tuple[str, str] | str
     iterations: Count = 5
+    floor: Share = 1e-4
     name: str = "lexicon"
     per_word: bool = False
     folds: Annotated[int, Meta(ge=2)] = 5
@@ -214,9 +217,12 @@ class _Scorer:
         self._check_known(nbest, sources)
         group = np.array([numbers[text] for text in texts], dtype=np.int64)
         source, target, inverse = distinct(nbest, group)
+        floor = self.source.floor
         logs = {
-            "direct": self.direct.log_probabilities(sources, targets, source, target),
-            "inverse": self.inverse.log_probabilities(targets, sources, target, source),
+            "direct": self.direct.log_probabilities(sources, targets, source, target, floor=floor),
+            "inverse": self.inverse.log_probabilities(
+                targets, sources, target, source, floor=floor
+            ),
         }
         columns = {f"{self.source.name}.{way}": log[inverse] for way, log in logs.items()}
         if self.source.per_word:

@@ -186,9 +186,13 @@ class IBM1:
         starts = np.concatenate([[0], np.cumsum(np.diff(target[1])[second])]).astype(np.int64)
         table = self.starts, self.columns, self.values
         # Which side stays the same over runs of pairs: whatever is known of it is kept.
-        changes = np.count_nonzero(np.diff(first)), np.count_nonzero(np.diff(second))
-        score = _score_by_source if changes[0] <= changes[1] else _score_by_target
-        found = score(table, source, target, first, second, starts)
+        if np.count_nonzero(np.diff(first)) <= np.count_nonzero(np.diff(second)):
+            found = _score_by_source(table, source, target, first, second, starts)
+        else:
+            words, which = np.unique(np.append(source[0], _EMPTY), return_inverse=True)
+            order = np.argsort(words != _EMPTY, kind="stable")
+            distinct = words[order].astype(np.int64), np.argsort(order)[which]
+            found = _score_by_target(table, distinct, source, target, first, second, starts)
         return np.log(np.maximum(found, floor)), starts
 
 
@@ -398,65 +402,67 @@ def _score_by_source(
 ) -> Float64:
     """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token; each word once for a run of one source."""
     starts, columns, values = table
-    found = np.empty(begins[-1])
-    size = max(columns.max() + 1, 1)
+    found = np.zeros(begins[-1])
+    size = 1
+    for e in columns:
+        size = max(size, e + 1)
     known, kept, run = np.full(size, -1, np.int64), np.empty(size), 0
     for k in range(len(source_of)):
         if k and source_of[k] != source_of[k - 1]:
             run = k
-        sentence = source[0][source[1][source_of[k]] : source[1][source_of[k] + 1]]
-        first = target[1][target_of[k]]
-        for j in range(begins[k + 1] - begins[k]):
-            e = target[0][first + j]
+        first, last = source[1][source_of[k]], source[1][source_of[k] + 1]
+        shift = target[1][target_of[k]] - begins[k]
+        for j in range(begins[k], begins[k + 1]):
+            e = target[0][shift + j]
             if e < 0:
-                found[begins[k] + j] = 0.0
                 continue
             if known[e] != run:
-                sum_ = _find(starts, columns, values, 0, e)
-                for f in sentence:
-                    sum_ += _find(starts, columns, values, f, e)
-                known[e], kept[e] = run, sum_ / (len(sentence) + 1)
-            found[begins[k] + j] = kept[e]
+                total = _find(starts, columns, values, 0, e)
+                for i in range(first, last):
+                    total += _find(starts, columns, values, source[0][i], e)
+                known[e], kept[e] = run, total / (last - first + 1)
+            found[j] = kept[e]
     return found
 
 
 @compiled
 def _score_by_target(
     table: tuple[Int64, Int32, Float64],
+    distinct: tuple[Int64, Int64],
     source: Ragged,
     target: Ragged,
     source_of: Int64,
     target_of: Int64,
     begins: Int64,
 ) -> Float64:
-    """Return the same; the row of each source word once for a run of one target."""
+    """Return the same; the row of each source word once for a run of one target.
+
+    Args:
+        table, source, target, source_of, target_of, begins: as above.
+        distinct: the different words of the sources, the empty one first, and which of them
+            stands at each source token.
+    """
     starts, columns, values = table
-    found = np.empty(begins[-1])
-    known, place = np.full(len(starts) - 1, -1, np.int64), np.empty(len(starts) - 1, np.int64)
-    run, used = 0, 0
-    kept = np.empty((1, 1))
+    words, which = distinct
+    longest = 1
+    for k in range(len(target[1]) - 1):
+        longest = max(longest, target[1][k + 1] - target[1][k])
+    known, run = np.full(len(words), -1, np.int64), 0
+    kept = np.empty((len(words), longest))
+    found = np.zeros(begins[-1])
     for k in range(len(source_of)):
-        sentence = source[0][source[1][source_of[k]] : source[1][source_of[k] + 1]]
-        words = target[0][target[1][target_of[k]] : target[1][target_of[k] + 1]]
-        if not k or target_of[k] != target_of[k - 1]:
-            run, used = k, 0
-            if kept.shape[1] < len(words):
-                kept = np.empty((kept.shape[0], len(words)))
-        sums = found[begins[k] : begins[k + 1]]
-        sums[:] = 0.0
-        for i in range(-1, len(sentence)):
-            f = sentence[i] if i >= 0 else 0
-            if f < 0:
-                continue
-            if known[f] != run:
-                if used == len(kept):
-                    longer = np.empty((2 * used, kept.shape[1]))
-                    longer[:used] = kept
-                    kept = longer
-                for j in range(len(words)):
-                    kept[used, j] = _find(starts, columns, values, f, words[j])
-                known[f], place[f], used = run, used, used + 1
-            for j in range(len(words)):
-                sums[j] += kept[place[f], j]
-        sums /= len(sentence) + 1
+        if k and target_of[k] != target_of[k - 1]:
+            run = k
+        first, last = source[1][source_of[k]], source[1][source_of[k] + 1]
+        size, begin = begins[k + 1] - begins[k], target[1][target_of[k]]
+        for i in range(first - 1, last):  # the empty word comes before the first
+            n = which[i] if i >= first else 0
+            if known[n] != run:
+                for j in range(size):
+                    kept[n, j] = _find(starts, columns, values, words[n], target[0][begin + j])
+                known[n] = run
+            for j in range(size):
+                found[begins[k] + j] += kept[n, j]
+        for j in range(begins[k], begins[k + 1]):
+            found[j] /= last - first + 1
     return found

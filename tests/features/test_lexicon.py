@@ -40,7 +40,7 @@ def split(texts: list[str]) -> list[list[str]]:
     return [text.split() for text in texts]
 
 
-def by_hand(pairs: list[tuple[str, str]], lists: NBest) -> np.ndarray:
+def by_hand(pairs: list[tuple[str, str]], lists: NBest, floor: float = 1e-4) -> np.ndarray:
     """Both columns, one hypothesis after the other."""
     sources, targets = split([s for s, _ in pairs]), split([t for _, t in pairs])
     direct, inverse = IBM1.estimate(sources, targets), IBM1.estimate(targets, sources)
@@ -51,7 +51,13 @@ def by_hand(pairs: list[tuple[str, str]], lists: NBest) -> np.ndarray:
         for text in lists.texts(s)
     ]
     return np.array(
-        [(direct.log_probabilities(f, e)[0], inverse.log_probabilities(e, f)[0]) for f, e in rows]
+        [
+            (
+                direct.log_probabilities(f, e, floor=floor)[0],
+                inverse.log_probabilities(e, f, floor=floor)[0],
+            )
+            for f, e in rows
+        ]
     )
 
 
@@ -60,6 +66,10 @@ def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) 
     assert added.feature_names == ("LM0", "lexicon.direct", "lexicon.inverse")
     expected = by_hand(list(zip(SOURCES, TARGETS, strict=True)), lists)
     assert added.features[:, 1:] == pytest.approx(expected.astype(np.float32), rel=1e-6)
+    other = add_features(lists, Lexicon(pairs=memory, floor=0.01)).features[:, 1:]
+    again = by_hand(list(zip(SOURCES, TARGETS, strict=True)), lists, floor=0.01)
+    assert other == pytest.approx(again.astype(np.float32), rel=1e-6)
+    assert not np.allclose(other, added.features[:, 1:])
     # No hypothesis explains the words of the source better than the reference.
     best = [added[s].features[:, 2].argmax() for s in range(5)]
     assert [added[s].text(int(row)) for s, row in enumerate(best)] == [
