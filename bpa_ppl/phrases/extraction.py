@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain, count, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
 from bpa_ppl.nbest import Int32, Int64
-from bpa_ppl.phrases.spans import (
-    OUTSIDE,
-    extract_spans,
-    fill_slots,
-    number_spans,
-    parse_points,
-)
+from bpa_ppl.phrases.spans import OUTSIDE, extract_spans, parse_points
 from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.phrases.tree import PhraseTree
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.text.vocabulary import Ragged, starts_of
+from bpa_ppl.text.vocabulary import Ragged
 
 _SENTENCES = 20_000  # that are worked on at once
 _PENDING = 1 << 24  # occurrences that are kept before they are counted
@@ -81,78 +73,6 @@ def extract_phrases(
     sources, first = trees[0].texts(pairs >> _HALF)
     targets, second = trees[1].texts(pairs & ((1 << _HALF) - 1))
     return PhraseCounts.numbered(sources, targets, first, second, counts.astype(np.float64))
-
-
-class PhraseTree:
-    """Phrases as nodes of a tree whose branches are words: each distinct phrase has a number."""
-
-    def __init__(self) -> None:
-        self._words: dict[bytes, int] = defaultdict(count().__next__)
-        self._size = 1
-        self._slots, self._nodes = np.full(2, -1, np.int64), np.zeros(2, np.int32)
-        self._parents, self._branches = np.zeros(1, np.int32), np.zeros(1, np.int32)
-
-    def words(self, lines: Sequence[bytes]) -> Ragged:
-        """Return the words of some sentences as numbers."""
-        sentences = [line.split() for line in lines]
-        starts = starts_of(sentences)
-        numbers = map(self._words.__getitem__, chain.from_iterable(sentences))
-        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
-
-    def numbers(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
-        """Return (spans,) the numbers of the phrases in some spans: see `number_spans`."""
-        # A word has at most as many new phrases as the longest span; and no more than there are.
-        longest = int(words.max(initial=0))
-        self._reserve(min(len(sentences[0]) * longest, int(words.sum())))
-        tree = (self._slots, self._nodes, self._parents, self._branches)
-        numbers, self._size = number_spans(sentences, starts, begin, words, tree, self._size)
-        return numbers
-
-    def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
-        """Return the distinct phrases of some numbers, sorted bytewise, and the place of each."""
-        used = np.unique(numbers)
-        texts = self._all_texts().take(pa.array(used))
-        order = pc.sort_indices(texts).to_numpy()
-        ranks = np.zeros(self._size, np.int32)
-        ranks[used[order]] = np.arange(len(used), dtype=np.int32)
-        return texts.take(pa.array(order)), ranks[numbers]
-
-    def _all_texts(self) -> pa.Array:
-        """Return the phrases of all nodes: those of one word, of two, …, in the order of nodes."""
-        words = pa.array([word.decode() for word in self._words], pa.large_string())
-        parents, branches = self._parents[: self._size], self._branches[: self._size]
-        # A node comes after its parent, and the nodes of a level know those of the level above.
-        places = np.zeros(self._size, np.int64)
-        level = np.flatnonzero(parents == 0)[1:]
-        depths = np.zeros(self._size, np.int8)
-        parts, texts, depth = [pa.array([""], pa.large_string())], None, 0
-        order = [np.zeros(1, np.int64)]
-        while len(level):
-            depth += 1
-            depths[level] = depth
-            own = words.take(pa.array(branches[level]))
-            if texts is not None:
-                before = texts.take(pa.array(places[parents[level]]))
-                own = pc.binary_join_element_wise(before, own, pa.scalar(" ", pa.large_string()))
-            places[level] = np.arange(len(level))
-            parts.append(own)
-            order.append(level)
-            texts = own
-            level = np.flatnonzero((depths == 0) & (depths[parents] == depth))
-        back = np.argsort(np.concatenate(order))
-        return pa.concat_arrays(parts).take(pa.array(back))
-
-    def _reserve(self, more: int) -> None:
-        """Make room for so many more nodes."""
-        room = self._size + more
-        if room > len(self._parents):
-            size = max(room, 3 * len(self._parents) // 2)
-            self._parents = np.resize(self._parents, size)
-            self._branches = np.resize(self._branches, size)
-        if 3 * room > 2 * len(self._slots):
-            slots = 1 << int(2 * room).bit_length()
-            self._slots, self._nodes = np.full(slots, -1, np.int64), np.zeros(slots, np.int32)
-            fill_slots(self._slots, self._nodes, self._parents, self._branches, self._size)
 
 
 class PairCounter:

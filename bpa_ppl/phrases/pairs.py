@@ -99,7 +99,7 @@ class PhrasePairs:
         return keys(self.source, self.target, len(self.targets))
 
 
-def keys(source: Int32, target: Int32, targets: int) -> Int64:
+def keys(source: Int32 | Int64, target: Int32 | Int64, targets: int) -> Int64:
     """Return one number for each pair of numbers, in the order of pairs."""
     return source.astype(np.int64) * targets + target
 
@@ -110,6 +110,8 @@ def index_in(texts: Texts, among: pa.Array) -> Int64:
     >>> index_in(["b", "x"], pa.array(["a", "b"], pa.large_string())).tolist()
     [1, -1]
     """
+    if texts is among:
+        return np.arange(len(among))
     wanted = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
     found = pc.index_in(wanted.cast(pa.large_string()), value_set=among)
     return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -145,4 +147,6 @@ def union(arrays: Sequence[pa.Array]) -> pa.Array:
     >>> union([pa.array(["b"]), pa.array(["a", "b"])]).to_pylist()
     ['a', 'b']
     """
+    if all(array is arrays[0] for array in arrays):  # as those of tables that are aligned
+        return arrays[0]
     return interned(pa.chunked_array([a.cast(pa.large_string()) for a in arrays]))[0]

@@ -9,10 +9,10 @@ from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
-#: What can be wrong with a line of alignment points.
-MALFORMED, OUTSIDE = 1, 2
+#: What can be wrong with a line of alignment points, or of spans.
+MALFORMED, OUTSIDE, UNCOVERED = 1, 2, 3
 
-_SPACE, _NEWLINE, _RETURN, _TAB, _ZERO, _NINE, _HYPHEN = 32, 10, 13, 9, 48, 57, 45
+_SPACE, _NEWLINE, _RETURN, _TAB, _ZERO, _NINE, _HYPHEN, _EQUALS = 32, 10, 13, 9, 48, 57, 45, 61
 _LARGEST = 1 << 24  # a position; a larger number is outside of any sentence
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -195,6 +195,91 @@ def number_spans(
                 node = nodes[slot]
             numbers[p] = node
     return numbers, size
+
+
+@compiled
+def find_spans(
+    sentences: Ragged,
+    span_starts: Int64,
+    begin: Int32,
+    words: Int32,
+    tree: tuple[Int64, Int32, Int32, Int32],
+) -> Int32:
+    """Return (spans,) the node of each phrase, −1 for one that has none: see `number_spans`."""
+    slots, nodes = tree[0], tree[1]
+    mask = np.uint64(len(slots) - 1)
+    numbers = np.empty(len(begin), np.int32)
+    for s in range(len(span_starts) - 1):
+        start = sentences[1][s]
+        for p in range(span_starts[s], span_starts[s + 1]):
+            node = 0
+            for place in range(start + begin[p], start + begin[p] + words[p]):
+                word = sentences[0][place]
+                slot = _slot(slots, (np.int64(node) << 32) + max(word, 0), mask)
+                if word < 0 or slots[slot] < 0:
+                    node = -1
+                    break
+                node = nodes[slot]
+            numbers[p] = node
+    return numbers
+
+
+@compiled
+def parse_segmentations(
+    text: npt.NDArray[np.uint8], source_lengths: Int64, target_lengths: Int64
+) -> tuple[Int32, Int64, int, int]:
+    """Parse lines of spans, `0-2=0-2 3=3`: source = target, in target order, the last included.
+
+    Args:
+        text: whole lines, one a hypothesis.
+        source_lengths: (hypotheses,) the words of the source sentence of each.
+        target_lengths: (hypotheses,) its words.
+
+    Returns:
+        (spans, 4): first source word, words, first target word, words; (hypotheses + 1,) where the
+        spans of each hypothesis begin; and what is wrong (0 if nothing) with which.
+    """
+    hypotheses = len(source_lengths)
+    room = 0
+    for byte in text:
+        room += byte == _EQUALS
+    spans, starts = np.empty((room, 4), np.int32), np.zeros(hypotheses + 1, np.int64)
+    place = found = 0
+    for h in range(hypotheses):
+        covered = 0
+        while text[place] != _NEWLINE:
+            if text[place] == _SPACE:
+                place += 1
+                continue
+            first, last, place = _span(text, place)
+            if first < 0 or text[place] != _EQUALS:
+                return spans, starts, MALFORMED, h
+            begin, end, place = _span(text, place + 1)
+            if begin < 0 or text[place] not in (_SPACE, _NEWLINE):
+                return spans, starts, MALFORMED, h
+            if last >= source_lengths[h] or end >= target_lengths[h]:
+                return spans, starts, OUTSIDE, h
+            if begin != covered:
+                return spans, starts, UNCOVERED, h
+            covered = end + 1
+            spans[found, 0], spans[found, 1] = first, last - first + 1
+            spans[found, 2], spans[found, 3] = begin, end - begin + 1
+            found += 1
+        if covered != target_lengths[h]:
+            return spans, starts, UNCOVERED, h
+        place += 1
+        starts[h + 1] = found
+    return spans, starts, 0, 0
+
+
+@inner
+def _span(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int, int]:
+    """Return the first and last position of a span, `3` or `3-5`, and the place after it."""
+    first, place = _number(text, place)
+    if text[place] != _HYPHEN or first < 0:
+        return first, first, place
+    last, place = _number(text, place + 1)
+    return (first if last >= first else -1), last, place
 
 
 @inner

@@ -1,0 +1,155 @@
+"""Phrases: what a table of phrase pairs says of the pairs that a hypothesis was built from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bpa_ppl.component import Share
+from bpa_ppl.errors import DataError
+from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.nbest import Float64, Int32, Int64, NBest
+from bpa_ppl.phrases.spans import OUTSIDE, UNCOVERED, parse_segmentations
+from bpa_ppl.phrases.tables import PhraseTable, read_table
+from bpa_ppl.phrases.tree import PhraseTree
+
+_SEGMENTATION = "segmentation"
+
+
+class PhraseMixture(FeatureSource, frozen=True):
+    """Sums of log-probabilities of phrase pairs over the segmentation of a hypothesis.
+
+    The lists need their sources, and the extra `segmentation` with a text a hypothesis, as Moses
+    prints it: `0-2=0-2 3=3 8=7`, source span = target span, positions from 0, in target order.
+
+    The columns are named after those of the table: `phrases.direct` is Σ log p(t|s),
+    `phrases.inverse` Σ log p(s|t); a log-linear table has a pair of columns for each of its own,
+    `phrases.direct.in`. Logarithms are natural.
+
+    Attributes:
+        table: Parquet as `bpa phrases mix` writes it, or a phrase table of Moses.
+        direction: `direct`, `inverse` or both.
+        floor: the probability of a pair that the table does not have, and the least one of those
+            that it has. A word that the decoder did not know, and copied, is such a pair.
+        unseen: give `phrases.unseen` too, the number of pairs that the table does not have.
+        name: the start of the names of the columns.
+    """
+
+    main: ClassVar[str | None] = "table"
+    paths: ClassVar[tuple[str, ...]] = ("table",)
+
+    table: str
+    direction: Literal["both", "direct", "inverse"] = "both"
+    floor: Share = 1e-4
+    unseen: bool = False
+    name: str = "phrases"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The segmentations, and the sources, which their spans are of."""
+        return frozenset({_SEGMENTATION, "sources"})
+
+    def columns(self, nbest: NBest) -> Features:
+        """Return the sums of log-probabilities.
+
+        Raises:
+            DataError: if the table cannot be read, or has no column that is asked for; if a
+                segmentation is malformed, outside of its sentence, or not of the whole hypothesis.
+        """
+        return self.opened()(nbest)
+
+    def opened(self) -> Callable[[NBest], Features]:
+        """Read the table; the function that is returned computes the columns of any lists."""
+        scored = _ScoredPairs(read_table(self.table), self._chosen, self.floor)
+        if not scored.names:
+            wanted = "direct or inverse" if self.direction == "both" else self.direction
+            raise DataError(f"the table has no column {wanted}: make it again", self.table)
+        return lambda nbest: self._columns(scored, nbest)
+
+    def _chosen(self, column: str) -> bool:
+        kind = column.partition(".")[0]
+        return kind in (("direct", "inverse") if self.direction == "both" else (self.direction,))
+
+    def _columns(self, scored: _ScoredPairs, nbest: NBest) -> Features:
+        sums, unseen = scored.sums(nbest)
+        names = [f"{self.name}.{column}" for column in scored.names]
+        if not self.unseen:
+            return names, sums
+        return [*names, f"{self.name}.unseen"], np.column_stack([sums, unseen])
+
+
+class _ScoredPairs:
+    """A table of phrase pairs, ready to be asked for those of many lists.
+
+    Args:
+        table: the probabilities.
+        chosen: says whether a column is wanted.
+        floor: the least probability.
+    """
+
+    def __init__(self, table: PhraseTable, chosen: Callable[[str], bool], floor: float):
+        self.names = tuple(filter(chosen, table.columns))
+        self._table = table
+        self._sides = PhraseTree.of(table.sources), PhraseTree.of(table.targets)
+        columns = [table.columns[name] for name in self.names]
+        # The last row is that of a pair that is not there: number −1.
+        known = np.maximum(np.transpose(columns).reshape(-1, len(columns)), floor)
+        self._logs = np.log(np.vstack([known, np.full((1, len(columns)), floor)]))
+
+    def sums(self, nbest: NBest) -> tuple[Float64, Int64]:
+        """Return (hypotheses, columns) sums of logarithms, and (hypotheses,) pairs not there."""
+        sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
+        sources = self._sides[0][0].known_words(text.encode() for text in nbest.sources or ())
+        targets = self._sides[1][0].known_words(text.encode() for text in nbest.strings)
+        spans, starts = _spans(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
+        first = self._phrases(0, sources, sentence, starts, spans[:, :2])
+        second = self._phrases(1, targets, nbest.string_index, starts, spans[:, 2:])
+        pairs, use = np.unique((first.astype(np.int64) << 32) + second, return_inverse=True)
+        rows = self._table.find(pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32))[use]
+        totals = np.vstack([np.zeros((1, len(self.names))), np.cumsum(self._logs[rows], axis=0)])
+        unseen = np.append(0, np.cumsum(rows < 0))
+        return np.diff(totals[starts], axis=0), np.diff(unseen[starts])
+
+    def _phrases(
+        self, side: int, words: tuple[Int32, Int64], which: np.ndarray, starts: Int64, spans: Int32
+    ) -> Int32:
+        """Return the number in the table of the phrase in each span, or −1.
+
+        Args:
+            side: 0 for source, 1 for target phrases.
+            words: of all sentences of that side.
+            which: (hypotheses,) the sentence that the spans of each are of.
+            starts: (hypotheses + 1,) where its spans begin.
+            spans: (spans, 2) first word, and words.
+        """
+        tree, places = self._sides[side]
+        begin, lengths = np.ascontiguousarray(spans.T)
+        nodes = tree.found((words[0], words[1][which]), starts, begin, lengths)
+        return np.where(nodes >= 0, places[nodes], np.int32(-1))
+
+
+def _spans(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tuple[Int32, Int64]:
+    """Return the spans of all hypotheses, and where those of each begin."""
+    texts = nbest.extras[_SEGMENTATION]
+    if not all(isinstance(text, str) for text in texts):
+        raise DataError("a segmentation is a text such as `0-2=0-2 3=3`", nbest.origin)
+    lengths = string_lengths[nbest.string_index]
+    data = np.frombuffer("\n".join([*texts, ""]).encode(), np.uint8)
+    if np.count_nonzero(data == ord("\n")) != len(texts):
+        raise DataError("a segmentation has a line break", nbest.origin)
+    spans, starts, wrong, row = parse_segmentations(data, source_lengths, lengths)
+    if wrong:
+        sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
+        where = f"hypothesis {row - nbest.offsets[sentence] + 1} of sentence "
+        where += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
+        words = f"{source_lengths[row]} and {lengths[row]} words"
+        what = {
+            OUTSIDE: f"is outside of its source and translation, which have {words}: give the "
+            "sources that were decoded",
+            UNCOVERED: f"does not have each of the {lengths[row]} words of the translation once, "
+            "in order: print the lists again",
+        }.get(wrong, "is not as Moses prints it: 0-2=0-2 3=3")
+        raise DataError(where + what, nbest.origin)
+    return spans, starts

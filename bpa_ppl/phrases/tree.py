@@ -1,0 +1,116 @@
+"""A tree of phrases: each distinct phrase is a node, whose branches are words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain, count
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpa_ppl.nbest import Int32, Int64
+from bpa_ppl.phrases.spans import fill_slots, find_spans, number_spans
+from bpa_ppl.text.vocabulary import Ragged, starts_of
+
+
+class PhraseTree:
+    """Phrases as nodes of a tree whose branches are words: each distinct phrase has a number."""
+
+    def __init__(self) -> None:
+        self._words: dict[bytes, int] = defaultdict(count().__next__)
+        self._size = 1
+        self._slots, self._nodes = np.full(2, -1, np.int64), np.zeros(2, np.int32)
+        self._parents, self._branches = np.zeros(1, np.int32), np.zeros(1, np.int32)
+
+    def words(self, lines: Iterable[bytes]) -> Ragged:
+        """Return the words of some sentences as numbers."""
+        sentences = [line.split() for line in lines]
+        starts = starts_of(sentences)
+        numbers = map(self._words.__getitem__, chain.from_iterable(sentences))
+        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+    def known_words(self, lines: Iterable[bytes]) -> Ragged:
+        """Return the words of some sentences as numbers; −1 for one that is not known."""
+        sentences = [line.split() for line in lines]
+        starts = starts_of(sentences)
+        numbers = (self._words.get(word, -1) for word in chain.from_iterable(sentences))
+        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+    @classmethod
+    def of(cls, phrases: pa.Array) -> tuple[PhraseTree, Int32]:
+        """Return a tree of some distinct phrases, and the place among them of each node, or −1."""
+        tree = cls()
+        split = pc.split_pattern(phrases, " ")
+        words = pc.dictionary_encode(pc.list_flatten(split))
+        tree._words.update(
+            {word.encode(): n for n, word in enumerate(words.dictionary.to_pylist())}
+        )
+        lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False).astype(np.int32)
+        starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
+        spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
+        nodes = tree.numbers((words.indices.to_numpy(), starts), *spans)
+        places = np.full(tree._size, -1, np.int32)
+        places[nodes] = np.arange(len(phrases), dtype=np.int32)
+        return tree, places
+
+    def numbers(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
+        """Return (spans,) the numbers of the phrases in some spans: see `number_spans`."""
+        # A word has at most as many new phrases as the longest span; and no more than there are.
+        longest = int(words.max(initial=0))
+        self._reserve(min(len(sentences[0]) * longest, int(words.sum())))
+        tree = (self._slots, self._nodes, self._parents, self._branches)
+        numbers, self._size = number_spans(sentences, starts, begin, words, tree, self._size)
+        return numbers
+
+    def found(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
+        """Return the same, but −1 for a phrase that is not in the tree, which stays as it is."""
+        tree = (self._slots, self._nodes, self._parents, self._branches)
+        return find_spans(sentences, starts, begin, words, tree)
+
+    def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
+        """Return the distinct phrases of some numbers, sorted bytewise, and the place of each."""
+        used = np.flatnonzero(np.bincount(numbers, minlength=1))
+        texts = self._all_texts().take(pa.array(used))
+        order = pc.sort_indices(texts).to_numpy()
+        ranks = np.zeros(self._size, np.int32)
+        ranks[used[order]] = np.arange(len(used), dtype=np.int32)
+        return texts.take(pa.array(order)), ranks[numbers]
+
+    def _all_texts(self) -> pa.Array:
+        """Return the phrases of all nodes: those of one word, of two, …, in the order of nodes."""
+        words = pa.array([word.decode() for word in self._words], pa.large_string())
+        parents, branches = self._parents[: self._size], self._branches[: self._size]
+        # A node comes after its parent, and the nodes of a level know those of the level above.
+        places = np.zeros(self._size, np.int64)
+        level = np.flatnonzero(parents == 0)[1:]
+        depths = np.zeros(self._size, np.int8)
+        parts, texts, depth = [pa.array([""], pa.large_string())], None, 0
+        order = [np.zeros(1, np.int64)]
+        while len(level):
+            depth += 1
+            depths[level] = depth
+            own = words.take(pa.array(branches[level]))
+            if texts is not None:
+                before = texts.take(pa.array(places[parents[level]]))
+                own = pc.binary_join_element_wise(before, own, pa.scalar(" ", pa.large_string()))
+            places[level] = np.arange(len(level))
+            parts.append(own)
+            order.append(level)
+            texts = own
+            level = np.flatnonzero((depths == 0) & (depths[parents] == depth))
+        back = np.argsort(np.concatenate(order))
+        return pa.concat_arrays(parts).take(pa.array(back))
+
+    def _reserve(self, more: int) -> None:
+        """Make room for so many more nodes."""
+        room = self._size + more
+        if room > len(self._parents):
+            size = max(room, 3 * len(self._parents) // 2)
+            self._parents = np.resize(self._parents, size)
+            self._branches = np.resize(self._branches, size)
+        if 3 * room > 2 * len(self._slots):
+            slots = 1 << int(2 * room).bit_length()
+            self._slots, self._nodes = np.full(slots, -1, np.int64), np.zeros(slots, np.int32)
+            fill_slots(self._slots, self._nodes, self._parents, self._branches, self._size)
