@@ -189,9 +189,7 @@ class IBM1:
         if np.count_nonzero(np.diff(first)) <= np.count_nonzero(np.diff(second)):
             found = _score_by_source(table, source, target, first, second, starts)
         else:
-            words, which = np.unique(np.append(source[0], _EMPTY), return_inverse=True)
-            order = np.argsort(words != _EMPTY, kind="stable")
-            distinct = words[order].astype(np.int64), np.argsort(order)[which]
+            distinct = _distinct(source[0], len(self.starts) - 1)
             found = _score_by_target(table, distinct, source, target, first, second, starts)
         return np.log(np.maximum(found, floor)), starts
 
@@ -228,6 +226,16 @@ def _numbered(words: Mapping[str, int], sentences: Sentences) -> Ragged:
     starts = starts_of(sentences)
     numbers = map(words.get, chain.from_iterable(sentences), repeat(_UNKNOWN))
     return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+
+def _distinct(words: Int32, size: int) -> tuple[Int64, Int64]:
+    """Return the different ones of some words, the empty word first, and which each of them is."""
+    keys = np.where(words == _UNKNOWN, size, words)
+    there = np.zeros(size + 1, dtype=bool)
+    there[keys] = there[_EMPTY] = True
+    distinct = np.flatnonzero(there)
+    distinct[distinct == size] = _UNKNOWN
+    return distinct, (np.cumsum(there) - 1)[keys]
 
 
 def _sums(values: Float64, starts: Int64) -> Float64:
