@@ -106,8 +106,7 @@ class _ScoredPairs:
         spans, starts = _spans(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
         first = self._phrases(0, sources, sentence, starts, spans[:, :2])
         second = self._phrases(1, targets, nbest.string_index, starts, spans[:, 2:])
-        pairs, use = np.unique((first.astype(np.int64) << 32) + second, return_inverse=True)
-        rows = self._table.find(pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32))[use]
+        rows = self._table.find(first, second)
         totals = np.vstack([np.zeros((1, len(self.names))), np.cumsum(self._logs[rows], axis=0)])
         unseen = np.append(0, np.cumsum(rows < 0))
         return np.diff(totals[starts], axis=0), np.diff(unseen[starts])

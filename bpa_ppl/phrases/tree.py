@@ -108,9 +108,15 @@ class PhraseTree:
         room = self._size + more
         if room > len(self._parents):
             size = max(room, 3 * len(self._parents) // 2)
-            self._parents = np.resize(self._parents, size)
-            self._branches = np.resize(self._branches, size)
+            self._parents, self._branches = (
+                _longer(self._parents, size),
+                _longer(self._branches, size),
+            )
         if 3 * room > 2 * len(self._slots):
             slots = 1 << int(2 * room).bit_length()
             self._slots, self._nodes = np.full(slots, -1, np.int64), np.zeros(slots, np.int32)
             fill_slots(self._slots, self._nodes, self._parents, self._branches, self._size)
+
+
+def _longer(values: Int32, size: int) -> Int32:
+    return np.append(values, np.zeros(size - len(values), np.int32))
