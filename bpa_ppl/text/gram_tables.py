@@ -143,7 +143,7 @@ def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple, Int32]
     count = np.empty(len(text), dtype=np.int64)
     begins = np.empty(len(text), dtype=np.bool_)
     numbers = np.empty(len(text), dtype=np.int32)
-    slots = np.full(1 << 16, _FREE, dtype=np.int32)
+    slots = np.full(2, _FREE, dtype=np.int32)
     for i in range(len(text)):
         if place[i] < n - 1:
             continue

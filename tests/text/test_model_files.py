@@ -1,0 +1,105 @@
+"""Language models by the content of their files; binary files of KenLM against its own query."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.streams import read_lines
+from bpa_ppl.text.arpa import read_arpa
+from bpa_ppl.text.kenlm_binary import KenlmModel
+from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.model_files import is_model, judged, model_of
+from bpa_ppl.text.words import words_of
+
+GOLDEN = Path(__file__).parent / "golden"
+TEXT, ARPA = GOLDEN / "harbour.txt", GOLDEN / "harbour.o3.arpa.gz"
+BINARY = GOLDEN / "harbour.o3.binary.gz"
+
+with_kenlm = pytest.mark.skipif(find_spec("kenlm") is None, reason="KenLM is not installed")
+JUDGED = [
+    "the ferry leaves the harbour at ten",
+    "a whale waits <s> at the gate </s>",
+    "",
+    "10\u00a0000 dogs",
+]
+
+
+def test_models_are_told_by_content(tmp_path: Path) -> None:
+    misnamed = tmp_path / "model.txt"
+    misnamed.write_bytes(b"\n" + gzip.decompress(ARPA.read_bytes()))
+    assert [is_model(path) for path in (TEXT, ARPA, BINARY, misnamed, "-")] == [
+        *(False, True, True, True, False)
+    ]
+    read = model_of([misnamed], order=1)
+    assert read.order == 3
+    learned = model_of([TEXT, TEXT], order=2)
+    assert isinstance(learned, NgramModel)
+    assert learned.order == 2
+
+
+@pytest.mark.parametrize("path", [ARPA, BINARY])
+def test_a_finished_model_stands_alone(path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"{path.name} is a finished language model: name it"):
+        model_of([TEXT, path])
+
+
+@with_kenlm
+@pytest.mark.parametrize("packed", [True, False])
+def test_binary_files_score_as_their_arpa_file(packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "harbour.binary"
+    path.write_bytes(BINARY.read_bytes() if packed else gzip.decompress(BINARY.read_bytes()))
+    theirs, ours = model_of([path]), read_arpa(ARPA)
+    assert isinstance(theirs, KenlmModel)
+    assert theirs.order == 3
+    sentences = [words_of(text) for text in [*JUDGED, *read_lines(TEXT)]]
+    for method in ("word_log_probabilities", "log_probabilities", "unknown_words", "unknown"):
+        found, expected = getattr(theirs, method)(sentences), getattr(ours, method)(sentences)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert theirs.unknown(sentences[:4]).tolist() == [0, 3, 0, 0]
+    for unknown in (True, False):
+        expected = ours.perplexity(sentences, unknown)
+        assert theirs.perplexity(sentences, unknown) == pytest.approx(expected, rel=1e-5)
+    assert len(theirs.log_probabilities([])) == len(theirs.unknown([])) == 0
+
+
+@with_kenlm
+def test_a_damaged_binary_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "harbour.binary"
+    path.write_bytes(gzip.decompress(BINARY.read_bytes())[:1000])
+    with pytest.raises(DataError, match=r"harbour\.binary: KenLM cannot read this model"):
+        model_of([path])
+
+
+def test_binary_files_need_kenlm() -> None:
+    with (
+        patch.dict(sys.modules, kenlm=None),
+        pytest.raises(UsageError, match=r"pip install bpa_ppl\[kenlm\]"),
+    ):
+        model_of([BINARY])
+
+
+def test_texts_are_judged_file_by_file(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for path, lines in zip(paths, (JUDGED[:2], JUDGED[2:]), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    model = NgramModel.train([TEXT])
+    sentences = list(map(words_of, JUDGED))
+    found = judged(model, paths)
+    assert found.words == sum(map(len, sentences))
+    assert found.unknown == 3
+    assert found.perplexity == pytest.approx(model.perplexity(sentences))
+    assert found.known == pytest.approx(model.perplexity(sentences, unknown=False))
+    assert math.isfinite(judged(model, paths[:1]).known)
+    paths[0].write_text("", encoding="utf-8")
+    with pytest.raises(DataError, match=r"a\.txt: empty"):
+        judged(model, paths[:1])
