@@ -1,4 +1,8 @@
-"""The main job on the data that comes along: adapt on 50 sentences, check, rerank the rest."""
+"""The main job on the data that comes along: adapt on 50 sentences, check, rerank the rest.
+
+Done twice: with the features of the lists, and with a language model of a text of the domain beside
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,12 @@ import numpy as np
 
 from bpa_ppl.decoding import Reranked, Scoreboard, rerank, scoreboard, write_texts
 from bpa_ppl.diagnostics import Report, check, plot_trace
+from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.formats.streams import make_folder
-from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter
 from bpa_ppl.sampling import adapt
-from bpa_ppl.weights import Weights
 
 _ADAPTATION = 50
 _SHOWN = 3
@@ -27,22 +30,34 @@ class Demo:
     """What the demo found; `str` tells it.
 
     Attributes:
-        report: the check of the posterior.
-        scores: of the reranked sentences, before and after.
-        result: the reranked sentences.
+        report: the check of the posterior that has the language model.
+        alone: scores of the reranked sentences with the features of the lists alone.
+        scores: the same with the language model.
+        result: the sentences that were reranked with it.
+        lines: of the text that the language model was estimated on.
         files: what was written.
     """
 
     report: Report
+    alone: Scoreboard
     scores: Scoreboard
     result: Reranked
+    lines: int
     files: tuple[Path, ...]
 
     def __str__(self) -> str:
         changed = np.flatnonzero(self.result.changed)[:_SHOWN]
         examples = "\n\n".join(_side_by_side(self.result, s) for s in changed)
         written = "\n".join(f"wrote {path}" for path in self.files)
-        return f"{self.report}\n\n{self.scores}\n\n{examples}\n\n{written}"
+        return "\n\n".join(
+            [
+                str(self.report),
+                f"with the features of the lists alone\n{self.alone}",
+                f"and with a language model of {self.lines} lines of such text\n{self.scores}",
+                examples,
+                written,
+            ]
+        )
 
 
 def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) -> Demo:
@@ -58,22 +73,29 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         NotConverged: if the posterior fails its check.
     """
     make_folder(folder)
-    pool, canonical = _data()
+    with as_file(files("bpa_ppl.demo_data")) as data:
+        return _run(data, folder, seed, progress)
+
+
+def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo:
+    pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
+    canonical = read_weights(data / "moses.ini")
+    # The posterior carries the text, so that it needs no file beside it.
+    text = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True).fitted(pool)
     order = np.random.default_rng(seed).permutation(len(pool))
     adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))
-    posterior = adapt(adaptation, canonical, sampler="nuts", seed=seed, progress=progress)
-    result = rerank(rest, posterior, progress=progress)
+    first, posterior = (
+        adapt(adaptation, canonical, sampler="nuts", seed=seed, progress=progress, add=sources)
+        for sources in ((), text)
+    )
+    alone, result = (rerank(rest, of, progress=progress) for of in (first, posterior))
     paths = tuple(folder / name for name in ("posterior.nc", "trace.png", "translations.txt"))
     write_posterior(posterior, paths[0])
     plot_trace(posterior, paths[1])
     write_texts(result, paths[2])
-    return Demo(check(posterior), scoreboard(result), result, paths)
-
-
-def _data() -> tuple[NBest, Weights]:
-    with as_file(files("bpa_ppl.demo_data")) as data:
-        pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
-        return pool, read_weights(data / "moses.ini")
+    return Demo(
+        check(posterior), scoreboard(alone), scoreboard(result), result, len(text.lines), paths
+    )
 
 
 def _side_by_side(result: Reranked, sentence: int) -> str:

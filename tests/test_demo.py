@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bpa_ppl import DataError, check, read_posterior
+from bpa_ppl import DataError, as_draws, check, read_posterior
 from bpa_ppl.demo import Demo, run_demo
+from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.models import Preparation
+
+pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +25,23 @@ def test_posterior_is_kept_and_fit(demo: Demo) -> None:
 
 
 def test_translations_are_better(demo: Demo) -> None:
-    (ter, bleu), (adapted_ter, adapted_bleu) = demo.scores.before, demo.scores.after
+    (ter, bleu), (adapted_ter, adapted_bleu) = demo.alone.before, demo.alone.after
     assert adapted_ter.value < ter.value
     assert adapted_bleu.value > bleu.value
+
+
+def test_text_of_the_domain_makes_them_better_still(demo: Demo) -> None:
+    assert [score.value for score in demo.alone.before] == [s.value for s in demo.scores.before]
+    (ter, bleu), (text_ter, text_bleu) = demo.alone.after, demo.scores.after
+    assert text_ter.value < ter.value - 0.5
+    assert text_bleu.value > bleu.value + 0.5
+
+
+def test_the_posterior_carries_the_text(demo: Demo) -> None:
+    draws = as_draws(read_posterior(demo.files[0]))
+    (source,) = Preparation.recorded(draws.attrs, draws.constants).sources
+    assert isinstance(source, LanguageModel)
+    assert (len(source.lines), source.files()) == (demo.lines, ())
 
 
 def test_files_are_what_they_should_be(demo: Demo) -> None:
@@ -36,6 +54,7 @@ def test_files_are_what_they_should_be(demo: Demo) -> None:
 def test_the_story_shows_check_scores_examples_and_files(demo: Demo) -> None:
     told = str(demo)
     assert str(demo.report) in told
+    assert str(demo.alone) in told
     assert str(demo.scores) in told
     assert told.count("\nsentence ") == 3
     assert all(f"wrote {path}" in told for path in demo.files)

@@ -98,6 +98,8 @@ class FeatureSource(Component, frozen=True):
                 f"{self.label} was made from {', '.join(self.files()) or 'no file'}: say where "
                 f"{cols.counted(len(self.files()), 'file')} lies, not {', '.join(paths)}"
             )
+        if self.holds:
+            return self
         left = iter(paths)
         given = {name: getattr(self, name) for name in self.paths}
         there = {

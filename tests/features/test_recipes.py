@@ -176,6 +176,12 @@ def test_two_sources_of_a_kind_are_told_apart_by_their_names(
         adapt(lists, WEIGHTS, add=[sources[0], sources[0]])
 
 
+def test_what_holds_its_text_has_no_files_to_move(domain: Path) -> None:
+    carried = Known(text=str(domain), words=("w1",))
+    assert carried.files() == ()
+    assert carried.moved([]) == carried
+
+
 def test_a_record_that_makes_no_sense(tmp_path: Path, lists: NBest, domain: Path) -> None:
     draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
     for made in ([{"text": "x"}], [{"source": "known"}], 5, [{"source": "known", "text": 3}]):
