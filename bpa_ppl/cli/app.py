@@ -21,6 +21,7 @@ from bpa_ppl.cli import (
     figures,
     lm,
     oracle,
+    phrases,
     report,
     rerank,
     tune,
@@ -55,6 +56,7 @@ for module in (
     demo,
 ):
     app.command(module.__name__.rpartition(".")[2], cls=Command)(expanded(module.run))
+app.add_typer(phrases.app, name="phrases")
 
 
 def _version(wanted: bool) -> None:

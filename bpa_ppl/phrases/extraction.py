@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
@@ -28,6 +29,7 @@ def extract_phrases(
     alignment: AnyPath,
     *,
     max_length: int = 5,
+    keep: npt.NDArray[np.bool_] | None = None,
     progress: bool | Reporter = False,
 ) -> PhraseCounts:
     """Return the counts of all phrase pairs of a corpus that are consistent with its alignment.
@@ -44,6 +46,7 @@ def extract_phrases(
         target: its translations, as many lines.
         alignment: as many lines of points `0-0 1-2`, source and target positions from 0.
         max_length: the most words of a phrase, on both sides.
+        keep: (sentences,) bool, to extract from some sentence pairs alone: see `select_lines`.
         progress: True for a bar of the sentences, or a callback.
 
     Raises:
@@ -59,11 +62,15 @@ def extract_phrases(
         total = _lines_of(alignment) if progress and str(alignment) != "-" else 0
         done = 0
         for lines in _batches(paths):
-            counter.add(*_numbered_pairs(lines, trees, max_length, alignment, done + 1))
-            done += len(lines[0])
+            of = slice(done, done + len(lines.source))
+            chosen = None if keep is None else keep[of]
+            counter.add(*_numbered_pairs(lines, trees, max_length, alignment, of.start + 1, chosen))
+            done = of.stop
             report(done, max(total, done), "sentence pairs")
     if not done:
         raise DataError("empty: there are no sentences in it", origin_name(source))
+    if keep is not None and len(keep) != done:
+        raise UsageError(f"keep has {len(keep)} values, and there are {done} sentence pairs")
     pairs, counts = counter.counted()
     if not len(pairs):
         raise DataError(
@@ -117,9 +124,19 @@ class _Batch(NamedTuple):
 
 
 def _numbered_pairs(
-    lines: _Batch, trees: tuple[PhraseTree, PhraseTree], longest: int, path: AnyPath, first: int
+    lines: _Batch,
+    trees: tuple[PhraseTree, PhraseTree],
+    longest: int,
+    path: AnyPath,
+    first: int,
+    keep: npt.NDArray[np.bool_] | None,
 ) -> tuple[Int32, Int32]:
     """Return the numbers of the source and the target phrase of each pair of some sentences."""
+    if keep is not None:
+        # Without words and points there are no phrases, and the lines keep their numbers.
+        lines = _Batch(
+            *([line if k else b"" for line, k in zip(part, keep, strict=False)] for part in lines)
+        )
     sides = [tree.words(part) for tree, part in zip(trees, lines, strict=False)]
     points = _points(lines, sides, path, first)
     lengths = tuple(np.diff(starts) for _, starts in sides)
