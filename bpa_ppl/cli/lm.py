@@ -11,7 +11,7 @@ from bpa_ppl.cli import options
 from bpa_ppl.errors import UsageError
 
 if TYPE_CHECKING:
-    from bpa_ppl.text.language_model import NgramModel
+    from bpa_ppl.text.language_model import TextModel
 
 
 def run(
@@ -44,25 +44,25 @@ def run(
     if finished and output is not None:
         raise UsageError(f"{texts[0]} is a finished language model already: --output is for text")
     model = model_of(texts, order, progress=not quiet)
-    if isinstance(model, NgramModel) and output is not None:
-        write_arpa(model, output)
-    told = sys.stderr if output == STANDARD else sys.stdout
-    if not quiet:
-        print(_sizes(model) if isinstance(model, NgramModel) else model, file=told)
+    lines = [] if quiet else [_sizes(model)]
     own = [] if quiet or finished or STANDARD in texts else [texts]
     for paths in [[path] for path in test] if test else own:
         found = judged(model, paths)
         what = ", ".join(map(origin_name, paths)) if test else "its own text, which it has seen"
-        print(
+        lines.append(
             f"{what}: perplexity {found.perplexity:.2f}, {found.known:.2f} without the "
-            f"{found.unknown:,} unknown of {found.words:,} words",
-            file=told,
+            f"{found.unknown:,} unknown of {found.words:,} words"
         )
+    if isinstance(model, NgramModel) and output is not None:
+        write_arpa(model, output)
+    for line in lines:
+        print(line, file=sys.stderr if output == STANDARD else sys.stdout)
 
 
-def _sizes(model: NgramModel) -> str:
-    counts = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
+def _sizes(model: TextModel) -> str:
+    counts = (f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
+    told = ", ".join(counts) or f"a model of order {model.order}"
     if not model.fallback:
-        return counts
+        return told
     orders = ", ".join(map(str, model.fallback))
-    return f"{counts}; too few to tell the discounts of order {orders}: 0.5, 1, 1.5"
+    return f"{told}; too few to tell the discounts of order {orders}: 0.5, 1, 1.5"

@@ -28,9 +28,16 @@ class TextModel:
 
     Attributes:
         order: the length of its longest n-grams.
+        fallback: the orders whose discounts are the fallback for small texts, where it is known.
     """
 
     order: int
+    fallback: tuple[int, ...] = ()
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of different n-grams of each order; empty where the model does not tell."""
+        return ()
 
     def word_log_probabilities(self, sentences: Sentences) -> Float64:
         """Return log p (natural) of each word given those before, and of each end of a sentence.

@@ -1,0 +1,83 @@
+"""`bpa lm`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+from bpa_ppl.text.arpa import read_arpa
+from bpa_ppl.text.language_model import NgramModel
+
+TEXT = "the cat sat\na cat sat down\nthe dog sat\n"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("domain.txt").write_text(TEXT, "utf-8")
+    Path("held-out.txt").write_text("the cat sat\na bird\n", "utf-8")
+
+
+def test_a_text_becomes_an_arpa_file() -> None:
+    done = run("lm", "domain.txt", "--order", 2, "-o", "domain.arpa.gz", "--test", "held-out.txt")
+    assert (done.code, done.err) == (0, "")
+    model = NgramModel.estimate([line.split() for line in TEXT.splitlines()], 2)
+    assert read_arpa("domain.arpa.gz").log_probabilities([["a"]]) == model.log_probabilities(
+        [["a"]]
+    )
+    test = [["the", "cat", "sat"], ["a", "bird"]]
+    assert done.out.splitlines() == [
+        "9 1-grams, 10 2-grams; too few to tell the discounts of order 1, 2: 0.5, 1, 1.5",
+        f"held-out.txt: perplexity {model.perplexity(test):.2f}, "
+        f"{model.perplexity(test, unknown=False):.2f} without the 1 unknown of 5 words",
+    ]
+    again = run("lm", "domain.arpa.gz", "--test", "held-out.txt", "--test", "domain.txt")
+    assert again.code == 0
+    assert again.out.splitlines()[0] == "9 1-grams, 10 2-grams"
+    assert again.out.splitlines()[1] == done.out.splitlines()[1]
+    assert again.out.splitlines()[2].startswith("domain.txt: perplexity ")
+
+
+def test_its_own_text_is_judged_where_there_is_no_other() -> None:
+    done = run("lm", "domain.txt")
+    assert done.code == 0
+    assert "its own text, which it has seen: perplexity" in done.out
+    assert run("lm", "domain.txt", "-q").out == ""
+    assert [path.name for path in Path().iterdir() if path.suffix == ".arpa"] == []
+
+
+def test_pipes() -> None:
+    done = run("lm", "-", "-o", "-", stdin=TEXT)
+    assert done.code == 0
+    Path("piped.arpa").write_text(done.out, "utf-8")
+    assert read_arpa("piped.arpa").counts == NgramModel.train(["domain.txt"]).counts
+    assert "1-grams" in done.err
+    assert run("lm", "-", "-o", "-", "-q", stdin=TEXT).err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.txt"], "missing.txt: no such file: check the path"),
+        (["empty.txt"], "empty.txt: there is no word in this text"),
+        (["domain.txt", "--order", 6], "the order of a language model is 1 to 5, not 6"),
+        (
+            ["domain.txt", "--test", "empty.txt", "-o", "new"],
+            "empty.txt: empty: there is no sentence to judge",
+        ),
+        (["domain.txt", "broken.arpa"], "broken.arpa is a finished language model: name it alone"),
+        (["broken.arpa"], "broken.arpa:1: ngram 1=NUMBER should stand here"),
+        (["broken.arpa", "-o", "new.arpa"], "broken.arpa is a finished language model already"),
+        (["domain.txt", "-o", "missing/new.arpa"], "missing/new.arpa: no such folder"),
+    ],
+)
+def test_bad_input_is_refused(arguments: list[object], message: str) -> None:
+    Path("empty.txt").write_text("", "utf-8")
+    Path("broken.arpa").write_text("\\data\\\n", "utf-8")
+    done = run("lm", *arguments)
+    assert done.code == 2
+    assert f"error: {message}" in done.err
+    assert done.err.count("\n") == 1
+    assert not list(Path().rglob("new*"))

@@ -1,0 +1,194 @@
+"""Language models as features: what is learned from which text, and what is told of it."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.features import add_features
+from bpa_ppl.features.folds import fold_of
+from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.text.arpa import write_arpa
+from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.words import words_of
+
+LINES = ["the cat sat down", "a cat sat on the mat", "the dog sat", "one two three", "hello you"]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "domain.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+def scores(lines: list[str], texts: list[str], order: int = 3) -> np.ndarray:
+    """Return the log-probabilities under a model of some lines, one text after the other."""
+    model = NgramModel.estimate([line.split() for line in lines], order)
+    return np.array([model.log_probabilities([words_of(text)])[0] for text in texts])
+
+
+def with_references(references: list[tuple[str, ...]]) -> NBest:
+    """Return lists of two whose references are given."""
+    texts = [[several[0], "the cat"] for several in references]
+    return NBest.from_lists(texts, [[[0.0]] * 2] * len(texts), ["LM0"], references=references)
+
+
+def everything(nbest: NBest) -> list[str]:
+    return [nbest.text(row) for row in range(len(nbest.features))]
+
+
+def test_columns_of_a_text(text: Path, toy: NBest) -> None:
+    source = LanguageModel(text=str(text), per_word=True, per_order=True)
+    found = dict(source.columns(toy))
+    hyps = everything(toy)
+    assert set(found) == {"lm", "lm.oov", "lm.perword", "lm.o1", "lm.o2"}
+    np.testing.assert_allclose(found["lm"], scores(LINES, hyps), rtol=1e-12)
+    np.testing.assert_allclose(found["lm.o1"], scores(LINES, hyps, 1), rtol=1e-12)
+    np.testing.assert_allclose(found["lm.o2"], scores(LINES, hyps, 2), rtol=1e-12)
+    sizes = np.array([len(words_of(hyp)) for hyp in hyps])
+    np.testing.assert_allclose(found["lm.perword"], scores(LINES, hyps) / (sizes + 1), rtol=1e-12)
+    known = {word for line in LINES for word in line.split()}
+    missing = [sum(word not in known for word in words_of(hyp)) for hyp in hyps]
+    assert found["lm.oov"].tolist() == missing
+    assert sum(missing) == 1  # world
+
+
+def test_several_models_stand_side_by_side(text: Path, toy: NBest, tmp_path: Path) -> None:
+    general = tmp_path / "general.arpa.gz"
+    write_arpa(NgramModel.estimate([["hello", "world"]], 2), general)
+    sources = [
+        LanguageModel(text=str(text), oov=False),
+        LanguageModel(text=str(general), name="general"),
+        LanguageModel(text=(str(text), str(text)), name="twice", order=1, oov=False),
+    ]
+    with pytest.warns(BpaWarning, match="words of the hypotheses are not in .*general.arpa.gz"):
+        more = add_features(toy, sources)
+    assert more.feature_names[3:] == ("lm", "general", "general.oov", "twice")
+    hyps = everything(toy)
+    np.testing.assert_allclose(more.features[:, 3], scores(LINES, hyps), rtol=1e-6)
+    np.testing.assert_allclose(more.features[:, 4], scores(["hello world"], hyps, 2), rtol=1e-6)
+    np.testing.assert_allclose(more.features[:, 6], scores(LINES * 2, hyps, 1), rtol=1e-6)
+
+
+def test_a_foreign_text_is_told_once(text: Path) -> None:
+    lists = NBest.from_lists([["le chat the", "un chien"]], [[[0.0]] * 2], ["LM0"])
+    compute = LanguageModel(text=str(text)).opened()
+    with pytest.warns(BpaWarning, match=r"80% of the words .* not in .*domain\.txt: is it in"):
+        compute(lists)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compute(lists)
+
+
+def test_learning_from_references_leaves_their_own_sentence_out() -> None:
+    references = [(line,) for line in LINES]
+    references += [references[0], (LINES[1], "another reference"), ("another reference",)]
+    lists = with_references(references)
+    source = LanguageModel(text="self", folds=3)
+    assert source.needs == {"references"}
+    own = dict(source.columns_of_own(lists))
+    folds = fold_of(references, 3)
+    assert folds[0] == folds[5]
+    different = list(dict.fromkeys(text for several in references for text in several))
+    for s, fold in enumerate(folds):
+        own_texts = {t for r, f in zip(references, folds, strict=True) if f == fold for t in r}
+        others = [line for line in different if line not in own_texts]
+        assert others
+        assert not set(references[s]) & set(others)
+        expected = scores(others, lists.texts(s))
+        np.testing.assert_allclose(own["lm"][lists.rows(s)], expected, rtol=1e-12)
+    # New lists are judged by the model of all of them, each counted once.
+    fitted = source.fitted(lists)
+    assert fitted.lines == tuple(different)
+    assert fitted.needs == frozenset()
+    assert fitted.files() == ()
+    new = NBest.from_lists([["the cat sat", "down"]], [[[0.0]] * 2], ["LM0"])
+    found = dict(fitted.columns(new))
+    np.testing.assert_allclose(found["lm"], scores(different, ["the cat sat", "down"]), rtol=1e-12)
+    # The lists that it is fitted to are cross-fitted whether it is fitted already or not.
+    again = dict(fitted.columns_of_own(lists))
+    assert again["lm"].tolist() == own["lm"].tolist()
+
+
+def test_fewer_sentences_than_folds_leave_one_out() -> None:
+    lists = with_references([("a b",), ("a c",)])
+    own = dict(LanguageModel(text="self").columns_of_own(lists))
+    np.testing.assert_allclose(own["lm"][0], scores(["a c"], ["a b"])[0], rtol=1e-12)
+    np.testing.assert_allclose(own["lm"][2], scores(["a b"], ["a c"])[0], rtol=1e-12)
+    assert own["lm.oov"].tolist() == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "references",
+    [[("a b",)], [("a b",), ("a b",)], [("a b",), ("",)]],
+    ids=["one", "equal", "no words"],
+)
+def test_one_reference_cannot_judge_itself(references: list[tuple[str, ...]]) -> None:
+    with pytest.raises(DataError, match="not two different references: give more of them"):
+        LanguageModel(text="self").columns_of_own(with_references(references))
+
+
+def test_learning_needs_references(toy: NBest) -> None:
+    source, bare = LanguageModel(text="self"), toy.without("references")
+    for work in (source.fitted, source.columns_of_own):
+        with pytest.raises(DataError, match="these lists have none: add them"):
+            work(bare)
+    with pytest.raises(UsageError, match="lm=self has not learned yet"):
+        source.columns(toy)
+
+
+def test_text_can_be_carried(text: Path, toy: NBest) -> None:
+    source = LanguageModel(text=str(text), carry=True)
+    carried = source.fitted(toy)
+    assert carried.lines == tuple(LINES)
+    assert source.files() == (str(text),)
+    expected = dict(source.columns(toy))
+    text.unlink()
+    assert carried.files() == ()
+    found = dict(carried.columns(toy))
+    assert found["lm"].tolist() == expected["lm"].tolist()
+    assert LanguageModel(text=str(text)).fitted(toy).lines == ()
+
+
+def test_what_cannot_be_carried(text: Path, toy: NBest, tmp_path: Path) -> None:
+    arpa, long = tmp_path / "a.arpa", tmp_path / "long.txt"
+    write_arpa(NgramModel.estimate([["a"]], 2), arpa)
+    long.write_text(f"{'word ' * 30}\n" * 40_000, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"a\.arpa is a finished model"):
+        LanguageModel(text=(str(text), str(arpa)), carry=True).fitted(toy)
+    with pytest.raises(UsageError, match=r"6\.0 MB of text, and a posterior carries 5 MB at most"):
+        LanguageModel(text=str(long), carry=True).fitted(toy)
+    with pytest.raises(UsageError, match="no models of shorter n-grams: leave per_order out"):
+        LanguageModel(text=str(arpa), per_order=True).opened()
+
+
+def test_bad_texts(tmp_path: Path, toy: NBest) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n", encoding="utf-8")
+    for source in (LanguageModel(text=str(empty)), LanguageModel(text=str(empty), per_order=True)):
+        with pytest.raises(DataError, match=r"empty\.txt: there is no word"):
+            source.columns(toy)
+    with pytest.raises(DataError, match=r"missing\.txt: no such file"):
+        LanguageModel(text=str(tmp_path / "missing.txt")).columns(toy)
+    for wrong in ("", (), ("a.txt", ""), ("a.txt", "self")):
+        with pytest.raises(UsageError, match="lm needs a text, an ARPA file, or self alone"):
+            LanguageModel(text=wrong)
+    with pytest.raises(UsageError, match="order must be a whole number from 1 and up to 5, not 6"):
+        LanguageModel(text="a.txt", order=6)
+
+
+def test_a_few_lines_of_the_domain_rank_its_references_first(shared_data: Path) -> None:
+    corpora = shared_data / "phrases" / "corpora"
+    source = LanguageModel(text=str(corpora / "captions.train.en.xz"))
+    references = (shared_data / "captions" / "test.ref").read_text("utf-8").splitlines()[:200]
+    shuffled = [" ".join(sorted(words_of(line))) for line in references]
+    pairs = [list(pair) for pair in zip(references, shuffled, strict=True)]
+    lists = NBest.from_lists(pairs, [[[0.0]] * 2] * len(pairs), ["LM0"])
+    logs = dict(source.columns(lists))["lm"].reshape(-1, 2)
+    assert np.mean(logs[:, 0] > logs[:, 1]) > 0.97
