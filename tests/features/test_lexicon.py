@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
 from bpa_ppl.features.folds import fold_of
 from bpa_ppl.features.lexicon import Lexicon
+from bpa_ppl.features.recipes import recorded, remade, stored
 from bpa_ppl.registry import FEATURES
 from bpa_ppl.text.ibm1 import IBM1
 
@@ -244,3 +246,17 @@ def test_one_file_is_not_enough() -> None:
 
 def test_no_lists_at_all(lists: NBest, memory: tuple[str, str]) -> None:
     assert add_features(lists[:0], Lexicon(pairs=memory)).features.shape == (0, 3)
+
+
+@pytest.mark.parametrize("given", ["self", "carried", "files"])
+def test_a_posterior_remembers_it(lists: NBest, memory: tuple[str, str], given: str) -> None:
+    pairs = "self" if given == "self" else memory
+    source = Lexicon(pairs=pairs, carry=given == "carried", floor=0.01).fitted(lists)
+    records = json.loads(json.dumps(recorded([source], [("lexicon.direct", "lexicon.inverse")])))
+    assert remade(records, stored([source])) == (source,)
+    Path(memory[1]).write_text("other\n" * 6)
+    if given == "files":
+        with pytest.raises(DataError, match="has changed since the weights of lexicon"):
+            remade(records, stored([source]))
+    else:
+        assert remade(records, stored([source])) == (source,)
