@@ -6,7 +6,6 @@ The files are Parquet, one row a pair, or text in the forms of Moses.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer
 from bpa_ppl.nbest import Float64, Int32
 from bpa_ppl.phrases.pairs import PhrasePairs, Side, Texts, index_in, interned, keys, union
+from bpa_ppl.phrases.parquet_tables import (
+    is_parquet,
+    numbers_in,
+    read_parquet,
+    slices,
+    write_parquet,
+)
 from bpa_ppl.phrases.text_tables import TextTable, open_table, read_marginal
 
 #: The columns of Moses' phrase table, in its order; the directions are ours, not its symbols'.
 MOSES_COLUMNS = ("inverse", "inverse_lexical", "direct", "direct_lexical")
-_MAGIC = b"PAR1"
-_ROWS = 1 << 20  # that are written at once
 _COUNTS = ("count", "source_count", "target_count")
 
 
@@ -236,7 +239,7 @@ def read_counts(
         DataError: with file and line, if the file is not as it should be.
     """
     file = InputFile(path)
-    read = _counts_of_parquet if _is_parquet(file) else _counts_of_text
+    read = _counts_of_parquet if is_parquet(file) else _counts_of_text
     table = read(file)
     source, target = (p and read_marginal(p) for p in (source_counts, target_counts))
     try:
@@ -255,10 +258,10 @@ def write_counts(table: PhraseCounts, path: AnyPath) -> None:
     """
     if Path(path).suffix == ".parquet":
         marginals = (table.source_count[table.source], table.target_count[table.target])
-        _write_parquet(table, dict(zip(_COUNTS, (table.count, *marginals), strict=True)), path)
+        write_parquet(table, dict(zip(_COUNTS, (table.count, *marginals), strict=True)), path)
         return
     with atomic_writer(path) as out:
-        for rows in _slices(len(table)):
+        for rows in slices(len(table)):
             out.writelines(_lines(table, rows, [_printed(table.count[rows])]))
 
 
@@ -273,15 +276,15 @@ def read_table(path: AnyPath) -> PhraseTable:
         DataError: with file and line, if the file is not as it should be, or has a pair twice.
     """
     file = InputFile(path)
-    if not _is_parquet(file):
+    if not is_parquet(file):
         return _table_of_text(file)
-    table = _parquet(file)
+    table = read_parquet(file)
     names = [name for name in table.column_names if name not in ("source", "target")]
     if "count" in names:
         raise DataError(
             "these are counts, not probabilities: mix them with `bpa phrases mix`", file.origin
         )
-    columns = {name: _numbers(table, name, file.origin) for name in names}
+    columns = {name: numbers_in(table, name, file.origin) for name in names}
     return _distinct(table.column("source"), table.column("target"), columns, file.origin)
 
 
@@ -295,72 +298,20 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
         DataError: if the file cannot be written.
     """
     if Path(path).suffix == ".parquet":
-        _write_parquet(table, table.columns, path)
+        write_parquet(table, table.columns, path)
         return
     known = [name for name in MOSES_COLUMNS if name in table.columns]
     names = known + [name for name in table.columns if name not in known]
     with atomic_writer(path) as out:
-        for rows in _slices(len(table)):
+        for rows in slices(len(table)):
             scores = [_printed(table.columns[name][rows]) for name in names]
             joined = pc.binary_join_element_wise(*scores, pa.scalar(" ", pa.large_string()))
             out.writelines(_lines(table, rows, [joined]))
 
 
-def _is_parquet(file: InputFile) -> bool:
-    try:
-        return file.first_line.startswith(_MAGIC)
-    except DataError as error:
-        if error.__cause__ is not None:  # the file cannot be read
-            raise
-        raise DataError("empty: there are no phrases in it", file.origin) from error
-
-
-def _parquet(file: InputFile) -> pa.Table:
-    """Return the rows of a Parquet file, with sound columns `source` and `target`."""
-    with _as_data_errors(file.origin), file.on_disk() as path:
-        table = parquet.ParquetFile(path, read_dictionary=["source", "target"]).read()
-        table.validate(full=True)
-    for name in ("source", "target"):
-        if name not in table.column_names or not pa.types.is_dictionary(
-            table.schema.field(name).type
-        ):
-            raise DataError(f"no column {name} of texts: it is no table of phrases", file.origin)
-        if table.column(name).null_count:
-            raise DataError(f"the column {name} has empty rows: make the table again", file.origin)
-    return table
-
-
-@contextmanager
-def _as_data_errors(origin: str) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        message = f"no whole Parquet file ({reason}): fetch or make it again"
-        raise DataError(message, origin) from error
-
-
-def _numbers(table: pa.Table, name: str, origin: str) -> Float64:
-    """Return a column of numbers from 0 on."""
-    if name not in table.column_names:
-        raise DataError(f"no column {name}: it is not the table of phrases that is needed", origin)
-    column = table.column(name)
-    if column.null_count or not (
-        pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
-    ):
-        raise DataError(f"the column {name} must hold numbers in each row", origin)
-    values = column.cast(pa.float64()).to_numpy()
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-    if len(wrong):
-        raise DataError(
-            f"{name} must be a number from 0 on, not {values[wrong[0]]}", origin, int(wrong[0]) + 1
-        )
-    return values
-
-
 def _counts_of_parquet(file: InputFile) -> PhraseCounts:
-    table = _parquet(file)
-    count, of_source, of_target = (_numbers(table, name, file.origin) for name in _COUNTS)
+    table = read_parquet(file)
+    count, of_source, of_target = (numbers_in(table, name, file.origin) for name in _COUNTS)
     sources, source = interned(table.column("source"))
     targets, target = interned(table.column("target"))
     made = PhraseCounts.numbered(sources, targets, source, target, count)
@@ -445,25 +396,6 @@ def _distinct(
         return PhraseTable.on(sides, {name: values[order] for name, values in columns.items()})
     except DataError as error:
         raise DataError(str(error), origin) from error
-
-
-def _write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
-    """Write the pairs and the columns, some rows at once."""
-    names = ["source", "target", *columns]
-    kinds = [pa.large_string()] * 2 + [pa.float64()] * len(columns)
-    schema = pa.schema(list(zip(names, kinds, strict=True)))
-    with (
-        atomic_path(path) as temporary,
-        parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
-    ):
-        for rows in _slices(len(table)):
-            texts = [table.texts(side, rows) for side in ("source", "target")]
-            numbers = [pa.array(values[rows]) for values in columns.values()]
-            writer.write_table(pa.Table.from_arrays([*texts, *numbers], schema=schema))
-
-
-def _slices(length: int) -> Iterator[slice]:
-    return (slice(start, start + _ROWS) for start in range(0, length, _ROWS))
 
 
 def _lines(table: PhrasePairs, rows: slice, fields: Sequence[pa.Array]) -> Iterator[str]:
