@@ -36,7 +36,7 @@ NOT_GIVEN = -100.0
 #: The line that an ARPA file begins with.
 TITLE = "\\data\\"
 _END = "\\end\\"
-_AT_ONCE = 100_000  # n-grams
+_AT_ONCE = 1000  # n-grams: more at once are slower
 _COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)")
 
 
@@ -174,10 +174,11 @@ class _Reader:
                 f"not {lines[np.argmax(wrong)]!r}",
                 self._line_of(wrong),
             )
-        columns = list(
-            zip(*(row if len(row) > n + 1 else [*row, "0"] for row in rows), strict=True)
-        )
-        log10, backoff = self._decimals(columns[0]), self._decimals(columns[n + 1])
+        if not last and widths.min() == n + 1:
+            rows = [row if len(row) > n + 1 else [*row, "0"] for row in rows]
+        columns = list(zip(*rows, strict=True))
+        log10 = self._decimals(columns[0])
+        backoff = np.zeros(len(log10)) if last else self._decimals(columns[n + 1])
         if (log10 > 0).any():
             self._wrong(
                 "the logarithm of a probability is positive: it would be above 1",
