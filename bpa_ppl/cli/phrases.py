@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bpa_ppl.cli import options
+from bpa_ppl.cli import options, phrases_weigh
 from bpa_ppl.cli.wording import Command
 from bpa_ppl.errors import UsageError
 
@@ -94,6 +94,9 @@ def mix(
     for fit in fits:
         options.say(fit, quiet)
     options.say(f"{len(table):,} phrase pairs, with {', '.join(table.columns)}", quiet)
+
+
+app.command("weigh", cls=Command)(phrases_weigh.weigh)
 
 
 def _kept(path: str, like: str | None, keep: float | None) -> npt.NDArray[np.bool_] | None:

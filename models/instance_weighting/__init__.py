@@ -6,8 +6,9 @@ statistical machine translation", EMNLP 2010.
 
 from bpa_ppl.models.instance_weighting.fitting import Fitted, fit, held_out
 from bpa_ppl.models.instance_weighting.priors import PhiPrior
-from bpa_ppl.models.instance_weighting.problem import Problem, problem_of, union
+from bpa_ppl.models.instance_weighting.problem import Problem, problem_of
 from bpa_ppl.models.instance_weighting.variants import FORMS, Phi, Variant, variant_named
+from bpa_ppl.models.instance_weighting.weighing import Weighed, weigh
 
 __all__ = [
     "FORMS",
@@ -16,9 +17,10 @@ __all__ = [
     "PhiPrior",
     "Problem",
     "Variant",
+    "Weighed",
     "fit",
     "held_out",
     "problem_of",
-    "union",
     "variant_named",
+    "weigh",
 ]

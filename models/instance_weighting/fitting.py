@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.models.instance_weighting.objective import log_likelihood, mixed
@@ -24,6 +24,7 @@ from bpa_ppl.nbest import Float64
 #: Unconstrained values beyond which a likelihood changes no more, in units of double precision.
 _LIMIT = 30.0
 _ITERATIONS = 1000
+_PILOT = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Fitted:
         log_likelihood: mean log p(x | y; φ) of the dev pairs with support, in nats a pair, each
             pair as often as it was seen.
         support: the share of the dev pairs' mass that has a probability at all.
-        iterations: of L-BFGS, from the best start.
+        iterations: of L-BFGS, the last run of it.
         converged: whether L-BFGS stopped because nothing is to be gained.
     """
 
@@ -48,6 +49,19 @@ class Fitted:
     support: float
     iterations: int
     converged: bool
+
+    def describe(self, what: str) -> str:
+        """Return the parameters and how likely dev is, in a line, as commands print it.
+
+        Args:
+            what: the probability in words: `p(t|s)`.
+        """
+        mixing = "alpha" if self.variant.mixture == "linear" else "beta"
+        gamma = f", gamma = {self.phi.gamma:.3g}" if self.variant.smoothed else ""
+        return (
+            f"{what}: {mixing} = {self.phi.mixing:.4g}{gamma}, log-likelihood per pair "
+            f"{self.log_likelihood:.4f}, {self.support:.1%} of the pairs have support"
+        )
 
     def probabilities(self, problem: Problem) -> Float64:
         """Return p(x | y; φ) of the asked pairs of a problem, (D,); 0 without support.
@@ -79,7 +93,7 @@ def fit(
     """Return the φ that maximises Σ p̃(x, y) log p(x | y; φ) (Eq. 7), by L-BFGS.
 
     The likelihood is not concave: the search begins at all weights 0, once with a small and once
-    with a large γ, and, on top of that, at some random places; the best end counts.
+    with a large γ, and, on top of that, at some random places; the best of these is followed.
 
     Args:
         problem: IN, OUT and the dev pairs.
@@ -108,12 +122,16 @@ def fit(
         return -value / mass, -gradient / mass
 
     bounds = [(-_LIMIT, _LIMIT)] * (1 + variant.smoothed) + [(None, None)] * len(ready.names)
-    settings = {"maxiter": _ITERATIONS, "maxcor": 30, "ftol": 1e-12, "gtol": 1e-7, "maxfun": 10**5}
-    ends = [
-        minimize(minus, start, jac=True, method="L-BFGS-B", bounds=bounds, options=settings)
-        for start in _starts(variant, ready, starts, seed)
-    ]
-    best = min(ends, key=lambda end: end.fun)
+
+    def climbed(start: Float64, iterations: int) -> OptimizeResult:
+        settings = {"maxiter": iterations, "maxcor": len(start) + 5, "ftol": 1e-10, "gtol": 1e-7}
+        return minimize(minus, start, jac=True, method="L-BFGS-B", bounds=bounds, options=settings)
+
+    # A few steps tell which start is best; only that one is followed to the end.
+    begun = [climbed(start, _PILOT) for start in _starts(variant, ready, starts, seed)]
+    best = min(begun, key=lambda end: end.fun)
+    if not best.success:
+        best = climbed(best.x, _ITERATIONS)
     return Fitted(
         variant=variant,
         names=ready.names,

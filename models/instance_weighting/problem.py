@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float32, Float64
-from bpa_ppl.phrases.pairs import PhrasePairs, Side, index_in, keys
-from bpa_ppl.phrases.tables import PhraseCounts, aligned
+from bpa_ppl.phrases.pairs import PhrasePairs, Side, index_in
+from bpa_ppl.phrases.tables import PhraseCounts
 
 
 class Problem(NamedTuple):
@@ -148,15 +148,6 @@ def problem_of(
         weight=asked.count if isinstance(asked, PhraseCounts) else np.ones(len(asked)),
         names=tuple(names),
     )
-
-
-def union(inside: PhraseCounts, outside: PhraseCounts) -> PhrasePairs:
-    """Return the pairs that one of two tables has."""
-    tables = aligned(inside, outside)
-    width = len(tables[0].targets)
-    both = np.union1d(*(keys(table.source, table.target, width) for table in tables))
-    source, target = (part.astype(np.int32) for part in np.divmod(both, width))
-    return PhrasePairs(tables[0].sources, tables[0].targets, source, target)
 
 
 def _of_phrases(table: PhraseCounts, side: Side, phrases: pa.Array) -> Float64:

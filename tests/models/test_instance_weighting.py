@@ -20,13 +20,14 @@ from bpa_ppl.models.instance_weighting import (
     fit,
     held_out,
     problem_of,
-    union,
     variant_named,
+    weigh,
 )
 from bpa_ppl.models.instance_weighting.objective import log_likelihood, mixed
 from bpa_ppl.models.instance_weighting.program import log_likelihoods
 from bpa_ppl.models.instance_weighting.variants import constrained, prepared, unconstrained
 from bpa_ppl.nbest import Float32
+from bpa_ppl.phrases.mixtures import pairs_of_both
 from bpa_ppl.phrases.tables import PhraseCounts
 
 NAMES = ("one", "two", "three")
@@ -216,7 +217,7 @@ def test_probabilities_of_all_targets_of_a_source_sum_to_one(tables: tuple) -> N
         outside.sources, outside.targets, outside.source, outside.target, outside.count
     )
     fitted = fit(problem_of(inside, whole, dev, features, NAMES), variant_named("weighted"))
-    pairs = union(inside, whole)
+    pairs = pairs_of_both(inside, whole)
     table = problem_of(inside, whole, pairs, features, NAMES)
     sums = np.bincount(pairs.source, fitted.probabilities(table))
     assert len(pairs) == len(set(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)))
@@ -278,3 +279,35 @@ def test_what_does_not_fit_is_told(tables: tuple) -> None:
         fit(foreign, variant_named("plain"))
     with pytest.raises(UsageError, match="outside its bounds"):
         unconstrained(Variant("linear"), Phi(1.5, 1.0, np.zeros(0)))
+
+
+def test_a_table_is_weighed_in_both_directions(
+    tables: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, outside, dev, features = tables
+    variant, prior = variant_named("weighted", "linear"), PhiPrior()
+    made = weigh(inside, outside, dev, features, NAMES, variant, prior=prior)
+    assert len(made.table) == len(pairs_of_both(inside, outside))
+    for name, side in (("direct", "target"), ("inverse", "source")):
+        problem = problem_of(inside, outside, dev, features, NAMES, side)  # type: ignore[arg-type]
+        fitted = fit(problem, variant, prior=prior)
+        own = made.table.rows_of(dev)
+        expected = fitted.probabilities(problem)
+        assert made.table.columns[name][own[own >= 0]] == pytest.approx(expected[own >= 0])
+        assert made.fits[name].log_likelihood == pytest.approx(fitted.log_likelihood)
+    # Computed in small parts it is the same.
+    monkeypatch.setattr("bpa_ppl.models.instance_weighting.weighing._PAIRS", 7)
+    again = weigh(inside, outside, dev, features, NAMES, variant, prior=prior)
+    for name, column in made.table.columns.items():
+        assert again.table.columns[name] == pytest.approx(column)
+
+
+def test_a_table_of_posterior_means_is_near_that_of_the_mode(tables: tuple) -> None:
+    inside, outside, dev, features = tables
+    prior = PhiPrior(weight_deviation=0.3)
+    mode = weigh(inside, outside, dev, features, NAMES, prior=prior)
+    mean = weigh(inside, outside, dev, features, NAMES, prior=prior, draws=200)
+    assert set(mean.posteriors) == {"direct", "inverse"}
+    for name, column in mean.table.columns.items():
+        assert column == pytest.approx(mode.table.columns[name], abs=0.1)
+        assert not np.array_equal(column, mode.table.columns[name])

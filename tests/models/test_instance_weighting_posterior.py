@@ -1,0 +1,139 @@
+"""The posterior of instance weights: its mode, and draws of it in two ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpyro import handlers
+from numpyro.infer.util import potential_energy, unconstrain_fn
+from scipy.optimize import minimize
+
+import bpa_ppl as bpa
+from bpa_ppl.models.instance_weighting import (
+    PhiPrior,
+    Problem,
+    Variant,
+    fit,
+    problem_of,
+    variant_named,
+)
+from bpa_ppl.models.instance_weighting.objective import log_likelihood
+from bpa_ppl.models.instance_weighting.posterior import laplace, mean_probabilities, nuts
+from bpa_ppl.models.instance_weighting.program import weighted_mixture
+from bpa_ppl.models.instance_weighting.variants import constrained, prepared, unconstrained
+from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.posterior import as_draws
+
+NAMES = ("one", "two")
+PRIOR = PhiPrior(weight_deviation=1.0, alpha=(2.0, 1.5), scale_deviation=1.5)
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """A small problem with a hundred and more dev pairs."""
+    rng = np.random.default_rng(8)
+
+    def counts(pairs: int, first: int) -> PhraseCounts:
+        source, target = rng.integers(first, first + 12, (2, pairs))
+        texts = [f"s{n}" for n in source], [f"t{n}" for n in target]
+        return PhraseCounts.of(*texts, rng.integers(1, 9, pairs))
+
+    inside, outside, dev = counts(40, 2), counts(90, 0), counts(120, 0)
+    features = rng.normal(size=(len(outside), 2)).astype(np.float32)
+    return problem_of(inside, outside, dev, features, NAMES)
+
+
+def potential(problem: Problem, variant: Variant, z: np.ndarray) -> float:
+    """Return what NumPyro says of the unconstrained values of φ."""
+    phi = constrained(variant, z)
+    sites = {"alpha" if variant.mixture == "linear" else "beta": phi.mixing, "weights": phi.weights}
+    if variant.smoothed:
+        sites["gamma"] = phi.gamma
+    arguments = (prepared(problem, variant), variant, PRIOR)
+    free = unconstrain_fn(weighted_mixture, arguments, {}, jax.tree.map(jnp.asarray, sites))
+    return float(potential_energy(weighted_mixture, arguments, {}, free))
+
+
+@pytest.mark.parametrize("mixture", ["linear", "map"])
+@pytest.mark.parametrize("form", ["weighted", "gamma-0"])
+def test_density_is_that_of_the_program(problem: Problem, form: str, mixture: str) -> None:
+    variant = variant_named(form, mixture)
+    rng = np.random.default_rng(1)
+    places = rng.normal(size=(2, variant.size(problem)))
+    theirs = [-potential(problem, variant, z) for z in places]
+    ours = [
+        log_likelihood(prepared(problem, variant), variant, z)[0] + PRIOR.log_density(variant, z)[0]
+        for z in places
+    ]
+    assert np.diff(ours) == pytest.approx(np.diff(theirs), rel=1e-9)
+
+
+def test_mode_is_that_of_the_program(problem: Problem) -> None:
+    variant = variant_named("weighted", "linear")
+    mode = unconstrained(variant, fit(problem, variant, prior=PRIOR).phi)
+    # A search that knows nothing of our gradient, from our place on: there is nothing to gain.
+    again = minimize(
+        lambda z: potential(problem, variant, z),
+        mode,
+        method="Nelder-Mead",
+        options={"maxiter": 60},
+    )
+    assert potential(problem, variant, mode) <= again.fun + 1e-5
+
+
+def test_sites_are_weights_and_a_pair_is_observed_once(problem: Problem) -> None:
+    variant = variant_named("weighted")
+    seeded = handlers.seed(weighted_mixture, jax.random.key(0))
+    trace = handlers.trace(seeded).get_trace(problem, variant, PRIOR)
+    latent = {n for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
+    assert latent == {"beta", "gamma", "weights"}
+    assert trace["dev"]["fn"].log_factor.shape == problem.weight.shape
+
+
+def test_laplace_and_nuts_agree(problem: Problem) -> None:
+    variant = variant_named("gamma-0", "linear")
+    ours = laplace(problem, variant, prior=PRIOR, draws=4000)
+    theirs = nuts(problem, variant, prior=PRIOR, warmup=150, draws=300, chains=2)
+    first, second = as_draws(ours), as_draws(theirs)
+    assert first.features == second.features == NAMES
+    assert bpa.check(ours)
+    assert ours.attrs["pareto_k"] < 0.7
+    assert theirs["sample_stats"]["diverging"].sum() == 0
+    # 600 draws of which at least a third count: the difference of means in standard errors.
+    error = second.deviation / np.sqrt(200)
+    assert (np.abs(first.mean - second.mean) < 5 * error).all()
+    assert first.deviation == pytest.approx(second.deviation, rel=0.25)
+    assert theirs["posterior"]["weights"].dims[-1] == "feature"
+    assert theirs["posterior"]["alpha"].values.mean() == pytest.approx(
+        np.average(first.values["alpha"].ravel(), weights=first.importance), abs=0.05
+    )
+
+
+def test_mean_of_a_table_is_between_the_draws(problem: Problem) -> None:
+    variant = variant_named("weighted")
+    posterior = laplace(problem, variant, prior=PRIOR, draws=300)
+    mean = mean_probabilities(posterior, problem, variant, draws=60)
+    assert ((mean > 0) == problem.supported).all()
+    at_mode = fit(problem, variant, prior=PRIOR).probabilities(problem)
+    assert mean == pytest.approx(at_mode, abs=0.1)
+    # Of one draw it is that draw's.
+    draws = as_draws(posterior)
+    one = replace(
+        draws,
+        values={name: values[:, :1] for name, values in draws.values.items()},
+        kind="point",
+        log_weight=None,
+        log_density=None,
+        log_likelihood={},
+    )
+    site = {name: values[0, 0] for name, values in draws.values.items()}
+    from bpa_ppl.models.instance_weighting import Phi
+    from bpa_ppl.models.instance_weighting.objective import mixed
+
+    phi = Phi(float(site["beta"]), float(site["gamma"]), site["weights"])
+    expected = mixed(problem, variant, phi).probability
+    assert mean_probabilities(one, problem, variant, draws=3) == pytest.approx(expected)

@@ -1,0 +1,236 @@
+"""The features of phrase pairs: against their definitions, one pair after the other."""
+
+from __future__ import annotations
+
+from math import exp
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.phrases.pair_features import (
+    GENERAL,
+    PAIR_FEATURES,
+    SIMILARITY,
+    ParallelCorpus,
+    pair_features,
+    read_corpus,
+    word_statistics,
+)
+from bpa_ppl.phrases.svm_feature import svm_feature
+from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.text.ibm1 import IBM1
+from bpa_ppl.text.language_model import NgramModel
+
+
+def corpus(seed: int, sentences: int, words: int) -> ParallelCorpus:
+    """Return a corpus in which t1 translates s1, and so on; some words are common, some rare."""
+    rng = np.random.default_rng(seed)
+    lines = [np.minimum(rng.zipf(1.5, rng.integers(1, 7)), words) for _ in range(sentences)]
+    return ParallelCorpus(*([[f"{side}{n}" for n in line] for line in lines] for side in "st"))
+
+
+OUT, IN = corpus(1, 450, 40), corpus(2, 60, 25)
+
+
+@pytest.fixture(scope="module")
+def table() -> PhraseCounts:
+    """Pairs of phrases of one to three words of OUT."""
+    rng = np.random.default_rng(5)
+    source, target, counts = [], [], []
+    for s, t in zip(*OUT, strict=True):
+        first, length = rng.integers(len(s)), rng.integers(1, 4)
+        source.append(" ".join(s[first : first + length]))
+        target.append(" ".join(t[first : first + rng.integers(1, 4)]))
+        counts.append(rng.integers(1, 4))
+    return PhraseCounts.of(source, target, counts)
+
+
+@pytest.fixture(scope="module")
+def features(table: PhraseCounts) -> np.ndarray:
+    """The features of the pairs."""
+    names, found = pair_features(table, OUT, IN, iterations=3)
+    assert names == PAIR_FEATURES
+    return found
+
+
+def by_definition(table: PhraseCounts) -> dict[str, list[float]]:
+    """Return each feature of each pair before it is normalised."""
+    found: dict[str, list[float]] = {name: [] for name in PAIR_FEATURES}
+    spread = [plain_statistics(side) for side in OUT]
+    ibm1 = {
+        "out": (IBM1.estimate(*OUT, 3), IBM1.estimate(*OUT[::-1], 3)),
+        "in": (IBM1.estimate(*IN, 3), IBM1.estimate(*IN[::-1], 3)),
+    }
+    models = {(side, n): NgramModel.estimate(IN[side], n) for side in (0, 1) for n in (1, 2)}
+    texts = [table.texts(side).to_pylist() for side in ("source", "target")]
+    for row, pair in enumerate(zip(*texts, strict=True)):
+        words = [text.split(" ") for text in pair]
+        found["tokens"].append(len(words[0]) + len(words[1]))
+        found["out.count"].append(table.count[row])
+        for side, name in enumerate(("source", "target")):
+            of_words = [spread[side][word] for word in words[side]]
+            found[f"out.rarest.{name}"].append(min(f for f, _, _ in of_words))
+            for place, what in ((1, "documents"), (2, "burstiness")):
+                values = [each[place] for each in of_words]
+                found[f"out.{what}.mean.{name}"].append(sum(values) / len(values))
+                found[f"out.{what}.least.{name}"].append(min(values))
+            for n in (1, 2):
+                perplexity = models[side, n].perplexity([words[side]])
+                found[f"in.{n}gram.{name}"].append(perplexity)
+            known = {word for line in IN[side] for word in line}
+            found[f"in.unknown.{name}"].append(sum(word not in known for word in words[side]))
+        for where, (direct, inverse) in ibm1.items():
+            log = direct.log_probabilities([words[0]], [words[1]])[0]
+            found[f"{where}.ibm1.direct"].append(exp(-log / len(words[1])))
+            log = inverse.log_probabilities([words[1]], [words[0]])[0]
+            found[f"{where}.ibm1.inverse"].append(exp(-log / len(words[0])))
+    return found
+
+
+def plain_statistics(lines: list[list[str]]) -> dict[str, tuple[int, int, float]]:
+    """Return frequency, documents and burstiness of each word, from their definitions."""
+    found = {}
+    for word in {word for line in lines for word in line}:
+        where = [n for n, line in enumerate(lines) if word in line]
+        nearest = [
+            min((abs(a - b) for b in where if b != a), default=len(lines) / 2) for a in where
+        ]
+        expected = len(lines) - len(lines) / (len(where) + 1)
+        frequency = sum(line.count(word) for line in lines)
+        documents = len({n // 100 for n in where})
+        found[word] = (frequency, documents, sum(nearest) / expected)
+    return found
+
+
+def test_there_are_fourteen_and_eight() -> None:
+    assert (len(GENERAL), len(SIMILARITY), len(set(PAIR_FEATURES))) == (14, 8, 22)
+
+
+def test_features_are_those_defined(table: PhraseCounts, features: np.ndarray) -> None:
+    for column, (name, values) in enumerate(by_definition(table).items()):
+        raw = np.array(values)
+        assert raw.std() > 0, name
+        expected = (raw - raw.mean()) / raw.std()
+        assert features[:, column] == pytest.approx(expected, abs=1e-5), name
+
+
+def test_features_have_mean_0_and_variance_1(features: np.ndarray) -> None:
+    assert features.dtype == np.float32
+    assert features.mean(axis=0) == pytest.approx(np.zeros(22), abs=1e-5)
+    assert features.std(axis=0) == pytest.approx(np.ones(22), abs=1e-5)
+
+
+def test_logarithms_are_taken_of_counts_and_perplexities_alone(
+    table: PhraseCounts, features: np.ndarray
+) -> None:
+    logs = pair_features(table, OUT, IN, iterations=3, scale="log")[1]
+    same = [name for n, name in enumerate(PAIR_FEATURES) if (logs[:, n] == features[:, n]).all()]
+    assert same == [n for n in PAIR_FEATURES if "burst" in n or "unknown" in n or n == "tokens"]
+    raw = np.log1p(table.count)
+    expected = (raw - raw.mean()) / raw.std()
+    assert logs[:, PAIR_FEATURES.index("out.count")] == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_is_the_same_for_all_pairs_is_zero() -> None:
+    table = PhraseCounts.of(["s1", "s2"], ["t1", "t2"], [3, 3])
+    found = pair_features(table, OUT, IN, iterations=1)[1]
+    assert found[:, PAIR_FEATURES.index("out.count")].tolist() == [0, 0]
+    assert np.isfinite(found).all()
+
+
+def test_words_that_a_corpus_does_not_have_count_nothing() -> None:
+    table = PhraseCounts.of(["s1", "s2 s1", "x s1"], ["t1", "t2", "y"], [1, 2, 3])
+    found = pair_features(table, OUT, IN, iterations=1)[1]
+    column = found[:, PAIR_FEATURES.index("out.rarest.target")]
+    assert column.argmin() == table.rows(["x s1"], ["y"])[0]
+    assert np.isfinite(found).all()
+
+
+def test_statistics_of_words_are_those_defined() -> None:
+    statistics = word_statistics(OUT.source)
+    plain = plain_statistics(list(OUT.source))
+    found = zip(*(getattr(statistics, n) for n in statistics._fields[1:]), strict=True)
+    for word, values in zip(statistics.words.to_pylist(), found, strict=True):
+        assert values == pytest.approx(plain.pop(word), rel=1e-6)
+    assert not plain
+
+
+def test_bad_corpora_and_tables_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("s1 s2\n\ns1\n")
+    (tmp_path / "b").write_text("t1 t2\nt1\n")
+    (tmp_path / "none").write_text("")
+    with pytest.raises(DataError, match=r"a: 3 lines, and 2 in .*b: line n"):
+        read_corpus(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(DataError, match="none: empty"):
+        read_corpus(tmp_path / "a", tmp_path / "none")
+    assert read_corpus(tmp_path / "a", tmp_path / "a").source == [["s1", "s2"], [], ["s1"]]
+    with pytest.raises(DataError, match="no word of the source phrases is in the corpus of OUT"):
+        pair_features(PhraseCounts.of(["t1"], ["s1"], [1]), OUT, IN)
+    with pytest.raises(DataError, match="no phrase pairs"):
+        pair_features(PhraseCounts.of([], [], []), OUT, IN)
+    with pytest.raises(UsageError, match="plain or log, not 'square'"):
+        pair_features(PhraseCounts.of(["s1"], ["t1"], [1]), OUT, IN, scale="square")  # type: ignore[arg-type]
+
+
+def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
+    """Return OUT, IN and a feature that is high for the pairs of both."""
+    rng = np.random.default_rng(0)
+    names = [(f"s{n % 30}", f"t{n}") for n in range(300)]
+    outside = PhraseCounts.of(*zip(*names, strict=True), np.ones(300))
+    # The sources s20 to s29 have translations in IN, but none in common.
+    shared = [(s, t) for s, t in names if int(t[1:]) % 3 == 0 and int(s[1:]) < 20]
+    others = [(f"s{n}", "other") for n in range(20, 29)]
+    inside = PhraseCounts.of(*zip(*shared, *others, strict=True), np.ones(len(shared) + 9))
+    common = inside.rows_of(outside) >= 0
+    features = np.column_stack([common + rng.normal(0, 0.4, 300), rng.normal(size=300)])
+    return outside, inside, features.astype(np.float32)
+
+
+@pytest.mark.parametrize("negatives", ["source", "no-common"])
+def test_svm_tells_pairs_of_both_tables_from_others(negatives: str) -> None:
+    outside, inside, features = svm_case()
+    found = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
+    common = inside.rows_of(outside) >= 0
+    assert found.shape == (300, 1)
+    assert (found.mean(), found.std()) == pytest.approx((0, 1), abs=1e-5)
+    assert found[common].mean() > found[~common].mean() + 1
+    again = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
+    assert (again == found).all()
+
+
+def test_svm_learns_from_the_examples_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sklearn.svm
+
+    seen = {}
+
+    class Watched(sklearn.svm.LinearSVC):
+        def fit(self, x: np.ndarray, y: np.ndarray) -> Watched:
+            seen["rows"], seen["labels"] = x, y
+            return super().fit(x, y)
+
+    monkeypatch.setattr(sklearn.svm, "LinearSVC", Watched)
+    outside, inside, _ = svm_case()
+    features = np.arange(300, dtype=np.float32)[:, None]  # the number of the pair
+    source = outside.texts("source").to_pylist()
+    for negatives, first, last in (("source", 0, 28), ("no-common", 20, 28)):
+        svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
+        taken = {source[int(n)] for n in seen["rows"][~seen["labels"], 0]}
+        numbers = sorted(int(name[1:]) for name in taken)
+        # s28 is the last one with a translation in IN; those from s20 on have none in common.
+        assert (numbers[0], numbers[-1]) == (first, last)
+        assert seen["labels"].sum() == (inside.rows_of(outside) >= 0).sum()
+    svm_feature(outside, inside, features, examples=50)
+    assert len(seen["rows"]) == 50
+
+
+def test_svm_without_examples_is_told() -> None:
+    outside, inside, features = svm_case()
+    foreign = PhraseCounts.of(["x"], ["y"], [1])
+    with pytest.raises(DataError, match="two kinds: no phrase pair is in both tables"):
+        svm_feature(outside, foreign, features)
+    with pytest.raises(DataError, match="no phrase pair is of OUT alone"):
+        svm_feature(outside, outside, features)
+    with pytest.raises(UsageError, match="unknown negative examples"):
+        svm_feature(outside, inside, features, negatives="all")  # type: ignore[arg-type]
