@@ -32,7 +32,8 @@ Sentences = list[list[str]]
 
 CORPORA = DATA / "phrases" / "corpora"
 MEMORY = str(CORPORA / "captions.train.fr.xz"), str(CORPORA / "captions.train.en.xz")
-VARIANCE = 0.1  # of the raw weights of new features
+VARIANCE = 0.1  # of the raw weights of new features, but for the rows with another prior
+SCALED = "scaled prior"  # the default of `adapt`: by the spread of a column within the lists
 SUBSET = 3000  # pairs that the dictionary learns from
 
 
@@ -145,9 +146,12 @@ def gain(repeats: int) -> None:
         "lexicon=self": lambda sample, seed: Lexicon(pairs="self"),
         "consensus": lambda sample, seed: Consensus(),
         "consensus, mean": lambda sample, seed: Consensus(mean=True),
+        f"lexicon, all pairs, {SCALED}": lambda sample, seed: whole,
+        f"lexicon=self, {SCALED}": lambda sample, seed: Lexicon(pairs="self"),
+        f"consensus, mean, {SCALED}": lambda sample, seed: Consensus(mean=True),
     }
-    print(f"\n{'captions, test':<28}{'|A| = 10':>24}{'|A| = 100':>24}")
-    cache: dict[FeatureSource, tuple[NBest, NBest]] = {}
+    print(f"\n{'captions, test':<36}{'|A| = 10':>24}{'|A| = 100':>24}")
+    made: dict[FeatureSource, tuple[NBest, NBest]] = {}
     for name, way in ways.items():
         cells = []
         for size in (10, 100):
@@ -158,12 +162,12 @@ def gain(repeats: int) -> None:
                 if isinstance(source, Lexicon) and source.unlearned:
                     sample, new = with_own(sample, test, source)
                 elif source is not None:
-                    if source not in cache:
-                        cache[source] = add_features(pool, source), add_features(test, source)
-                    sample, new = drawn(cache[source][0], size, seed), cache[source][1]
-                found.append(scores(sample, new, len(pool.feature_names)))
+                    if source not in made:
+                        made[source] = add_features(pool, source), add_features(test, source)
+                    sample, new = drawn(made[source][0], size, seed), made[source][1]
+                found.append(scores(sample, new, len(pool.feature_names), SCALED in name))
             cells.append(cell(found))
-        print(f"{name:<28}{cells[0]:>24}{cells[1]:>24}", flush=True)
+        print(f"{name:<36}{cells[0]:>24}{cells[1]:>24}", flush=True)
 
 
 def with_own(sample: NBest, test: NBest, source: Lexicon) -> tuple[NBest, NBest]:
@@ -179,15 +183,13 @@ def some(seed: int, size: int) -> Lexicon:
     return Lexicon(pairs=MEMORY, own=own)
 
 
-def scores(sample: NBest, test: NBest, own: int) -> tuple[float, float]:
+def scores(sample: NBest, test: NBest, own: int, scaled: bool = False) -> tuple[float, float]:
     """Adapt on the sample, rerank the test lists, and return corpus TER and BLEU."""
     new = sample.feature_names[own:]
+    raw = {} if scaled else dict.fromkeys(new, VARIANCE)
+    defaults = {} if scaled else dict.fromkeys(new, 0.0)
     posterior = bpa.adapt(
-        sample,
-        canonical(),
-        sampler="map",
-        defaults=dict.fromkeys(new, 0.0),
-        prior_variance=dict.fromkeys(new, VARIANCE),
+        sample, canonical(), sampler="map", defaults=defaults, prior_variance=raw or None
     )
     texts = bpa.rerank(test, posterior, unchecked=True).texts
     ter, bleu = (bpa.corpus_score(texts, test.references, m).value for m in ("ter", "bleu"))
