@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -62,15 +62,14 @@ class PhraseMixture(FeatureSource, frozen=True):
 
     def opened(self) -> Callable[[NBest], Features]:
         """Read the table; the function that is returned computes the columns of any lists."""
-        scored = _ScoredPairs(read_table(self.table), self._chosen, self.floor)
-        if not scored.names:
-            wanted = "direct or inverse" if self.direction == "both" else self.direction
+        table = read_table(self.table)
+        kinds = ("direct", "inverse") if self.direction == "both" else (self.direction,)
+        names = [n for kind in kinds for n in table.columns if n.partition(".")[0] == kind]
+        if not names:
+            wanted = " or ".join(kinds)
             raise DataError(f"the table has no column {wanted}: make it again", self.table)
+        scored = _ScoredPairs(table, names, self.floor)
         return lambda nbest: self._columns(scored, nbest)
-
-    def _chosen(self, column: str) -> bool:
-        kind = column.partition(".")[0]
-        return kind in (("direct", "inverse") if self.direction == "both" else (self.direction,))
 
     def _columns(self, scored: _ScoredPairs, nbest: NBest) -> Features:
         sums, unseen = scored.sums(nbest)
@@ -85,12 +84,12 @@ class _ScoredPairs:
 
     Args:
         table: the probabilities.
-        chosen: says whether a column is wanted.
+        names: of the columns that are wanted.
         floor: the least probability.
     """
 
-    def __init__(self, table: PhraseTable, chosen: Callable[[str], bool], floor: float):
-        self.names = tuple(filter(chosen, table.columns))
+    def __init__(self, table: PhraseTable, names: Sequence[str], floor: float):
+        self.names = tuple(names)
         self._table = table
         self._sides = PhraseTree.of(table.sources), PhraseTree.of(table.targets)
         columns = [table.columns[name] for name in self.names]
@@ -107,9 +106,10 @@ class _ScoredPairs:
         first = self._phrases(0, sources, sentence, starts, spans[:, :2])
         second = self._phrases(1, targets, nbest.string_index, starts, spans[:, 2:])
         rows = self._table.find(first, second)
-        totals = np.vstack([np.zeros((1, len(self.names))), np.cumsum(self._logs[rows], axis=0)])
-        unseen = np.append(0, np.cumsum(rows < 0))
-        return np.diff(totals[starts], axis=0), np.diff(unseen[starts])
+        owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
+        # Each hypothesis is summed for itself: its sums do not depend on those before it.
+        summed = [np.bincount(owner, column[rows], len(nbest.features)) for column in self._logs.T]
+        return np.transpose(summed), np.bincount(owner[rows < 0], minlength=len(nbest.features))
 
     def _phrases(
         self, side: int, words: tuple[Int32, Int64], which: np.ndarray, starts: Int64, spans: Int32

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer
 from bpa_ppl.nbest import Float64, Int32
 from bpa_ppl.phrases.pairs import PhrasePairs, Side, Texts, index_in, interned, keys, union
@@ -30,6 +30,7 @@ from bpa_ppl.phrases.text_tables import TextTable, open_table, read_marginal
 
 #: The columns of Moses' phrase table, in its order; the directions are ours, not its symbols'.
 MOSES_COLUMNS = ("inverse", "inverse_lexical", "direct", "direct_lexical")
+TWO_COLUMNS = ("inverse", "direct")
 _COUNTS = ("count", "source_count", "target_count")
 
 
@@ -291,17 +292,22 @@ def read_table(path: AnyPath) -> PhraseTable:
 def write_table(table: PhraseTable, path: AnyPath) -> None:
     """Write probabilities: as Parquet, or, where the name ends otherwise, as a table of Moses.
 
-    A table of Moses has the columns that are there, in its order: `inverse`, `inverse_lexical`,
-    `direct`, `direct_lexical`, then all others.
+    A table of Moses has `inverse` and `direct`, or `inverse`, `inverse_lexical`, `direct` and
+    `direct_lexical`, in this order.
 
     Raises:
         DataError: if the file cannot be written.
+        UsageError: if the columns are others, whose names a table of Moses would lose.
     """
     if Path(path).suffix == ".parquet":
         write_parquet(table, table.columns, path)
         return
-    known = [name for name in MOSES_COLUMNS if name in table.columns]
-    names = known + [name for name in table.columns if name not in known]
+    names = next((n for n in (TWO_COLUMNS, MOSES_COLUMNS) if set(n) == set(table.columns)), None)
+    if names is None:
+        raise UsageError(
+            f"the columns {', '.join(table.columns)} have no place in a table of Moses: write "
+            f"{Path(path).name.partition('.')[0]}.parquet, or inverse and direct alone"
+        )
     with atomic_writer(path) as out:
         for rows in slices(len(table)):
             scores = [_printed(table.columns[name][rows]) for name in names]
@@ -359,7 +365,7 @@ def _table_of_text(file: InputFile) -> PhraseTable:
             texts[side].append(pc.dictionary_encode(fields.columns[side]))
         parts.append(_probabilities(table, fields, width))
     scores = np.concatenate(parts)
-    names = {4: MOSES_COLUMNS, 2: ("inverse", "direct")}.get(
+    names = {4: MOSES_COLUMNS, 2: TWO_COLUMNS}.get(
         width, tuple(f"score{number + 1}" for number in range(width))
     )
     columns = {name: scores[:, number] for number, name in enumerate(names)}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bpa_ppl import DataError
+from bpa_ppl import DataError, UsageError
 from bpa_ppl.phrases.tables import (
     PhraseCounts,
     PhraseTable,
@@ -146,6 +146,13 @@ def test_the_decoder_gets_p_of_source_given_target_first(tmp_path: Path) -> None
     columns = {"direct": np.array([0.5, 0.5, 1, 1]), "inverse": np.array([0.25, 0, 0, 0])}
     write_table(PhraseTable.on(table(), columns), tmp_path / "t")
     assert (tmp_path / "t").read_text().splitlines()[0] == "la ||| it ||| 0.25 0.5"
+
+
+def test_columns_whose_names_text_would_lose_are_not_written(tmp_path: Path) -> None:
+    for columns in ({"direct": np.ones(4)}, {"direct.in": np.ones(4), "direct.out": np.ones(4)}):
+        with pytest.raises(UsageError, match=r"have no place in a table of Moses: .*\.parquet"):
+            write_table(PhraseTable.on(table(), columns), tmp_path / "t.gz")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+"""Sums over segmentations, against sums over dictionaries; and lists that have none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpa_ppl import DataError, NBest, add_features, iter_nbest
+from bpa_ppl.features.phrases import PhraseMixture
+from bpa_ppl.formats.streams import read_lines
+from bpa_ppl.phrases.mixtures import mix
+from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, read_counts, write_table
+
+PAIRS = PhraseCounts.of(
+    ["le", "chat", "le chat", "noir"], ["the", "cat", "the cat", "black"], [4, 2, 1, 1]
+)
+DIRECT, INVERSE = np.array([0.5, 0.25, 0.125, 0.8]), np.array([0.1, 0.2, 0.3, 0.4])
+TEXTS = [["the black cat", "the cat Zoé", "the cat the cat", ""], ["black zut"]]
+SEGMENTATIONS = [["0=0 2=1 1=2", "0-1=0-1 3=2", "0-1=0-1 0-1=2-3", ""], ["0=0 1=1"]]
+SOURCES = ["le chat noir Zoé", "noir zut"]
+
+
+@pytest.fixture
+def lists() -> NBest:
+    """Lists with segmentations; the words that were copied are in no table."""
+    features = [np.zeros((len(texts), 1)) for texts in TEXTS]
+    made = NBest.from_lists(TEXTS, features, ["LM0"], sources=SOURCES)
+    return made.with_extras(segmentation=[text for part in SEGMENTATIONS for text in part])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A file with the probabilities of `PAIRS`."""
+    by_text = {t: n for n, t in enumerate(["le", "chat", "le chat", "noir"])}
+    order = [by_text[t] for t in PAIRS.texts("source").to_pylist()]
+    columns = {"direct": DIRECT[order], "inverse": INVERSE[order]}
+    write_table(PhraseTable.on(PAIRS, columns), tmp_path / "t.parquet")
+    return str(tmp_path / "t.parquet")
+
+
+def sums_by_hand(
+    lists: NBest, probabilities: dict[tuple[str, str], float], floor: float
+) -> tuple[list[float], list[int]]:
+    """Return the sums of logarithms and the pairs that are not there, one hypothesis at a time."""
+    sums, unseen = [], []
+    for s in range(len(lists)):
+        words = (lists.sources or ())[s].split()
+        rows = range(*lists.rows(s).indices(len(lists.features)))
+        for row in rows:
+            found, target = [], lists.text(row).split()
+            for pair in lists.extras["segmentation"][row].split():
+                spans = [[int(n) for n in span.split("-")] for span in pair.split("=")]
+                sides = [
+                    " ".join(side[span[0] : span[-1] + 1])
+                    for side, span in zip((words, target), spans, strict=True)
+                ]
+                found.append(probabilities.get((sides[0], sides[1]), 0.0))
+            sums.append(float(np.log(np.maximum(found, floor)).sum()))
+            unseen.append(sum(p == 0 for p in found))
+    return sums, unseen
+
+
+def test_columns_are_sums_over_the_segmentation(lists: NBest, path: str) -> None:
+    made = add_features(lists, PhraseMixture(table=path, floor=1e-3, unseen=True))
+    assert made.feature_names[1:] == ("phrases.direct", "phrases.inverse", "phrases.unseen")
+    low = 1e-3
+    direct = [[0.5, 0.8, 0.25], [0.125, low], [0.125, 0.125], [1], [0.8, low]]
+    np.testing.assert_allclose(
+        made.features[:, 1], [np.log(values).sum() for values in direct], rtol=1e-6
+    )
+    assert made.features[:, 3].tolist() == [0, 1, 0, 0, 1]
+
+
+def test_settings_choose_and_name_the_columns(lists: NBest, path: str) -> None:
+    source = PhraseMixture(table=path, direction="inverse", name="memory")
+    assert add_features(lists, source).feature_names == ("LM0", "memory.inverse")
+    assert source.files() == (path,)
+    assert source.needs == {"segmentation", "sources"}
+
+
+def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, path: str) -> None:
+    source = PhraseMixture(table=path)
+    whole, compute = source.columns(lists), source.opened()
+    parts = [np.asarray(compute(part)[1]) for part in lists]
+    np.testing.assert_array_equal(np.concatenate(parts), np.asarray(whole[1]))
+
+
+def test_a_log_linear_table_has_columns_for_each_of_its_tables(
+    lists: NBest, tmp_path: Path
+) -> None:
+    table, _ = mix(PAIRS, PhraseCounts.of(["noir"], ["black"], [1]), method="log-linear")
+    write_table(table, tmp_path / "t.parquet")
+    made = add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))
+    assert made.feature_names[1:] == (
+        "phrases.direct.in",
+        "phrases.direct.out",
+        "phrases.inverse.in",
+        "phrases.inverse.out",
+    )
+
+
+def test_tables_without_the_columns_that_are_wanted(lists: NBest, tmp_path: Path) -> None:
+    write_table(PhraseTable.on(PAIRS, {"score": DIRECT}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"t\.parquet: the table has no column direct or inverse"):
+        add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))
+
+
+def test_a_table_of_the_decoder(lists: NBest, tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("le ||| the ||| 0.25 0.1 0.5 0.1 ||| 0-0 ||| 4 2 1 ||| |||\n")
+    made = add_features(lists, PhraseMixture(table=str(tmp_path / "t"), floor=0.01))
+    assert made.feature_names[1:] == ("phrases.direct", "phrases.inverse")
+    np.testing.assert_allclose(made.features[0, 1:], np.log([0.5e-4, 0.25e-4]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "message"),
+    [
+        ("0=0 2=1 1", "hypothesis 1 of sentence 0: .* is not as Moses prints it"),
+        ("0=0 2=1 1=x", "is not as Moses prints it"),
+        ("0=0 2-1=1 1=2", "is not as Moses prints it"),
+        ("0=0 4=1 1=2", "is outside of its source and translation, which have 4 and 3 words"),
+        ("0=0 2=1 1=2-3", "is outside"),
+        ("0=0 2=1", "does not have each of the 3 words of the translation once"),
+        ("0=0 2=2 1=1", "does not have each"),
+        ("", "does not have each"),
+        ("0=0\n2=1", "has a line break"),
+    ],
+)
+def test_bad_segmentations(lists: NBest, path: str, segmentation: str, message: str) -> None:
+    others = list(lists.extras["segmentation"])[1:]
+    bad = lists.with_extras(segmentation=[segmentation, *others])
+    with pytest.raises(DataError, match=message):
+        add_features(bad, PhraseMixture(table=path))
+
+
+def test_lists_without_what_is_needed(lists: NBest, path: str) -> None:
+    with pytest.raises(DataError, match="need segmentation, which the lists do not have"):
+        add_features(lists.without("segmentation"), PhraseMixture(table=path))
+    with pytest.raises(DataError, match="need sources, which the lists do not have"):
+        add_features(lists.without("sources"), PhraseMixture(table=path))
+    with pytest.raises(DataError, match="a segmentation is a text"):
+        add_features(lists.with_extras(segmentation=np.zeros(5)), PhraseMixture(table=path))
+    with pytest.raises(DataError, match="no such file"):
+        add_features(lists, PhraseMixture(table="absent.parquet"))
+
+
+def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
+    folder = shared_data / "phrases"
+    read = iter_nbest(folder / "nbest-seg" / "captions.adapt.nbest.xz")
+    lists = next(iter(read))[:2]
+    read.close()
+    lists = lists.with_sources(read_lines(folder / "corpora/captions.dev.fr.xz")[: len(lists)])
+    dev = read_counts(folder / "phrases" / "captions.dev.extract.xz")
+    table, _ = mix(dev, dev, method="concatenate")
+    write_table(table, tmp_path / "t.parquet")
+    pairs = zip(*(table.texts(s).to_pylist() for s in ("source", "target")), strict=True)
+    direct = dict(zip(pairs, table.columns["direct"].tolist(), strict=True))
+    source = PhraseMixture(table=str(tmp_path / "t.parquet"), direction="direct", unseen=True)
+    made = add_features(lists, source)
+    sums, unseen = sums_by_hand(lists, direct, source.floor)
+    np.testing.assert_allclose(made.features[:, -2], sums, rtol=1e-5)
+    assert made.features[:, -1].tolist() == unseen
+    assert len(set(unseen)) > 1
