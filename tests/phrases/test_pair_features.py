@@ -180,7 +180,7 @@ def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
     names = [(f"s{n % 30}", f"t{n}") for n in range(300)]
     outside = PhraseCounts.of(*zip(*names, strict=True), np.ones(300))
     # The sources s20 to s29 have translations in IN, but none in common.
-    shared = [(s, t) for s, t in names if int(t[1:]) % 3 == 0 and int(s[1:]) < 20]
+    shared = [(s, t) for s, t in names if int(t[1:]) // 30 % 3 == 0 and int(s[1:]) < 20]
     others = [(f"s{n}", "other") for n in range(20, 29)]
     inside = PhraseCounts.of(*zip(*shared, *others, strict=True), np.ones(len(shared) + 9))
     common = inside.rows_of(outside) >= 0
