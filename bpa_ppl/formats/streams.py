@@ -198,16 +198,20 @@ def read_blocks(path: AnyPath) -> Iterator[bytes]:
 
 
 def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for block in _grown(chunks, _BLOCK):
-        cut = block.rfind(b"\n") + 1
+    """Join chunks into blocks that end with a line; each byte is copied once."""
+    waiting: list[bytes] = []
+    length = 0
+    for chunk in chunks:
+        waiting.append(chunk)
+        length += len(chunk)
+        cut = chunk.rfind(b"\n") + 1 if length >= _BLOCK else 0
         if cut:
-            yield rest + block[:cut]
-            rest = block[cut:]
-        else:
-            rest += block
+            waiting[-1] = chunk[:cut]
+            yield b"".join(waiting)
+            waiting, length = [chunk[cut:]], len(chunk) - cut
+    rest = b"".join(waiting)
     if rest:
-        yield rest + b"\n"
+        yield rest if rest.endswith(b"\n") else rest + b"\n"
 
 
 def read_text(path: AnyPath) -> str:
@@ -448,20 +452,6 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[
             f"the {codec.name} data end too early: the file was cut short, fetch or make it again",
             origin_name(path),
         )
-
-
-def _grown(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Join chunks until they have at least `size` bytes."""
-    waiting: list[bytes] = []
-    length = 0
-    for chunk in chunks:
-        waiting.append(chunk)
-        length += len(chunk)
-        if length >= size:
-            yield b"".join(waiting)
-            waiting, length = [], 0
-    if length:
-        yield b"".join(waiting)
 
 
 def _ahead(items: Iterator[bytes]) -> Iterator[bytes]:

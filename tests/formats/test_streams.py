@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -58,6 +59,22 @@ def test_blocks_are_whole_lines_of_bounded_size(tmp_path: Path) -> None:
     assert len(blocks) > 1
     assert all(block.endswith(b"\n") for block in blocks)
     assert max(map(len, blocks)) < 4 << 20
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_blocks_are_the_file_wherever_it_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(seed)
+    content = bytes(rng.choices(b"ab\n\n", weights=[9, 9, rng.choice([1, 9]), 1], k=300))
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", rng.randint(1, 90))
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", rng.randint(1, 40))
+    blocks = list(read_blocks(path))
+    assert b"".join(blocks) == content + b"\n" * (not content.endswith(b"\n"))
+    assert all(block.endswith(b"\n") for block in blocks)
+    assert len(blocks) > 1
 
 
 def test_a_line_longer_than_a_block_stays_whole(tmp_path: Path) -> None:
