@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,7 +46,8 @@ def run(
         raise UsageError(f"{texts[0]} is a finished language model already: --output is for text")
     model = model_of(texts, order, progress=not quiet)
     lines = [] if quiet else [_sizes(model)]
-    own = [] if quiet or finished or STANDARD in texts else [texts]
+    again = not finished and all(Path(path).is_file() for path in texts)  # a pipe is read once
+    own = [texts] if again and not quiet else []
     for paths in [[path] for path in test] if test else own:
         found = judged(model, paths)
         what = ", ".join(map(origin_name, paths)) if test else "its own text, which it has seen"

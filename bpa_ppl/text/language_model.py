@@ -155,7 +155,8 @@ class NgramModel(TextModel):
     ) -> NgramModel:
         """Return the model of text files, one sentence a line, words between spaces.
 
-        The text is used as it is.
+        The text is used as it is. A million lines, 17 million words, need 0.8 GiB of memory for
+        order 3, and 1.5 GiB for order 5.
 
         Args:
             paths: the files, plain or compressed; they are read as one text.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_blocks
+from bpa_ppl.formats.streams import AnyPath, origin_name, read_blocks
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.arpa import TITLE, read_arpa
 from bpa_ppl.text.kenlm_binary import MAGIC, KenlmModel
@@ -17,12 +18,12 @@ from bpa_ppl.text.words import sentences_of
 
 
 def is_model(path: AnyPath) -> bool:
-    """Say whether a file holds a finished model; the standard input is always text.
+    """Say whether a file holds a finished model; a pipe, which is read but once, is always text.
 
     Raises:
         DataError: if it cannot be read.
     """
-    return str(path) != STANDARD and _begins(path).startswith((TITLE.encode(), MAGIC))
+    return Path(path).is_file() and _begins(path).startswith((TITLE.encode(), MAGIC))
 
 
 def model_of(

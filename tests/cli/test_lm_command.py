@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,19 @@ def test_pipes() -> None:
     assert read_arpa("piped.arpa").counts == NgramModel.train(["domain.txt"]).counts
     assert "1-grams" in done.err
     assert run("lm", "-", "-o", "-", "-q", stdin=TEXT).err == ""
+
+
+def test_a_named_pipe_is_read_but_once() -> None:
+    os.mkfifo("pipe")
+    lines = TEXT * 20_000  # more than is read at once
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(Path("pipe").write_text, lines, "utf-8")
+        done = run("lm", "pipe", "-o", "piped.arpa")
+        writing.result()
+    Path("whole.txt").write_text(lines, "utf-8")
+    assert run("lm", "whole.txt", "-q", "-o", "whole.arpa").code == 0
+    assert (done.code, len(done.out.splitlines())) == (0, 1)
+    assert Path("piped.arpa").read_bytes() == Path("whole.arpa").read_bytes()
 
 
 @pytest.mark.parametrize(
