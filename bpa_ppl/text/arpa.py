@@ -37,6 +37,7 @@ NOT_GIVEN = -100.0
 TITLE = "\\data\\"
 _END = "\\end\\"
 _AT_ONCE = 1000  # n-grams: more at once are slower
+_LARGEST = 3e38  # that a float32 can hold; and not so NaN
 _COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)")
 
 
@@ -191,7 +192,7 @@ class _Reader:
             values = np.fromiter(map(float, texts), np.float64, len(texts))
         except ValueError:
             values = np.array([_number(text) for text in texts])
-        wrong = ~np.isfinite(values)
+        wrong = ~(np.abs(values) < _LARGEST)
         if wrong.any():
             self._wrong(
                 f"{texts[int(np.argmax(wrong))]!r} is no finite number", self._line_of(wrong)

@@ -130,6 +130,7 @@ def test_kenlm_reads_what_is_written(tmp_path: Path, capfd: pytest.CaptureFixtur
         ("-0.5\tb", "much\tb", 9, "'much' is no finite number"),
         ("-0.5\tb", "nan\tb", 9, "'nan' is no finite number"),
         ("-0.5\tb", "-inf\tb", 9, "'-inf' is no finite number"),
+        ("-0.5\tb", "-1e39\tb", 9, "'-1e39' is no finite number"),
         ("a -0.25", "a inf", 7, "'inf' is no finite number"),
         ("-0.3\ta b", "0.3\ta b", 15, "the logarithm of a probability is positive"),
         ("-0.3\ta b", "-0.3\ta b -1", 15, "a number, 2 words should stand here"),
