@@ -25,7 +25,7 @@ def sentence_perplexities(model: TextModel, sentences: Sequence[Sequence[str]]) 
     >>> from bpa_ppl.text.language_model import NgramModel
     >>> model = NgramModel.estimate([["a", "b"]] * 3, order=1)
     >>> near, far = sentence_perplexities(model, [["a", "b"], ["c", "b"]])
-    >>> near < far
+    >>> bool(near < far)
     True
     """
     lengths = np.array([len(sentence) + 1 for sentence in sentences], dtype=np.float64)
