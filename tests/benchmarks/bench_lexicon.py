@@ -186,10 +186,10 @@ def some(seed: int, size: int) -> Lexicon:
 def scores(sample: NBest, test: NBest, own: int, scaled: bool = False) -> tuple[float, float]:
     """Adapt on the sample, rerank the test lists, and return corpus TER and BLEU."""
     new = sample.feature_names[own:]
-    raw = {} if scaled else dict.fromkeys(new, VARIANCE)
-    defaults = {} if scaled else dict.fromkeys(new, 0.0)
+    zeros = dict.fromkeys(new, 0.0)
+    raw = None if scaled else dict.fromkeys(new, VARIANCE)
     posterior = bpa.adapt(
-        sample, canonical(), sampler="map", defaults=defaults, prior_variance=raw or None
+        sample, canonical(), sampler="map", defaults=zeros, prior_variance=raw or None
     )
     texts = bpa.rerank(test, posterior, unchecked=True).texts
     ter, bleu = (bpa.corpus_score(texts, test.references, m).value for m in ("ter", "bleu"))
