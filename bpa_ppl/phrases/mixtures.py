@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from bpa_ppl.errors import DataError, UsageError, one_of
@@ -189,6 +188,8 @@ def fit(method: str, counts: Counts, weights: Float64, side: Side) -> Fit:
     >>> round(fit("linear", counts_of(inner, outer, dev, "target"), dev.count, "target").value, 6)
     0.75
     """
+    from scipy.optimize import minimize_scalar
+
     one_of(method, METHODS, "method")
     chosen = METHODS[method]
     if not ((counts.pair_in > 0) | (counts.pair_out > 0)).any():

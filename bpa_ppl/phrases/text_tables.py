@@ -83,7 +83,7 @@ class TextTable:
         except pa.ArrowInvalid as error:
             raise self._bad_line(block, first) from error
         columns = [table.column(name).combine_chunks() for name in names]
-        trimmed = [pc.utf8_trim_whitespace(column) for column in columns[: self.phrases]]
+        trimmed = [_spaced(column) for column in columns[: self.phrases]]
         if any(pc.any(pc.equal(column, "")).as_py() for column in trimmed):
             raise self._bad_line(block, first)
         return trimmed + columns[self.phrases :]
@@ -174,6 +174,13 @@ def read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
     parts = [(fields.columns[0], table.numbers(fields, 1, 1)[:, 0]) for fields in table.blocks()]
     phrases = pa.chunked_array([part for part, _ in parts]).combine_chunks()
     return phrases, np.concatenate([counts for _, counts in parts])
+
+
+def _spaced(phrases: pa.Array) -> pa.Array:
+    """Return phrases with single spaces between their words, and none around them."""
+    trimmed = pc.ascii_trim_whitespace(phrases)
+    odd = pc.any(pc.match_substring_regex(trimmed, r"\s\s|[^\S ]")).as_py()
+    return pc.replace_substring_regex(trimmed, r"\s+", " ") if odd else trimmed
 
 
 def _first_fields(file: InputFile) -> list[bytes]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpa_ppl import DataError, NBest, add_features, iter_nbest
+from bpa_ppl import BpaWarning, DataError, NBest, add_features, iter_nbest
 from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.phrases.mixtures import mix
@@ -107,8 +107,19 @@ def test_tables_without_the_columns_that_are_wanted(lists: NBest, tmp_path: Path
         add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))
 
 
+def test_a_table_that_is_of_something_else_is_told_once(lists: NBest, tmp_path: Path) -> None:
+    foreign = PhraseCounts.of(["Le", "Chat"], ["The", "Cat"], [1, 1])
+    table, _ = mix(foreign, foreign, method="concatenate")
+    write_table(table, tmp_path / "t")
+    compute = PhraseMixture(table=str(tmp_path / "t")).opened()
+    with pytest.warns(BpaWarning, match="100% of the phrase pairs of the hypotheses are not in"):
+        compute(lists)
+    compute(lists)
+
+
 def test_a_table_of_the_decoder(lists: NBest, tmp_path: Path) -> None:
     (tmp_path / "t").write_text("le ||| the ||| 0.25 0.1 0.5 0.1 ||| 0-0 ||| 4 2 1 ||| |||\n")
+    lists = lists[0]
     made = add_features(lists, PhraseMixture(table=str(tmp_path / "t"), floor=0.01))
     assert made.feature_names[1:] == ("phrases.direct", "phrases.inverse")
     np.testing.assert_allclose(made.features[0, 1:], np.log([0.5e-4, 0.25e-4]), rtol=1e-6)

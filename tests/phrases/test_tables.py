@@ -69,6 +69,14 @@ def test_equal_pairs_are_added() -> None:
     ]
 
 
+def test_spaces_between_words_are_single_ones(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("  le  chat\t noir  ||| the\u00a0x ||| 1\nle ||| \u00a0 ||| 2 \n")
+    assert rows(read_counts(tmp_path / "t")) == [
+        ("le", "\u00a0", 2),
+        ("le chat noir", "the\u00a0x", 1),
+    ]
+
+
 def test_pairs_are_found_by_their_texts() -> None:
     found = table().rows(["le", "la", "chat", "le", "le chat"], ["the", "the", "the", "x", "it"])
     assert found.tolist() == [2, 1, -1, -1, -1]
