@@ -18,6 +18,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from measuring import DATA, canonical, drawn, lists
 
 import bpa_ppl as bpa
 from bpa_ppl.features.base import FeatureSource
+from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.phrases import PhraseMixture
@@ -122,6 +124,7 @@ def captions(folder: Path, lines: int = 500) -> Task:
         LanguageModel(text=str(few["en"]), name="lm500"),
         Lexicon(pairs=every),
         Lexicon(pairs=(str(few["fr"]), str(few["en"])), name="lexicon500"),
+        Consensus(),
         *mixtures(folder),
     )
 
@@ -148,6 +151,7 @@ def mixtures(folder: Path) -> list[FeatureSource]:
 #: Row of the table -> the features that are new in it.
 SETS: dict[str, tuple[str, ...]] = {
     "the list's 14": (),
+    "+ consensus within the list": tuple(f"consensus.{n}" for n in (1, 2, 3, 4)),
     "+ linear phrase mixture, both directions": ("linear.direct", "linear.inverse"),
     "+ linear phrase mixture, p(t|s) alone": ("linear.direct",),
     "+ MAP phrase mixture": ("map.direct", "map.inverse"),
@@ -211,13 +215,18 @@ def tuners_table(task: Task, draws: int, sizes: tuple[int, ...] = (10, 100)) -> 
 
 
 def lines_table(folder: Path, draws: int, lines: int = 400, size: int = 50) -> None:
-    """Print what a language model of the other references is worth; each draw has its own split."""
+    """Print what a language model of other references of the domain is worth.
+
+    The text are the last lines and A is drawn from the first ones; or each draw has its own split.
+    """
     for domain in DOMAINS:
         pool, test = lists(domain, "adapt"), lists(domain, "test")
         head(f"{domain}, LM of {lines} lines", (size,))
 
         def split(size: int, seed: int, pool: NBest = pool, test: NBest = test, **options: Any):
-            order = np.random.default_rng([seed, 7]).permutation(len(pool))
+            order = np.arange(len(pool))[::-1]
+            if options.pop("shuffled"):
+                order = np.random.default_rng([seed, 7]).permutation(len(pool))
             text = folder / f"lines.{seed}"
             references = [pool.references[i][0] for i in order[:lines]]
             text.write_text("\n".join([*references, ""]), encoding="utf-8")
@@ -227,9 +236,10 @@ def lines_table(folder: Path, draws: int, lines: int = 400, size: int = 50) -> N
             return of_task(part, size, seed, **options)
 
         for name, likelihood in LIKELIHOODS.items():
-            for add in (False, True):
-                what = f"{name}, LM" if add else name
-                row(what, (size,), draws, partial(split, likelihood=likelihood, add=add))
+            for add, shuffled in product((False, True), repeat=2):
+                what = name + (", LM" if add else "") + (", random splits" if shuffled else "")
+                chosen = partial(split, likelihood=likelihood, add=add, shuffled=shuffled)
+                row(what, (size,), draws, chosen)
 
 
 def self_table(draws: int, sizes: tuple[int, ...] = (50, 100, 500)) -> None:
