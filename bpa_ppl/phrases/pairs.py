@@ -129,6 +129,9 @@ def interned(texts: Any) -> tuple[pa.Array, Int32]:
     """
     chunked = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts])
     if not pa.types.is_dictionary(chunked.type):
+        whole = chunked.cast(pa.large_string()).combine_chunks()
+        if pc.all(pc.less_equal(whole[:-1], whole[1:])).as_py() is not False:
+            return _runs(whole)
         chunked = pc.dictionary_encode(chunked)
     chunked = chunked.unify_dictionaries()
     if not chunked.num_chunks:
@@ -139,6 +142,14 @@ def interned(texts: Any) -> tuple[pa.Array, Int32]:
     ranks[order] = np.arange(len(order), dtype=np.int32)
     numbers = np.concatenate([chunk.indices.to_numpy() for chunk in chunked.chunks])
     return distinct.take(pa.array(order)), ranks[numbers]
+
+
+def _runs(texts: pa.Array) -> tuple[pa.Array, Int32]:
+    """Return the same for texts that are sorted, where equal ones stand together."""
+    changes = pc.not_equal(texts[:-1], texts[1:]).to_numpy(zero_copy_only=False)
+    first = np.concatenate([np.ones(min(len(texts), 1), bool), changes.astype(bool)])
+    distinct = texts.take(pa.array(np.flatnonzero(first)))
+    return distinct, np.cumsum(first, dtype=np.int32) - np.int32(1)
 
 
 def union(arrays: Sequence[pa.Array]) -> pa.Array:

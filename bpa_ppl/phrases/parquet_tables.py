@@ -45,7 +45,8 @@ def read_parquet(file: InputFile) -> pa.Table:
             if name not in schema.names or not _holds_texts(schema.field(name).type):
                 message = f"no column {name} of texts: it is no table of phrases"
                 raise DataError(message, file.origin)
-        table = parquet.ParquetFile(path, read_dictionary=sides).read()
+        # The sources are sorted where the file is ours, and then need no dictionary.
+        table = parquet.ParquetFile(path, read_dictionary=["target"]).read()
         table.validate(full=True)
     for name in sides:
         if table.column(name).null_count:
