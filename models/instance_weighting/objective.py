@@ -152,21 +152,26 @@ def log_likelihood(problem: Problem, variant: Variant, z: Float64) -> tuple[floa
         value = float(problem.weight[seen] @ np.log(probability[seen]))
     by_probability = np.where(seen, problem.weight / np.maximum(probability, 1e-300), 0.0)
     group, at, groups = problem.asked_group, problem.asked_row, len(found.share)
-    by_share = np.bincount(group, by_probability * (problem.asked_in - found.outer), groups)
+    by_share = _summed(group, by_probability * (problem.asked_in - found.outer), groups)
     # By the numerator of p_o, and by its denominator.
     by_outer = by_probability * (1 - found.share[group]) / found.divisor[group] * (at >= 0)
-    by_divisor = np.bincount(group, -by_outer * found.outer, groups)
+    by_divisor = _summed(group, -by_outer * found.outer, groups)
     gradient = [_by_mixing(problem, variant, found.share, by_share)]
     if variant.smoothed:
-        by_uniform = np.bincount(group, by_outer, groups) * found.uniform
+        by_uniform = _summed(group, by_outer, groups) * found.uniform
         gradient.append(phi.gamma * float((by_uniform + by_divisor).sum()))
     if variant.weighted:
-        by_row = np.bincount(at[at >= 0], by_outer[at >= 0], len(problem.count))
+        by_row = _summed(at[at >= 0], by_outer[at >= 0], len(problem.count))
         by_group = by_divisor * problem.missing
         gradient.extend(
             _pulled_back(problem.features, found.slope, problem.group, by_row, by_group)
         )
     return value, np.array(gradient)
+
+
+def _summed(index: Int64, values: Float64, size: int) -> Float64:
+    """Return the sum of the values of each index from 0 on, (size,)."""
+    return np.bincount(index, values, size).astype(np.float64)
 
 
 def _by_mixing(problem: Problem, variant: Variant, share: Float64, by_share: Float64) -> float:
