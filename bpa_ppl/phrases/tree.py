@@ -44,9 +44,8 @@ class PhraseTree:
         tree = cls()
         split = pc.split_pattern(phrases, " ")
         words = pc.dictionary_encode(pc.list_flatten(split))
-        tree._words.update(
-            {word.encode(): n for n, word in enumerate(words.dictionary.to_pylist())}
-        )
+        for word in words.dictionary.to_pylist():
+            _ = tree._words[word.encode()]  # asking for it gives it the next number
         lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False).astype(np.int32)
         starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
         spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
@@ -85,7 +84,7 @@ class PhraseTree:
         # A node comes after its parent, and the nodes of a level know those of the level above.
         places = np.zeros(self._size, np.int64)
         level = np.flatnonzero(parents == 0)[1:]
-        depths = np.zeros(self._size, np.int8)
+        depths = np.zeros(self._size, np.int32)
         parts, texts, depth = [pa.array([""], pa.large_string())], None, 0
         order = [np.zeros(1, np.int64)]
         while len(level):
