@@ -222,8 +222,9 @@ class _Scorer:
 
         name = self.source.name
         texts = [words_of(text) for text in nbest.strings]
-        columns = {own: model.log_probabilities(texts) for own, model in self.models.items()}
-        unknown = self.models[name].unknown(texts).astype(np.float64)
+        scored = {own: model.scored(texts) for own, model in self.models.items()}
+        columns = {own: logs for own, (logs, _) in scored.items()}
+        unknown = scored[name][1].astype(np.float64)
         sizes = np.fromiter(map(len, texts), np.int64, len(texts))
         if self.source.oov:
             columns[f"{name}.oov"] = unknown

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.text.language_model import Sentences, TextModel
 from bpa_ppl.text.words import SPECIAL, UNKNOWN
 
@@ -62,6 +62,10 @@ class KenlmModel(TextModel):
         """Return (sentences,) float64: log p (natural) of each, its end included."""
         scores = map(self._model.score, map(_line, sentences))
         return np.fromiter(scores, np.float64, len(sentences)) * np.log(10)
+
+    def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
+        """Return `log_probabilities` and `unknown` at once."""
+        return self.log_probabilities(sentences), self.unknown(sentences)
 
     def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
         """Return (words,) bool: which words the model does not know."""

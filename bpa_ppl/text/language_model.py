@@ -53,14 +53,17 @@ class TextModel:
 
     def log_probabilities(self, sentences: Sentences) -> Float64:
         """Return (sentences,) float64: log p (natural) of each, its end included."""
-        starts = starts_of(sentences)[:-1] + np.arange(len(sentences))
-        scores = self.word_log_probabilities(sentences)
-        return np.add.reduceat(scores, starts) if len(starts) else scores
+        return self.scored(sentences)[0]
 
     def unknown(self, sentences: Sentences) -> Int64:
         """Return (sentences,) int64: how many words of each the model does not know."""
-        total = np.cumsum(np.append(0, self.unknown_words(sentences)), dtype=np.int64)
-        return np.diff(total[starts_of(sentences)])
+        return _counts(self.unknown_words(sentences), starts_of(sentences))
+
+    def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
+        """Return `log_probabilities` and `unknown` at once."""
+        starts = starts_of(sentences)
+        scores, unknown = self.word_log_probabilities(sentences), self.unknown_words(sentences)
+        return _totals(scores, starts), _counts(unknown, starts)
 
     def perplexity(self, sentences: Sentences, unknown: bool = True) -> float:
         """Return exp(−mean log p) over words and ends of sentences.
@@ -198,6 +201,12 @@ class NgramModel(TextModel):
         """The number of different n-grams of each order."""
         return tuple(np.diff(self.tables.firsts).tolist())
 
+    def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
+        """Return `log_probabilities` and `unknown` at once."""
+        words, starts = self._numbered(sentences)
+        scores = word_scores(self.tables, words, starts) * np.log(10)
+        return _totals(scores, starts), _counts(words == UNKNOWN, starts)
+
     def word_log_probabilities(self, sentences: Sentences) -> Float64:
         """Return log p (natural) of each word and end of a sentence; see `TextModel`."""
         words, starts = self._numbered(sentences)
@@ -218,6 +227,17 @@ class _Known(dict[str, int]):
 
     def __missing__(self, word: str) -> int:
         return UNKNOWN
+
+
+def _totals(scores: Float64, starts: Int64) -> Float64:
+    """Return the sum of the scores of each sentence, whatever the others are."""
+    first = starts[:-1] + np.arange(len(starts) - 1)
+    return np.add.reduceat(scores, first) if len(first) else scores
+
+
+def _counts(unknown: npt.NDArray[np.bool_], starts: Int64) -> Int64:
+    """Return the number of unknown words of each sentence; one may have no words."""
+    return np.diff(np.cumsum(np.append(0, unknown), dtype=np.int64)[starts])
 
 
 def _check_order(order: int) -> None:
