@@ -2,9 +2,10 @@
 
     python tests/benchmarks/bench_features.py [--tables NAME …] [--draws 10]
 
-Tables: `captions` (each source of features by itself and together), `lines` (a language model of
-lines of the adaptation references), `self` (learned from the adaptation sentences alone), `priors`
-(how wide the prior of the new weights is) and `tuners` (the same features for MERT, MIRA, PRO).
+Tables: `captions` (each source of features by itself and together), `few` (a language model of 500
+lines, sampled anew for each draw), `lines` (one of lines of the adaptation references), `self`
+(learned from the adaptation sentences alone), `priors` (how wide the prior of the new weights is)
+and `tuners` (the same features for MERT, MIRA, PRO).
 
 Each draw has its own adaptation sentences (seeds 0, 1, …, with replacement; the same for every
 row); the mode of the posterior chooses among the 500-best lists of all 500 test sentences. Printed:
@@ -242,6 +243,24 @@ def lines_table(folder: Path, draws: int, lines: int = 400, size: int = 50) -> N
                 row(what, (size,), draws, chosen)
 
 
+def few_table(folder: Path, draws: int, lines: int = 500) -> None:
+    """Print what a language model of few lines is worth; each draw has lines of its own."""
+    task, sizes = Task(lists("captions", "adapt"), lists("captions", "test")), (10, 50, 100)
+    text = read_lines(CORPORA / "captions.train.en.xz")
+    head(f"captions, LM of {lines} lines, others each time", sizes)
+
+    def sampled(size: int, seed: int, **options: Any) -> Any:
+        path = folder / "few"
+        chosen = np.random.default_rng([seed, 11]).permutation(len(text))[:lines]
+        path.write_text("\n".join([*(text[i] for i in chosen), ""]), encoding="utf-8")
+        sample = drawn(task.pool, size, seed)
+        part = Task(sample, task.test).with_features(LanguageModel(text=str(path)))
+        return adapted(part, part.pool, **options)
+
+    for name, likelihood in LIKELIHOODS.items():
+        row(name, sizes, draws, partial(sampled, likelihood=likelihood))
+
+
 def self_table(draws: int, sizes: tuple[int, ...] = (50, 100, 500)) -> None:
     """Print what a language model of the adaptation sentences themselves is worth."""
     source = LanguageModel(text="self")
@@ -262,7 +281,7 @@ def self_table(draws: int, sizes: tuple[int, ...] = (50, 100, 500)) -> None:
 
 def main() -> None:
     """Read the command line and print the tables."""
-    names = ("captions", "lines", "self", "priors", "tuners")
+    names = ("captions", "few", "lines", "self", "priors", "tuners")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", default=names, choices=names)
     parser.add_argument("--draws", type=int, default=10)
@@ -278,6 +297,8 @@ def main() -> None:
             priors_table(task, options.draws)
         if "tuners" in options.tables:
             tuners_table(task, options.draws)
+        if "few" in options.tables:
+            few_table(folder, options.draws)
         if "lines" in options.tables:
             lines_table(folder, options.draws)
         if "self" in options.tables:
