@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bpa_ppl.cli import options
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import NotConverged, UsageError
 
 if TYPE_CHECKING:
     from bpa_ppl.models.instance_weighting import Weighed
@@ -48,6 +48,7 @@ def weigh(
         str | None,
         typer.Option(help="NAME: write NAME.direct.nc and NAME.inverse.nc; the table is the mean."),
     ] = None,
+    unchecked: options.Unchecked = False,
     out_source_counts: Annotated[
         str | None,
         typer.Option(help="`phrase ||| count` in all of OUT, where the table is a part of it."),
@@ -85,10 +86,13 @@ def weigh(
         draws=_DRAWS if posterior is not None else 0,
         seed=seed,
     )
+    _tell(made, quiet)
     for name, drawn in made.posteriors.items():
         write_posterior(drawn, f"{posterior}.{name}.nc")
+    if not unchecked:
+        _check(made)
     write_table(made.table, output)
-    _tell(made, quiet)
+    options.say(f"{len(made.table):,} phrase pairs", quiet)
 
 
 def _tell(made: Weighed, quiet: bool) -> None:
@@ -109,4 +113,20 @@ def _tell(made: Weighed, quiet: bool) -> None:
     ]
     if rows:
         options.say(text_table(rows, ("weight", *columns), align="l" + "r" * len(columns)), quiet)
-    options.say(f"{len(made.table):,} phrase pairs", quiet)
+
+
+def _check(made: Weighed) -> None:
+    """Refuse a table that is the mean of draws that cannot be trusted.
+
+    Raises:
+        NotConverged: if a posterior fails its check.
+    """
+    from bpa_ppl.diagnostics import check
+
+    failed = [name for name, posterior in made.posteriors.items() if not check(posterior)]
+    if failed:
+        raise NotConverged(
+            f"the draws of {' and '.join(failed)} fail their check, and no table is written: try "
+            "--form gamma-0 (γ is often what cannot be told from the data), a smaller "
+            "--prior-deviation, or --unchecked"
+        )

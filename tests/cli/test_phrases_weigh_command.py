@@ -70,6 +70,20 @@ def test_a_posterior_is_written_for_each_direction(files: Path, tmp_path: Path) 
     assert "direct sd" in done.err
 
 
+def test_draws_that_fail_their_check_make_no_table(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.cli.phrases_weigh._DRAWS", 20)  # too few for the check
+    more = ["--posterior", str(tmp_path / "p"), "--form", "svm"]
+    done = run(*arguments(files, tmp_path / "table.parquet", *more))
+    assert done.code == 3
+    assert "the draws of direct and inverse fail their check" in done.err
+    assert not (tmp_path / "table.parquet").exists()
+    done = run(*arguments(files, tmp_path / "table.parquet", *more, "--unchecked"))
+    assert done.code == 0
+    assert (tmp_path / "table.parquet").exists()
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
