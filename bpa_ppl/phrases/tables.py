@@ -119,7 +119,8 @@ class PhraseCounts(PhrasePairs):
             side: `target` for p(t|s) = c(s,t)/c(s), `source` for p(s|t) = c(s,t)/c(t).
         """
         other: Side = "source" if side == "target" else "target"
-        return self.count / self.marginal(other)[self.number(other)]
+        given = self.marginal(other)[self.number(other)]
+        return np.divide(self.count, given, out=np.zeros(len(self)), where=given > 0)
 
     def with_marginals(
         self,

@@ -107,7 +107,9 @@ class TextTable:
             DataError: with file and line, if there are others than so many numbers, or one is
                 negative or not finite.
         """
-        texts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(fields.columns[column]))
+        # Moses ends its lines with empty fields: ` ||| |||`.
+        trimmed = pc.utf8_rtrim(fields.columns[column], " |\t\r")
+        texts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(trimmed))
         lengths = pc.list_value_length(texts).to_numpy(zero_copy_only=False)
         wrong = lengths != width
         if not wrong.any():

@@ -62,6 +62,10 @@ def test_counts_and_relative_frequencies() -> None:
     assert repr(found) == "PhraseCounts(4 pairs, 3 source phrases, 3 target phrases)"
 
 
+def test_a_phrase_that_never_occurs_has_no_probabilities() -> None:
+    assert PhraseCounts.of(["a", "b"], ["x", "x"], [0, 1]).conditional("target").tolist() == [0, 1]
+
+
 def test_equal_pairs_are_added() -> None:
     assert rows(PhraseCounts.of(["b", "a", "b"], ["x", "x", "x"], [1, 2, 3])) == [
         ("a", "x", 2),
@@ -135,6 +139,14 @@ def test_forms_of_moses(tmp_path: Path) -> None:
         "direct": [0.25, 0.75],
         "direct_lexical": [1e-05, 0.2],
     }
+
+
+@pytest.mark.parametrize("end", ["", " |||", " ||| |||", " ||| ||| {{Segment 1}}"])
+def test_ends_of_the_lines_of_moses(end: str, tmp_path: Path) -> None:
+    line = "la ||| the ||| 0.5 0.1 0.75 0.2 ||| 0-0 ||| 6 4 3"
+    (tmp_path / "t").write_text(f"{line}{end}\r\n")
+    assert rows(read_counts(tmp_path / "t")) == [("la", "the", 3)]
+    assert read_table(tmp_path / "t").columns["direct"].tolist() == [0.75]
 
 
 @pytest.mark.parametrize("name", ["p.parquet", "p.gz"])
