@@ -14,7 +14,7 @@ import numpy as np
 
 from bpa_ppl.decoding import Reranked, Scoreboard, rerank, scoreboard, write_texts
 from bpa_ppl.diagnostics import Report, check, plot_trace
-from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.features import LanguageModel
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.posterior import write_posterior

@@ -8,7 +8,7 @@ import pytest
 
 from bpa_ppl import DataError, as_draws, check, read_posterior
 from bpa_ppl.demo import Demo, run_demo
-from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.features import LanguageModel
 from bpa_ppl.models import Preparation
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")

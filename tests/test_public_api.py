@@ -70,11 +70,14 @@ ROOMS = {
     "posterior_page power_sensitivity predictive_check reliability write_page",
     "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
     "write_figures",
-    "features": "Added FeatureSource add_features adding of_each_string resolved",
+    "features": "Added Consensus FeatureSource Indicators LanguageModel Length Lexicon "
+    "PhraseMixture add_features adding of_each_string resolved",
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
     "models": "Bucket Isotropic Likelihood Lists Margin Oracle OracleChoice Preparation Prior "
     "PriorFamily in_order log_linear log_probabilities preparation tabulate",
+    "phrases": "Fit PhraseCounts PhraseTable aligned held_out mix read_counts read_table "
+    "write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
     "quantiles read_posterior to_arviz write_posterior",
     "quality": "Averaged BLEU CHRF Column Function Headroom Metric Oracles Score TER by_name "

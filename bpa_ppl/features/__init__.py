@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +13,47 @@ from bpa_ppl.features.base import Features, FeatureSource, of_each_string
 from bpa_ppl.nbest import Float32, NBest
 from bpa_ppl.registry import FEATURES
 
-__all__ = ["Added", "FeatureSource", "add_features", "adding", "of_each_string", "resolved"]
+if TYPE_CHECKING:
+    from bpa_ppl.features.consensus import Consensus
+    from bpa_ppl.features.indicators import Indicators
+    from bpa_ppl.features.length import Length
+    from bpa_ppl.features.lexicon import Lexicon
+    from bpa_ppl.features.lm import LanguageModel
+    from bpa_ppl.features.phrases import PhraseMixture
+
+#: Source -> its module, which is loaded when it is asked for: some have compiled parts.
+_SOURCES = {
+    "Consensus": "consensus",
+    "Indicators": "indicators",
+    "LanguageModel": "lm",
+    "Length": "length",
+    "Lexicon": "lexicon",
+    "PhraseMixture": "phrases",
+}
+
+__all__ = [
+    "Added",
+    "Consensus",
+    "FeatureSource",
+    "Indicators",
+    "LanguageModel",
+    "Length",
+    "Lexicon",
+    "PhraseMixture",
+    "add_features",
+    "adding",
+    "of_each_string",
+    "resolved",
+]
 
 #: The name of a source, the source with its settings, or several of either.
 AnySource = str | FeatureSource
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SOURCES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_SOURCES[name]}"), name)
 
 
 def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBest:

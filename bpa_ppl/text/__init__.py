@@ -1,1 +1,1 @@
-"""Words and what is counted of them: vocabularies, n-grams."""
+"""Words and what is learned of them: vocabularies, n-grams, language models, IBM Model 1."""

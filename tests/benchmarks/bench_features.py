@@ -27,10 +27,10 @@ import numpy as np
 from measuring import DATA, canonical, drawn, lists
 
 import bpa_ppl as bpa
+from bpa_ppl.features import LanguageModel
 from bpa_ppl.features.base import FeatureSource
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.lexicon import Lexicon
-from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models import Isotropic, Margin
