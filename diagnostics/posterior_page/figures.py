@@ -103,6 +103,9 @@ def moving_average(values: Float64, window: int) -> Float64:
     return np.lib.stride_tricks.sliding_window_view(values, window, axis=1).mean(axis=2)
 
 
+_BESIDE = 0.25  # of the range of the posterior, on either side of it
+
+
 def forest_figure(draws: Draws, features: Sequence[int], probability: float) -> Figure:
     """Draw intervals of some weights, those of the prior behind, canonical weights as crosses."""
     figure, axes = canvas(1, 1, 0.6 + 0.27 * len(features))
@@ -114,10 +117,16 @@ def forest_figure(draws: Draws, features: Sequence[int], probability: float) -> 
         even = np.full(len(before), 1 / len(before))
         prior = quantiles(before, (tail, 1 - tail), even)[:, features]
         plot.hlines(rows, *prior, color="0.83", linewidth=9, label="prior")
-    plot.hlines(rows, *draws.interval(probability)[:, features], linewidth=3, label="posterior")
+    interval = draws.interval(probability)[:, features]
+    plot.hlines(rows, *interval, linewidth=3, label="posterior")
     plot.plot(draws.mean[features], rows, "o", color="C0", label="posterior mean")
     if draws.canonical is not None:
         plot.plot(draws.canonical[features], rows, "x", color="C3", label="canonical", mew=2)
+        interval = np.vstack([interval, draws.canonical[features]])
+    # A prior may be many times as wide as all else; it is shown as far as it lies beside that.
+    low, high = float(interval.min()), float(interval.max())
+    beside = _BESIDE * (high - low) or 1.0
+    plot.set_xlim(max(plot.get_xlim()[0], low - beside), min(plot.get_xlim()[1], high + beside))
     plot.set_yticks(rows, [label(draws.features[feature]) for feature in features])
     plot.set(xlabel=f"weight ({100 * probability:g}% equal-tailed intervals)")
     plot.grid(axis="x", color="0.9")

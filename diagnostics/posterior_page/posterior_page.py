@@ -127,7 +127,8 @@ def _forest(draws: Draws) -> Block:
         forest_figure(draws, shown, PROBABILITY),
         "Posterior intervals of the weights, with those of the prior and the canonical weights",
         "Blue: where the posterior is; grey: where the prior was; red cross: the canonical "
-        "weight. A cross outside its blue bar is a weight that moved." + note,
+        "weight. A cross outside its blue bar is a weight that moved. A prior that is much wider "
+        "than the posteriors is cut off." + note,
         "svg",
     )
 
