@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 from numpyro.infer import MCMC, NUTS, init_to_value
-from numpyro.infer.util import unconstrain_fn
 
 from bpa_ppl.models.instance_weighting.fitting import fit
 from bpa_ppl.models.instance_weighting.objective import log_likelihood, mixed
@@ -103,7 +102,7 @@ def nuts(
         prior: of φ; None is `PhiPrior()`.
         warmup: draws of each chain that tune the step and are thrown away.
         draws: of each chain, kept.
-        chains: one after the other, each from a place of its own around the mode.
+        chains: side by side, each from a place of its own around the mode.
         seed: of everything.
         progress: draw a bar.
 
@@ -121,29 +120,27 @@ def nuts(
     with jax.enable_x64(True):
         data = jax.tree.map(np.asarray, ready._replace(names=()))
         program = _Named(ready.names, variant, before)
-        sites = [_sites(variant, constrained(variant, start)) for start in starts]
-        flat = [unconstrain_fn(program, (data,), {}, site) for site in sites]
+        free = {name: np.asarray(z) for name, z in _split(variant, starts).items()}
         kernel = NUTS(
             program,
             dense_mass=True,
             inverse_mass_matrix=_by_site(variant, root @ root.T),
             adapt_mass_matrix=False,
-            init_strategy=init_to_value(values=sites[0]),
+            init_strategy=init_to_value(values=_sites(variant, constrained(variant, mode))),
         )
         sampler = MCMC(
             kernel,
             num_warmup=warmup,
             num_samples=draws,
             num_chains=chains,
-            chain_method="sequential",
+            chain_method="vectorized",
             progress_bar=progress,
         )
-        begin = jax.tree.map(lambda *parts: np.stack(parts), *flat)
         fields = ("accept_prob", "potential_energy", "energy", "num_steps", "diverging")
         sampler.run(
             jax.random.key(seed),
             data,
-            init_params=begin if chains > 1 else flat[0],
+            init_params=free if chains > 1 else {name: z[0] for name, z in free.items()},
             extra_fields=fields,
         )
         values = jax.device_get(sampler.get_samples(group_by_chain=True))
@@ -240,6 +237,13 @@ def _phi(variant: Variant, site: dict[str, Any]) -> Phi:
 def _from_sites(variant: Variant, values: dict[str, Any], chain: int, draw: int) -> Float64:
     one = {name: value[chain, draw] for name, value in values.items()}
     return unconstrained(variant, _phi(variant, one))
+
+
+def _split(variant: Variant, z: Float64) -> dict[str, Float64]:
+    """Return unconstrained values, (…, d), by site; NumPyro has the same, logit α and logs."""
+    first = "alpha" if variant.mixture == "linear" else "beta"
+    smoothing = {"gamma": z[..., 1]} if variant.smoothed else {}
+    return {first: z[..., 0], **smoothing, WEIGHTS: z[..., 1 + variant.smoothed :]}
 
 
 def _by_site(variant: Variant, covariance: Float64) -> dict[tuple[str, ...], Float64]:

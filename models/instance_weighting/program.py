@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -54,6 +55,13 @@ def log_likelihoods(
         gamma: () γ.
         weights: (Q,) λ.
     """
+    return _computed(problem._replace(names=()), variant, mixing, gamma, weights)
+
+
+@partial(jax.jit, static_argnums=1)  # in one piece: else each operation is compiled by itself
+def _computed(
+    problem: Problem, variant: Variant, mixing: Any, gamma: Any, weights: Any
+) -> jax.Array:
     groups, group, at = len(problem.missing), problem.asked_group, problem.asked_row
     eta = jnp.clip(jnp.asarray(problem.features, weights.dtype) @ weights, -BOUND, BOUND)
     factor = jax.nn.sigmoid(eta) if variant.link == "logistic" else jnp.exp(eta)

@@ -107,7 +107,7 @@ def held_out_mean(problem: Problem, variant: Variant, prior: PhiPrior | None) ->
     return float(np.average(logs[there], weights=problem.weight[there]))
 
 
-def likelihood(data: Material) -> None:
+def likelihood(data: Material, forms: list[str]) -> None:
     """Print how likely held-out pairs are under every variant."""
     problems = {side: data.problem(side) for side in SIDES}
     print(f"\nsupport: {problems['target'].support:.1%} of the dev pairs' occurrences")
@@ -121,7 +121,7 @@ def likelihood(data: Material) -> None:
         line(method, found)
     for complete in (True, False):
         for mixture in MIXTURES:
-            for name in FORMS:
+            for name in forms:
                 variant = replace(form_of(name, mixture), complete=complete)
                 prior = PRIOR if variant.weighted else None
                 found = [held_out_mean(problem, variant, prior) for problem in problems.values()]
@@ -180,7 +180,7 @@ def cost_of(found: Any, variant: Variant, cost: Any) -> float:
     return float(cost(unconstrained(variant, found.phi)))
 
 
-def gain(data: Material, draws: int, size: int = 50) -> None:
+def gain(data: Material, forms: list[str], mixtures: list[str], draws: int, size: int = 50) -> None:
     """Print TER and BLEU with the columns of each table."""
     parts = {"adapt": "dev", "test": "test"}
     task = Task(
@@ -197,11 +197,11 @@ def gain(data: Material, draws: int, size: int = 50) -> None:
     row("the list's 14", (size,), draws, partial(of_draw, task))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.parquet"
-        for method in METHODS:
+        for method in METHODS if "plain" in forms else ():
             write_table(mix(*data[:3], method)[0], path)
             columns_row(method, task, path, draws, size)
-        for mixture in MIXTURES:
-            for name in FORMS:
+        for mixture in mixtures:
+            for name in forms:
                 variant = form_of(name, mixture)
                 if not variant.weighted:
                     continue
@@ -236,15 +236,23 @@ def gigabytes(peak: Peak) -> str:
 def main() -> None:
     """Read the command line and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = {"likelihood": likelihood, "settings": settings, "speed": speed, "gain": gain}
-    parser.add_argument("--parts", nargs="+", default=list(parts), choices=list(parts))
+    parts = ("likelihood", "settings", "speed", "gain")
+    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
+    parser.add_argument("--forms", nargs="+", default=list(FORMS), choices=list(FORMS))
+    parser.add_argument("--mixtures", nargs="+", default=MIXTURES, choices=MIXTURES)
     parser.add_argument("--keep", type=Path, help="folder of the features")
     parser.add_argument("--draws", type=int, default=10)
     options = parser.parse_args()
     warnings.simplefilter("ignore", bpa.BpaWarning)
     data = material(options.keep)
-    for part in options.parts:
-        gain(data, options.draws) if part == "gain" else parts[part](data)
+    if "likelihood" in options.parts:
+        likelihood(data, options.forms)
+    if "settings" in options.parts:
+        settings(data)
+    if "speed" in options.parts:
+        speed(data)
+    if "gain" in options.parts:
+        gain(data, options.forms, options.mixtures, options.draws)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,11 @@ def test_the_tables_leave_out_and_share_what_makes_the_test_above_one(problem: P
     assert 0 < problem.support < 1
 
 
-@pytest.mark.parametrize("variant", [v for v in VARIANTS if v.weighted], ids=str)
+@pytest.mark.parametrize(
+    "variant",
+    [v for v in VARIANTS if v.weighted and not v.flat and v.smoothed >= (not v.complete)],
+    ids=str,
+)
 def test_gradient_is_that_of_differences_and_of_jax(problem: Problem, variant: Variant) -> None:
     ready = prepared(problem, variant)
     z = some_phi(variant, problem)[0]
