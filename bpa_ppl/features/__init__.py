@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,13 +106,18 @@ def adding(sources: Iterable[FeatureSource], own: bool = False) -> Callable[[NBe
         sources: with their settings.
         own: the lists are the adaptation sentences that the sources are fitted to.
     """
-    opened = [
-        (source, source.columns_of_own if own or source.unlearned else source.opened())
-        for source in sources
-    ]
+    chosen = tuple(sources)
+
+    @cache
+    def opened() -> list[Callable[[NBest], Features]]:
+        return [s.columns_of_own if own or s.unlearned else s.opened() for s in chosen]
 
     def add(nbest: NBest) -> Added:
-        found = [_columns(nbest, source, compute) for source, compute in opened]
+        # What the lists lack is told before anything is read or trained.
+        for source in chosen:
+            _check_needs(nbest, source)
+        pairs = zip(chosen, opened(), strict=True)
+        found = [_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for added, _ in found for name in added]
         _check_new(nbest, names)
         tables = [np.zeros((len(nbest.features), 0), np.float32), *(table for _, table in found)]
@@ -133,23 +139,27 @@ def _check_new(nbest: NBest, names: list[str]) -> None:
         known.add(name)
 
 
-def _columns(
-    nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
-) -> tuple[tuple[str, ...], Float32]:
-    """Return the names and the (hypotheses, names) values of the features of one source."""
-    name = FEATURES.name_of(source)
+def _check_needs(nbest: NBest, source: FeatureSource) -> None:
     for need in sorted(source.needs):
         there = need in nbest.extras or need in nbest.sentence_extras
         if not there and getattr(nbest, need, None) is None:
             raise DataError(
-                f"the features {name} need {need}, which the lists do not have: add them",
+                f"the features {FEATURES.name_of(source)} need {need}, which the lists do not "
+                "have: add them",
                 nbest.origin,
             )
+
+
+def _columns(
+    nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
+) -> tuple[tuple[str, ...], Float32]:
+    """Return the names and the (hypotheses, names) values of the features of one source."""
     made = compute(nbest)
     if isinstance(made, Mapping):
         made = tuple(made), np.transpose([np.asarray(column) for column in made.values()])
     names, values = tuple(made[0]), np.asarray(made[1], dtype=np.float32)
     shape = (len(nbest.features), len(names))
     if names and values.shape != shape:
+        name = FEATURES.name_of(source)
         raise DataError(f"the features {name} have the shape {values.shape}, not {shape}")
     return names, values.reshape(shape)

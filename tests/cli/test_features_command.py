@@ -1,0 +1,110 @@
+"""Features of text on the command line: added, recorded, remade, refused, and what they gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+from bpa_ppl import as_draws, read_nbest, read_posterior
+
+ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map")
+
+
+@pytest.fixture
+def texts(folder: Path) -> Path:
+    """The folder, with a text of the domain and sources."""
+    Path("domain.txt").write_text("read this leaflet .\ntake the tablet with water .\n" * 5)
+    Path("src").write_text("".join(f"une phrase {n}\n" for n in range(12)))
+    return folder
+
+
+def test_text_in_translations_out(texts: Path) -> None:
+    done = run(*ADAPT, "--add", "lm=domain.txt,order=2", "-o", "p.nc")
+    assert done.code == 0
+    assert "note: no canonical weight for lm, lm.oov: the prior has mean 0 and variance" in done.err
+    draws = as_draws(read_posterior("p.nc"))
+    assert draws.features[-2:] == ("lm", "lm.oov")
+    (record,) = draws.attrs["feature_sources"]
+    assert record["text"] == str(texts / "domain.txt")
+    assert (record["order"], record["feature_names"]) == (2, ["lm", "lm.oov"])
+    assert run("rerank", "nbest", "-p", "p.nc", "-o", "out").code == 0
+    assert len(Path("out").read_text().splitlines()) == 12
+
+
+def test_a_text_that_moved_or_changed(texts: Path) -> None:
+    run(*ADAPT, "--add", "lm=domain.txt", "-o", "p.nc", "-q")
+    Path("domain.txt").rename("moved.txt")
+    gone = run("rerank", "nbest", "-p", "p.nc", "-o", "out")
+    assert (gone.code, gone.err.count("\n"), Path("out").exists()) == (2, 1, False)
+    assert "domain.txt: cannot be read (No such file or directory)" in gone.err
+    assert "--where lm=PATH" in gone.err
+    assert run("rerank", "nbest", "-p", "p.nc", "-o", "out", "--where", "lm=moved.txt").code == 0
+    Path("moved.txt").write_text("another text .\n")
+    changed = run("rerank", "nbest", "-p", "p.nc", "-o", "new", "--where", "lm=moved.txt")
+    assert (changed.code, Path("new").exists()) == (2, False)
+    assert "moved.txt: has changed since the weights of lm were adapted" in changed.err
+    other = run("rerank", "nbest", "-p", "p.nc", "-o", "new", "--where", "tm=moved.txt")
+    assert "--where tm=… is of no source of features of this posterior: it has lm" in other.err
+
+
+def test_a_posterior_that_carries_its_text_needs_no_file(texts: Path) -> None:
+    run(*ADAPT, "--add", "lm=domain.txt,carry=true", "--add", "lm=self,name=own", "-o", "p.nc")
+    Path("domain.txt").unlink()
+    assert run("rerank", "nbest", "-p", "p.nc", "-o", "out", "-q").code == 0
+    names = as_draws(read_posterior("p.nc")).features
+    assert names[-4:] == ("lm", "lm.oov", "own", "own.oov")
+
+
+def test_lists_with_more_features(texts: Path) -> None:
+    add = ("--add", "lm=domain.txt", "--add", "length:ratio=true")
+    done = run("features", "nbest", "-s", "src", *add, "-o", "more.jsonl")
+    assert done.code == 0
+    assert "added lm, lm.oov, LengthWords, LengthRatio to 120 hypotheses" in done.err
+    assert read_nbest("more.jsonl").feature_names[-4:] == (
+        "lm",
+        "lm.oov",
+        "LengthWords",
+        "LengthRatio",
+    )
+    own = run("features", "nbest", "-r", "ref", "--add", "lm=self", "-o", "own.nbest")
+    assert "added lm, lm.oov" in own.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "features needs --add"),
+        (("--add", "lm"), "lm needs text"),
+        (("--add", "ln=domain.txt"), "unknown feature source 'ln': choose one of lm, lexicon"),
+        (("--add", "lm=none.txt"), "none.txt"),
+        (("--add", "lm=empty.txt"), "empty.txt"),
+        (("--add", "lm=domain.txt,order=9"), "order must be a whole number from 1 and up to 5"),
+        (("--add", "length=3"), "--add length takes no file"),
+        (("--add", "length:ratio=true"), "need --sources"),
+        (("--add", "lexicon=domain.txt"), "lexicon"),
+        (("--add", "lm=self"), "references"),
+        (("--add", "lm=domain.txt", "--add", "lm=domain.txt"), "there is a feature lm already"),
+        (("--add", "phrases=none.parquet", "-s", "src"), "segmentation"),
+    ],
+)
+def test_what_cannot_be_added(texts: Path, options: tuple[str, ...], message: str) -> None:
+    Path("empty.txt").touch()
+    done = run("features", "nbest", *options, "-o", "more.nbest")
+    assert done.code == 2
+    assert message in done.err
+    assert [line[:6] for line in done.err.splitlines()].count("error:") == 1
+    assert not Path("more.nbest").exists()
+
+
+def test_the_report_shows_what_they_contributed(texts: Path) -> None:
+    run(*ADAPT, "--add", "lm=domain.txt", "-o", "p.nc", "-q")
+    assert run("report", "p.nc", "--lists", "nbest", "-r", "ref", "-o", "page.html").code == 0
+    page = Path("page.html").read_text()
+    assert "What the added features contributed" in page
+    assert "without the column lm.oov" in page
+    alone = run("report", "p.nc", "-r", "ref", "-o", "page.html")
+    assert (alone.code, "--references goes with --lists" in alone.err) == (2, True)
+    plain = run("report", "good.nc", "--lists", "nbest", "-r", "ref", "-o", "page.html")
+    assert (plain.code, "has no added features" in plain.err) == (2, True)
