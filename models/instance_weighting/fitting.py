@@ -38,7 +38,7 @@ class Fitted:
         log_likelihood: mean log p(x | y; φ) of the dev pairs with support, in nats a pair, each
             pair as often as it was seen.
         support: the share of the dev pairs' mass that has a probability at all.
-        iterations: of L-BFGS, the last run of it.
+        iterations: of L-BFGS, from the best start.
         converged: whether L-BFGS stopped because nothing is to be gained.
     """
 
@@ -130,15 +130,17 @@ def fit(
     # A few steps tell which start is best; only that one is followed to the end.
     begun = [climbed(start, _PILOT) for start in _starts(variant, ready, starts, seed)]
     best = min(begun, key=lambda end: end.fun)
+    steps = int(best.nit)
     if not best.success:
         best = climbed(best.x, _ITERATIONS)
+        steps += int(best.nit)
     return Fitted(
         variant=variant,
         names=ready.names,
         phi=constrained(variant, best.x),
         log_likelihood=_mean(ready, log_likelihood(ready, variant, best.x)[0]),
         support=ready.support,
-        iterations=int(best.nit),
+        iterations=steps,
         converged=bool(best.success),
     )
 
