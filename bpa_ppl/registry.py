@@ -186,6 +186,7 @@ METRICS: Registry[Metric] = Registry(
         "ter": "bpa_ppl.quality.ter:TER",
         "bleu": "bpa_ppl.quality.bleu:BLEU",
         "chrf": "bpa_ppl.quality.chrf:CHRF",
+        "ter+bleu": "bpa_ppl.quality.mixed:Mixed",
         "unbabel-comet": "bpa_ppl.quality.comet:Comet",
         "unbabel-cometkiwi": "bpa_ppl.quality.comet:CometKiwi",
         "column": "bpa_ppl.quality.column:Column",

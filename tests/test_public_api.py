@@ -80,7 +80,7 @@ ROOMS = {
     "write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
     "quantiles read_posterior to_arviz write_posterior",
-    "quality": "Averaged BLEU CHRF Column Function Headroom Metric Oracles Score TER by_name "
+    "quality": "Averaged BLEU CHRF Column Function Headroom Metric Mixed Oracles Score TER by_name "
     "choice_score column_of corpus_score counted_metrics gains headroom numeric_columns oracles "
     "resolve set_aside statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
@@ -92,7 +92,7 @@ ROOMS = {
 CHOICES = {
     "FEATURES": "lm lexicon phrases length consensus indicators",
     "LIKELIHOODS": "oracle margin",
-    "METRICS": "ter bleu chrf unbabel-comet unbabel-cometkiwi column",
+    "METRICS": "ter bleu chrf ter+bleu unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",
     "PRIORS": "isotropic",
     "RULES": "predictive viterbi map mean",

@@ -89,7 +89,7 @@ class Method(Component, frozen=True):
         one_of(self.derivations, DERIVATIONS, "treatment of derivations")
         # What is not registered may be a column of the lists: the study knows.
         if self.kind == TUNER and self.metric in METRICS:
-            one_of(self.metric, counted_metrics(), "metric")
+            one_of(self.metric, counted_metrics(unreported=True), "metric")
         if self.kind == SAMPLER:
             self.sampler()
         elif self.kind == TUNER:

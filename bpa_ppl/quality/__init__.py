@@ -7,6 +7,7 @@ from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
 from bpa_ppl.quality.column import Column, by_name, column_of, numeric_columns, set_aside
 from bpa_ppl.quality.function import Function
+from bpa_ppl.quality.mixed import Mixed
 from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, oracles
 from bpa_ppl.quality.scoring import choice_score, corpus_score, gains, statistics
 from bpa_ppl.quality.ter import TER, ter_edits
@@ -20,6 +21,7 @@ __all__ = [
     "Function",
     "Headroom",
     "Metric",
+    "Mixed",
     "Oracles",
     "Score",
     "by_name",

@@ -65,6 +65,7 @@ class Metric(Component, frozen=True):
             `columns` names as the keyword `columns`, name -> (hypotheses,), in `counts`,
             `sentences` and `corpus`.
         counted: whether a corpus score is a function of counts that are summed over sentences.
+        reported: whether studies and comparisons report it without being asked to.
         decimals: how many of a score are printed.
         kept: whether scores may be kept on disk and taken from there.
         computed_by: the modules that its scores depend on, besides those of its classes: scores
@@ -75,6 +76,7 @@ class Metric(Component, frozen=True):
     lower_is_better: ClassVar[bool] = False
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
     counted: ClassVar[bool] = False
+    reported: ClassVar[bool] = True
     decimals: ClassVar[int] = 2
     kept: ClassVar[bool] = True
     computed_by: ClassVar[tuple[str, ...]] = ()
@@ -290,18 +292,24 @@ def resolve(metric: str | Metric | Callable, nbest: NBest | None = None) -> Metr
     return METRICS.resolve(cast("Metric", metric))
 
 
-def counted_metrics() -> tuple[str, ...]:
+def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
     """Return the names of the metrics that studies and comparisons report.
 
     Those whose corpus score is a function of summed counts, and that need references alone.
 
-    >>> counted_metrics()
-    ('ter', 'bleu')
+    Args:
+        unreported: whether those that only tuners take are among them, such as the mean of others.
+
+    >>> counted_metrics(), counted_metrics(unreported=True)
+    (('ter', 'bleu'), ('ter', 'bleu', 'ter+bleu'))
     """
     return tuple(
         name
         for name, kind in METRICS.items()
-        if kind.counted and isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
+        if kind.counted
+        and (kind.reported or unreported)
+        and isinstance(kind.needs, frozenset)
+        and kind.needs <= {"references"}
     )
 
 

@@ -154,7 +154,8 @@ def gains(
     """Return what every hypothesis is worth, (hypotheses,): higher is better, in words.
 
     TER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
-    chrF: the sentence score, as a fraction, times the mean reference length. A column: its value.
+    chrF: the sentence score, as a fraction, times the mean reference length. `ter+bleu`: half of
+    TER's and half of BLEU's. A column, or a function from Python: its value, in its own unit.
 
     Args:
         nbest: the lists, with references if the metric needs them.

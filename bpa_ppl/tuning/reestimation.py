@@ -95,7 +95,7 @@ def reestimate(
     if not goal.counted:
         raise UsageError(
             f"no tuner can optimise {goal.key}, whose corpus score is no function of counts: "
-            f"choose one of {', '.join(counted_metrics())}"
+            f"choose one of {', '.join(counted_metrics(unreported=True))}"
         )
     nbest = set_aside(nbest, goal.columns)
     extra = None if extra is None else set_aside(extra, goal.columns)

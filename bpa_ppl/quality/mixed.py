@@ -1,0 +1,109 @@
+"""The mean of TER and BLEU: half a translation's edits, half its sentence BLEU."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bpa_ppl.nbest import Float64
+from bpa_ppl.quality.base import Lists, Metric, References
+from bpa_ppl.quality.bleu import BLEU
+from bpa_ppl.quality.ter import TER
+
+
+class Mixed(Metric, frozen=True):
+    """(100 − TER + BLEU) / 2, in percent; asked for as `ter+bleu`.
+
+    TER alone rewards outputs that are too short, BLEU+1 alone those that are too long; their mean
+    holds the length. What a hypothesis is worth is half minus its edits and half its sentence
+    BLEU+1 times the reference length, in words. Its sentence score is (100 − TER + BLEU+1) / 2, so
+    that with one reference the oracle is the hypothesis of the highest gain. The counts are those
+    of TER, then those of BLEU.
+
+    Studies and comparisons report TER and BLEU, not their mean as well.
+
+    Args:
+        case_sensitive: whether case counts, for both; TER by itself ignores it, BLEU does not.
+
+    >>> round(Mixed().corpus(["a b c d x"], [("a b c d e",)]).value, 2)
+    73.44
+    """
+
+    key: ClassVar[str] = "ter+bleu"
+    counted: ClassVar[bool] = True
+    reported: ClassVar[bool] = False
+    computed_by: ClassVar[tuple[str, ...]] = tuple(
+        chain.from_iterable((kind.__module__, *kind.computed_by) for kind in (TER, BLEU))
+    )
+    case_sensitive: bool | None = None
+
+    @property
+    def parts(self) -> tuple[TER, BLEU]:
+        """TER and BLEU, with the settings."""
+        if self.case_sensitive is None:
+            return TER(), BLEU()
+        return TER(case_sensitive=self.case_sensitive), BLEU(lowercase=not self.case_sensitive)
+
+    @property
+    def width(self) -> int:
+        """S, how many counts a hypothesis has: 11."""
+        return sum(part.width for part in self.parts)
+
+    @property
+    def title(self) -> str:
+        """The name under which scores are shown."""
+        return "(100 − TER + BLEU) / 2"
+
+    def signature(self, references: References, *, sentence: bool = False) -> str:
+        """Return the signatures of both; that of BLEU+1 has no smoothing but its own."""
+        ter, bleu = (part.signature(references, sentence=sentence) for part in self.parts)
+        added = bleu.replace("eff:yes", "eff:no").replace("smooth:exp", "smooth:add-1")
+        return f"mean of 100 − TER ({ter}) and BLEU ({added if sentence else bleu})"
+
+    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
+        """Return the sentence score of each hypothesis of some lists, one list after the other."""
+        return 100 * self.fraction(self.counts(lists, references))
+
+    def counts(self, lists: Lists, references: References) -> Float64:
+        """Return (hypotheses, 11) the counts of TER and of BLEU, one list after the other."""
+        return np.concatenate([part.counts(lists, references) for part in self.parts], axis=1)
+
+    def value(self, sums: Float64) -> Float64:
+        """Return the mean in percent, (…, 11) ↦ (…)."""
+        ter, bleu = self._each("value", sums)
+        return np.asarray((100 - ter + bleu) / 2)
+
+    def details_of(self, sums: Float64) -> dict[str, float]:
+        """Return TER and BLEU, in percent."""
+        ter, bleu = self._each("value", sums)
+        return {"ter": float(ter), "bleu": float(bleu)}
+
+    def fraction(self, counts: Float64) -> Float64:
+        """Return (1 − TER + BLEU+1) / 2 of single sentences, (n, 11) ↦ (n,)."""
+        ter, bleu = self._each("fraction", counts)
+        return np.asarray((1 + ter + bleu) / 2)
+
+    def gain(self, counts: Float64) -> Float64:
+        """Return half minus the edits and half BLEU+1 times the reference length, in words."""
+        ter, bleu = self._each("gain", counts)
+        return np.asarray((ter + bleu) / 2)
+
+    def background(self) -> Float64:
+        """Return the pseudo-corpora of both."""
+        return np.concatenate([part.background() for part in self.parts])
+
+    def within(self, counts: Float64, background: Float64) -> Float64:
+        """Return the mean of what sentences are worth within both pseudo-corpora, in words."""
+        ter, bleu = self._each("within", counts, background)
+        return np.asarray((ter + bleu) / 2)
+
+    def _each(self, what: str, *counts: Float64) -> list[Any]:
+        """Return what TER and BLEU say of their counts, (…, 11)."""
+        ter, bleu = self.parts
+        cut = ter.width
+        return [
+            getattr(ter, what)(*(some[..., :cut] for some in counts)),
+            getattr(bleu, what)(*(some[..., cut:] for some in counts)),
+        ]

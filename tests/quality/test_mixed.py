@@ -1,0 +1,98 @@
+"""The mean of TER and BLEU, against sacreBLEU and against BLEU+1 written out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import exp, log
+
+import numpy as np
+import pytest
+import sacrebleu.metrics as sacre
+
+from bpa_ppl import NBest, corpus_score, oracles, reestimate
+from bpa_ppl.quality import Mixed, gains, statistics
+
+
+def sentence(rng: np.random.Generator, shortest: int = 0) -> str:
+    return " ".join(rng.choice(list("abcdeE"), size=rng.integers(shortest, 12)))
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    """Random sentences, empty and repeated ones among them, with one reference each."""
+    rng = np.random.default_rng(8)
+    texts = [[sentence(rng) for _ in range(rng.integers(1, 9))] for _ in range(15)]
+    texts[3] = [texts[3][0]] * 2 + ["", "a b c d e"]
+    references = [(sentence(rng, 2),) for _ in texts]
+    features = [rng.normal(size=(len(t), 2)) for t in texts]
+    return NBest.from_lists(texts, features, ["LM0", "WP0"], references=references)
+
+
+def bleu_plus_one(text: str, reference: str) -> float:
+    """Lin and Och (2004): one is added to the matches and the n-grams of every order."""
+    ours, theirs = text.split(), reference.split()
+    total = 0.0
+    for n in range(1, 5):
+        own, other = (
+            Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+            for words in (ours, theirs)
+        )
+        total += log(((own & other).total() + 1) / (own.total() + 1))
+    return exp(total / 4 + min(0.0, 1 - len(theirs) / max(len(ours), 1)))
+
+
+def test_the_corpus_score_is_the_mean_of_both_of_sacrebleu(lists: NBest) -> None:
+    rng = np.random.default_rng(1)
+    choice = rng.integers(lists.sizes)
+    texts, references = lists.chosen(choice), lists.references
+    assert references is not None
+    streams = [[refs[0] for refs in references]]
+    ter = sacre.TER().corpus_score(texts, streams).score
+    bleu = sacre.BLEU(tokenize="none", force=True).corpus_score(texts, streams).score
+    found = corpus_score(texts, references, "ter+bleu")
+    assert found.value == pytest.approx((100 - ter + bleu) / 2, rel=1e-12)
+    assert found.details == pytest.approx({"ter": ter, "bleu": bleu}, rel=1e-12)
+    counted = statistics(lists, "ter+bleu")
+    assert counted.corpus(lists.offsets[:-1] + choice) == pytest.approx(found.value, rel=1e-12)
+
+
+def test_a_gain_is_half_the_edits_and_half_bleu_in_words(lists: NBest) -> None:
+    found = gains(lists, Mixed(), cache=False)
+    assert lists.references is not None
+    for s, (reference,) in enumerate(lists.references):
+        for row in range(*lists.rows(s).indices(len(found))):
+            text = lists.text(row)
+            edits = sacre.TER().sentence_score(text, [reference]).num_edits
+            worth = -edits / 2 + bleu_plus_one(text, reference) * len(reference.split()) / 2
+            assert found[row] == pytest.approx(worth, rel=1e-12)
+
+
+def test_the_oracle_has_the_highest_gain(lists: NBest) -> None:
+    worth = gains(lists, "ter+bleu", cache=False)
+    best = np.maximum.reduceat(worth, lists.offsets[:-1])
+    for ties in ("canonical", "first"):
+        found = oracles(lists, "ter+bleu", ties=ties, cache=False)
+        np.testing.assert_array_equal(worth[lists.offsets[:-1] + found.index], best)
+    differs = oracles(lists, "ter", cache=False).index != oracles(lists, "bleu", cache=False).index
+    assert differs.any()
+
+
+def test_case_counts_in_both_or_in_neither(lists: NBest) -> None:
+    references = [("A b c d e",)]
+    alike, apart = (
+        corpus_score(["a b c d e"], references, Mixed(case_sensitive=case)).value
+        for case in (False, True)
+    )
+    assert alike == 100.0
+    assert apart < 100.0
+    default = corpus_score(["a b c d e"], references, "ter+bleu").details
+    assert default["ter"] == 0.0
+    assert default["bleu"] < 100.0
+
+
+@pytest.mark.parametrize("tuner", ["mert", "mira"])
+def test_tuners_take_it(lists: NBest, tuner: str) -> None:
+    few = {"restarts": 2} if tuner == "mert" else {"epochs": 5}
+    found = reestimate(lists, {"LM0": 0.4, "WP0": -0.2}, metric="ter+bleu", tuner=tuner, **few)
+    assert found.after > found.before
+    assert str(found).startswith("TER+BLEU of the lists: ")
