@@ -1,0 +1,236 @@
+"""Priors learned from other domains: the hierarchical Gaussian of their weights.
+
+λ_d ~ N(μ, Σ) for each domain d, μ ~ N(m, diag v), Σ ~ inverse Wishart: the weights of the domains
+are draws of one distribution, and the next domain is another draw of it. What a domain says of its
+weights is a Gaussian term, so that everything but Σ has a closed form, and Σ is found by EM
+(Dempster, Laird & Rubin 1977; Gelman et al. 2013, ch. 5 and 13). Pure NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.models.priors.base import Prior
+from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior import Draws
+
+_ITERATIONS = 2000
+#: Largest change of a standard deviation or a mean, in standard deviations of μ's prior.
+_TOLERANCE = 1e-6
+
+
+class Evidence(NamedTuple):
+    """What the sentences of one domain say of its weights: exp(shift·λ − λ·precision·λ / 2).
+
+    Attributes:
+        names: (q,) its features.
+        precision: (q, q) of the likelihood alone, positive semi-definite.
+        shift: (q,) precision times the weights that the likelihood is highest at.
+        prior_mean: (q,) of the prior that the domain was adapted with.
+        prior_variance: (q,) of that prior.
+    """
+
+    names: tuple[str, ...]
+    precision: Float64
+    shift: Float64
+    prior_mean: Float64
+    prior_variance: Float64
+
+
+class Domain(NamedTuple):
+    """The weights of one domain, given all domains.
+
+    Attributes:
+        mean: (Q,) of its weights.
+        covariance: (Q, Q).
+        has: (Q,) bool, whether the domain has the feature itself.
+    """
+
+    mean: Float64
+    covariance: Float64
+    has: np.ndarray
+
+
+class Hierarchy(NamedTuple):
+    """What several domains have in common, and what is their own.
+
+    Attributes:
+        names: (Q,) every feature that some domain has.
+        mean: (Q,) μ.
+        mean_covariance: (Q, Q) how uncertain μ is.
+        between: (Q, Q) Σ, the covariance of the weights of domains around μ.
+        domains: by label.
+        prior_variance: (Q,) v, the variance of μ before any domain is seen.
+        iterations: of EM.
+    """
+
+    names: tuple[str, ...]
+    mean: Float64
+    mean_covariance: Float64
+    between: Float64
+    domains: dict[str, Domain]
+    prior_variance: Float64
+    iterations: int
+
+    def prior(self) -> Prior:
+        """Return the prior for another domain: N(μ, Σ + the uncertainty of μ)."""
+        mean = dict(zip(self.names, self.mean.tolist(), strict=True))
+        return Prior.gaussian(mean, self.between + self.mean_covariance)
+
+
+def evidence(draws: Draws) -> Evidence:
+    """Return what the sentences of a posterior say, without its own prior.
+
+    The posterior is taken as a Gaussian with the mean and the covariance of its draws. Its
+    precision less that of the prior is the precision of the likelihood; directions in which the
+    noise of the draws makes that negative count as unseen.
+
+    Args:
+        draws: a posterior with a Gaussian prior.
+
+    Raises:
+        DataError: if it is a point, has too few draws, or does not record a Gaussian prior.
+    """
+    before, size = Prior.recorded(draws), len(draws.features)
+    if draws.kind == "point":
+        raise DataError(
+            "it holds only its mode, and a prior is learned from how certain weights are too: "
+            "adapt again with the sampler imh"
+        )
+    if len(draws.flat) < 10 * size:
+        raise DataError(
+            f"it holds {len(draws.flat)} draws of {size} weights: adapt with at least {10 * size}"
+        )
+    covariance = before.covariance
+    if covariance is None:
+        covariance = np.diag(before.variance)
+    # In units of the prior: u = F⁻¹(λ − m) is N(0, I) a priori.
+    factor = np.linalg.cholesky(covariance)
+    units = np.linalg.solve(factor, (draws.flat - before.mean).T)
+    spread = np.atleast_2d(np.cov(units, aweights=draws.importance))
+    precision, axes = np.linalg.eigh(np.linalg.inv(spread))
+    middle = axes.T @ np.average(units, axis=1, weights=draws.importance)
+    gained = np.maximum(precision - 1.0, 0.0)
+    shift = np.where(gained > 0, precision * middle, 0.0)
+    turned = np.linalg.solve(factor.T, axes)
+    own = (turned * gained) @ turned.T
+    return Evidence(
+        draws.features, own, turned @ shift + own @ before.mean, before.mean, np.diag(covariance)
+    )
+
+
+def hierarchy(
+    found: Mapping[str, Evidence], *, shrinkage: float = 0.05, strength: float = 2.0
+) -> Hierarchy:
+    """Return what domains share, by EM over Σ; μ and the weights of the domains are integrated out.
+
+    Σ = (Σ_d E[(λ_d − μ)(λ_d − μ)ᵀ] + strength · shrinkage · diag v) / (domains + strength), at
+    the fixed point: the mode of Σ under an inverse Wishart prior, which two domains need.
+
+    Args:
+        found: what each domain says, by its label. A domain says nothing of features that it has
+            not.
+        shrinkage: what Σ is shrunk to, as a share of the variance v of the domains' own priors:
+            0.05 of σ_T = 0.1 is 0.005 I.
+        strength: how many domains that counts as.
+
+    Raises:
+        UsageError: if there are fewer than two domains, or a setting is not positive.
+    """
+    if len(found) < 2:
+        raise UsageError("a prior is learned from the posteriors of at least two domains")
+    if not (shrinkage > 0 and strength > 0):
+        raise UsageError("shrinkage and strength of a learned prior are positive numbers")
+    names = tuple(dict.fromkeys(name for one in found.values() for name in one.names))
+    terms = [_over(names, one) for one in found.values()]
+    start, variance = (_average(names, found.values(), which) for which in (3, 4))
+    # In units of √v, so that the unit of a feature makes no difference.
+    scale = np.sqrt(variance)
+    scaled = [
+        (precision * np.outer(scale, scale), scale * (shift - precision @ start))
+        for precision, shift in terms
+    ]
+    between, iterations = _fitted(scaled, shrinkage, strength)
+    step = _expected(scaled, between)
+    outer = np.outer(scale, scale)
+    domains = {
+        label: Domain(
+            start + scale * mean, outer * covariance, np.isin(names, found[label].names)
+        )
+        for label, mean, covariance in zip(found, step.means, step.covariances, strict=True)
+    }
+    return Hierarchy(
+        names,
+        start + scale * step.mean,
+        outer * step.mean_covariance,
+        outer * between,
+        domains,
+        variance,
+        iterations,
+    )
+
+
+class _Step(NamedTuple):
+    """The E-step: moments of μ and of each λ_d, and E[(λ_d − μ)(λ_d − μ)ᵀ] over the domains."""
+
+    mean: Float64
+    mean_covariance: Float64
+    means: list[Float64]
+    covariances: list[Float64]
+    scatter: Float64
+
+
+def _expected(terms: Sequence[tuple[Float64, Float64]], between: Float64) -> _Step:
+    """Return the moments given Σ, for μ ~ N(0, I)."""
+    identity, precision = np.eye(len(between)), np.linalg.inv(between)
+    own = [np.linalg.inv(seen + precision) for seen, _ in terms]
+    pulled = [one @ precision for one in own]  # λ_d = pulled μ + centre, given μ
+    centres = [one @ shift for one, (_, shift) in zip(own, terms, strict=True)]
+    of_mean = identity + sum(precision @ (identity - pull) for pull in pulled)
+    mean_covariance = np.linalg.inv((of_mean + of_mean.T) / 2)
+    mean = mean_covariance @ sum(precision @ centre for centre in centres)
+    means, covariances, scatter = [], [], np.zeros_like(between)
+    for one, pull, centre in zip(own, pulled, centres, strict=True):
+        away = pull - identity
+        apart = centre + away @ mean
+        means.append(mean + apart)
+        covariances.append(one + pull @ mean_covariance @ pull.T)
+        scatter += np.outer(apart, apart) + one + away @ mean_covariance @ away.T
+    return _Step(mean, mean_covariance, means, covariances, scatter)
+
+
+def _fitted(
+    terms: Sequence[tuple[Float64, Float64]], shrinkage: float, strength: float
+) -> tuple[Float64, int]:
+    """Return Σ at the fixed point of EM, and how many steps it took."""
+    size, count = len(terms[0][1]), len(terms)
+    between = 0.5 * np.eye(size)
+    for iteration in range(1, _ITERATIONS + 1):
+        before = between
+        scatter = _expected(terms, before).scatter + strength * shrinkage * np.eye(size)
+        between = (scatter + scatter.T) / (2 * (count + strength))
+        if np.abs(between - before).max() < _TOLERANCE:
+            break
+    return between, iteration
+
+
+def _over(names: Sequence[str], one: Evidence) -> tuple[Float64, Float64]:
+    """Lay what a domain says over all features: nothing of those that it has not."""
+    at = [names.index(name) for name in one.names]
+    precision, shift = np.zeros((len(names), len(names))), np.zeros(len(names))
+    precision[np.ix_(at, at)], shift[at] = one.precision, one.shift
+    return precision, shift
+
+
+def _average(names: Sequence[str], found: object, which: int) -> Float64:
+    """Return the mean over the domains that have a feature, of a field of what they say."""
+    total, count = np.zeros(len(names)), np.zeros(len(names))
+    for one in found:  # type: ignore[attr-defined]
+        at = [names.index(name) for name in one.names]
+        total[at] += one[which]
+        count[at] += 1
+    return np.asarray(total / count)

@@ -1,0 +1,204 @@
+"""Learned priors against brute force: one large Gaussian, and SciPy's optimiser for Σ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+
+from bpa_ppl import DataError, UsageError
+from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
+from bpa_ppl.posterior import Draws
+
+SHRINKAGE, STRENGTH = 0.1, 3.0
+CENTRE, VARIANCE = np.array([0.5, -1.0]), np.array([0.1, 0.4])
+
+
+def simulated(domains: int, seed: int = 3, spread: float = 0.2) -> dict[str, Evidence]:
+    """Domains of two weights, each seen through a Gaussian likelihood of its own precision."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for number in range(domains):
+        root = rng.normal(size=(2, 2)) * 3
+        precision = root @ root.T + np.eye(2)
+        own = rng.multivariate_normal([0.7, -0.6], spread**2 * np.array([[1.0, 0.6], [0.6, 2.0]]))
+        seen = rng.multivariate_normal(own, np.linalg.inv(precision))
+        found[str(number)] = Evidence(("a", "b"), precision, precision @ seen, CENTRE, VARIANCE)
+    return found
+
+
+def without(one: Evidence, name: str) -> Evidence:
+    """What a domain says that has not one of its two features."""
+    at = [one.names.index(other) for other in one.names if other != name]
+    names = tuple(one.names[k] for k in at)
+    return Evidence(
+        names,
+        one.precision[np.ix_(at, at)],
+        one.precision[np.ix_(at, at)] @ np.array([0.4]),
+        one.prior_mean[at],
+        one.prior_variance[at],
+    )
+
+
+def learned(found: dict[str, Evidence]) -> Hierarchy:
+    return hierarchy(found, shrinkage=SHRINKAGE, strength=STRENGTH)
+
+
+def joint(found: Hierarchy, terms: dict[str, Evidence]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of (μ, λ_1, …, λ_D, λ_new) given Σ, from one precision matrix."""
+    size, count = len(found.names), len(terms) + 2
+    precision, shift = np.zeros((count * size,) * 2), np.zeros(count * size)
+    part = [slice(k * size, (k + 1) * size) for k in range(count)]
+    precision[part[0], part[0]] = np.diag(1 / VARIANCE)
+    shift[part[0]] = CENTRE / VARIANCE
+    inverse = np.linalg.inv(found.between)
+    for k in range(1, count):
+        for one, other, sign in ((0, 0, 1), (k, k, 1), (0, k, -1), (k, 0, -1)):
+            precision[part[one], part[other]] += sign * inverse
+    for own, term in zip(part[1:], terms.values(), strict=False):
+        at = np.arange(own.start, own.stop)[[found.names.index(name) for name in term.names]]
+        precision[np.ix_(at, at)] += term.precision
+        shift[at] += term.shift
+    covariance = np.linalg.inv(precision)
+    return covariance @ shift, covariance
+
+
+@pytest.mark.parametrize("lacking", [None, "b"])
+def test_all_but_the_spread_is_the_conditional_of_one_large_gaussian(lacking: str | None) -> None:
+    terms = simulated(4)
+    if lacking:
+        terms["2"] = without(terms["2"], lacking)
+    found = learned(terms)
+    mean, covariance = joint(found, terms)
+    np.testing.assert_allclose(found.mean, mean[:2])
+    np.testing.assert_allclose(found.mean_covariance, covariance[:2, :2])
+    for k, domain in enumerate(found.domains.values(), 1):
+        own = slice(2 * k, 2 * k + 2)
+        np.testing.assert_allclose(domain.mean, mean[own])
+        np.testing.assert_allclose(domain.covariance, covariance[own, own])
+    new = found.prior()
+    np.testing.assert_allclose(new.mean, mean[-2:])
+    np.testing.assert_allclose(new.covariance, covariance[-2:, -2:], rtol=1e-6)
+    assert found.domains["2"].has.tolist() == [True, not lacking]
+
+
+def test_the_spread_is_the_one_that_an_optimiser_finds() -> None:
+    terms = simulated(5)
+    seen = np.concatenate([np.linalg.solve(t.precision, t.shift) for t in terms.values()])
+    noise = np.zeros((10, 10))
+    for k, term in enumerate(terms.values()):
+        noise[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] = np.linalg.inv(term.precision)
+    shared = np.kron(np.ones((5, 5)), np.diag(VARIANCE))
+
+    def spread(free: np.ndarray) -> np.ndarray:
+        root = np.array([[np.exp(free[0]), 0.0], [free[1], np.exp(free[2])]])
+        return np.asarray(root @ root.T)
+
+    def loss(free: np.ndarray) -> float:
+        between = spread(free)
+        covariance = shared + np.kron(np.eye(5), between) + noise
+        fit = multivariate_normal.logpdf(seen, np.tile(CENTRE, 5), covariance)
+        target = SHRINKAGE * np.diag(VARIANCE)
+        held = np.linalg.slogdet(between)[1] + np.trace(np.linalg.solve(between, target))
+        return float(-fit + STRENGTH / 2 * held)
+
+    best = minimize(loss, [-1.0, 0.0, -1.0], method="BFGS", options={"gtol": 1e-7})
+    np.testing.assert_allclose(learned(terms).between, spread(best.x), rtol=2e-3, atol=2e-5)
+
+
+def test_many_domains_give_their_distribution_back() -> None:
+    found = hierarchy(simulated(400, spread=0.5), strength=0.01)
+    truth = 0.25 * np.array([[1.0, 0.6], [0.6, 2.0]])
+    # A covariance of 400 domains is known to a tenth, a mean to sqrt(0.25 · 2 / 400) = 0.035.
+    np.testing.assert_allclose(found.between, truth, atol=0.12)
+    np.testing.assert_allclose(found.mean, [0.7, -0.6], atol=0.15)
+
+
+def test_units_make_no_difference() -> None:
+    terms = simulated(3)
+    scale = np.array([1.0, 100.0])
+    scaled = {
+        label: Evidence(
+            t.names,
+            t.precision / np.outer(scale, scale),
+            t.shift / scale,
+            t.prior_mean * scale,
+            t.prior_variance * scale**2,
+        )
+        for label, t in terms.items()
+    }
+    plain, other = learned(terms).prior(), learned(scaled).prior()
+    np.testing.assert_allclose(other.mean, plain.mean * scale)
+    np.testing.assert_allclose(other.covariance, plain.covariance * np.outer(scale, scale))
+
+
+def test_a_domain_that_says_nothing_changes_nothing_but_the_share_of_the_shrinkage() -> None:
+    terms = simulated(4)
+    nothing = Evidence(("a", "b"), np.zeros((2, 2)), np.zeros(2), CENTRE, VARIANCE)
+    one, more = learned(terms), learned({**terms, "nothing": nothing})
+    np.testing.assert_allclose(more.between, one.between, rtol=1e-2, atol=1e-4)
+    np.testing.assert_allclose(
+        more.domains["nothing"].covariance, more.between + more.mean_covariance
+    )
+
+
+class TestEvidence:
+    """What is left of a posterior without its prior."""
+
+    precision = np.array([[9.0, 2.0], [2.0, 5.0]])
+    best = np.array([1.0, 0.3])
+
+    def posterior(self, precision: np.ndarray, draws: int = 200, **constants: object) -> Draws:
+        """Draws that have exactly the mean and covariance of prior × likelihood."""
+        inside = precision + np.diag(1 / VARIANCE)
+        mean = np.linalg.solve(inside, precision @ self.best + CENTRE / VARIANCE)
+        raw = np.random.default_rng(0).normal(size=(draws, 2))
+        raw -= raw.mean(axis=0)
+        raw = raw @ np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T
+        drawn = mean + raw @ np.linalg.cholesky(np.linalg.inv(inside)).T
+        known = {"prior_mean": CENTRE, "prior_variance": VARIANCE, **constants}
+        return Draws({"weights": drawn[None]}, ("a", "b"), constants=known)  # type: ignore[arg-type]
+
+    def test_it_is_the_likelihood_alone(self) -> None:
+        found = evidence(self.posterior(self.precision))
+        np.testing.assert_allclose(found.precision, self.precision)
+        np.testing.assert_allclose(np.linalg.solve(found.precision, found.shift), self.best)
+        np.testing.assert_array_equal(found.prior_variance, VARIANCE)
+
+    def test_what_no_sentence_says_is_nothing(self) -> None:
+        draws = self.posterior(np.array([[4.0, 0.0], [0.0, -0.5]]))  # wider than its prior: noise
+        found = evidence(draws)
+        np.testing.assert_allclose(found.precision, np.diag([4.0, 0.0]), atol=1e-9)
+        assert found.shift[1] == pytest.approx(0.0, abs=1e-9)
+
+    def test_a_prior_with_a_full_covariance(self) -> None:
+        covariance = np.diag(VARIANCE)
+        known = self.posterior(self.precision, prior_covariance=covariance)
+        del known.constants["prior_variance"]  # type: ignore[attr-defined]
+        np.testing.assert_allclose(evidence(known).precision, self.precision)
+
+    def test_what_cannot_be_learned_from_is_refused(self) -> None:
+        with pytest.raises(DataError, match="15 draws of 2 weights: adapt with at least 20"):
+            evidence(self.posterior(self.precision, draws=15))
+        point = Draws(
+            {"weights": np.zeros((1, 1, 2))},
+            ("a", "b"),
+            kind="point",
+            constants={"prior_mean": CENTRE, "prior_variance": VARIANCE},
+        )
+        with pytest.raises(DataError, match="holds only its mode"):
+            evidence(point)
+        with pytest.raises(DataError, match="does not record a Gaussian prior"):
+            evidence(Draws({"weights": np.zeros((1, 99, 2))}, ("a", "b")))
+
+
+@pytest.mark.parametrize("settings", [{"shrinkage": 0.0}, {"strength": -1.0}])
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match="positive numbers"):
+        hierarchy(simulated(2), **settings)
+
+
+def test_one_domain_is_too_few() -> None:
+    with pytest.raises(UsageError, match="at least two domains"):
+        hierarchy(simulated(1))
