@@ -1,14 +1,18 @@
-"""The start for users of neural systems, as the README has it, on candidates with scores."""
+"""The starts that the README has: for users of neural systems, and with text of the domain."""
 
 from __future__ import annotations
 
 import json
 import re
+import warnings
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from bpa_ppl import BpaWarning
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
 SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split("\n### ")[0]
@@ -58,3 +62,28 @@ def test_the_same_on_the_command_line(scope: dict[str, Any]) -> None:
     with pytest.warns(UserWarning, match="no canonical weight for logprob"):
         app([*line.split(), "-q"], standalone_mode=False)
     assert read_posterior("posterior.nc").attrs["oracle_metric"] == "comet"
+
+
+def test_text_in_better_translations_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bpa_ppl import read_nbest, write_nbest
+    from bpa_ppl.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    with as_file(files("bpa_ppl.demo_data")) as data:
+        lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
+        for name in ("moses.ini", "leaflet.domain.txt"):
+            Path(name.removeprefix("leaflet.")).write_text((data / name).read_text("utf-8"))
+    write_nbest(lists[:30].truncate(20), "adapt.nbest")
+    write_nbest(lists[30:60].truncate(20), "test.nbest")
+    Path("adapt.ref").write_text("".join(f"{refs[0]}\n" for refs in lists[:30].references))
+    section = README.split("### Text of the new domain")[1].split("\n### ")[0]
+    commands = re.findall(r"^bpa (.*)$", section.split("```bash")[1].split("```")[0], re.MULTILINE)
+    assert len(commands) == 3
+    for command in commands:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BpaWarning)
+            app(command.split(), standalone_mode=False)
+    assert "converged" in capsys.readouterr().out
+    assert len(Path("test.out").read_text("utf-8").splitlines()) == 30
