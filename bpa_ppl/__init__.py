@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bpa_ppl.nbest import NBest
     from bpa_ppl.posterior import Draws, as_draws, point_weights, read_posterior, write_posterior
     from bpa_ppl.quality import Oracles, corpus_score, gains, oracles
-    from bpa_ppl.sampling import adapt
+    from bpa_ppl.sampling import adapt, learn_prior
     from bpa_ppl.tuning import Reestimation, reestimate
     from bpa_ppl.weights import Weights
 
@@ -50,6 +50,7 @@ _PUBLIC = {
     "corpus_score": "quality",
     "gains": "quality",
     "iter_nbest": "formats",
+    "learn_prior": "sampling",
     "oracles": "quality",
     "point_weights": "posterior",
     "read_nbest": "formats",
@@ -84,6 +85,7 @@ __all__ = [
     "corpus_score",
     "gains",
     "iter_nbest",
+    "learn_prior",
     "oracles",
     "point_weights",
     "read_nbest",

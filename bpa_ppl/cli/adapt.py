@@ -41,6 +41,14 @@ def run(
             "repeat for several."
         ),
     ] = None,
+    no_sentences: Annotated[
+        bool,
+        typer.Option(
+            "--no-sentences",
+            help="Adapt to none: the posterior is the prior, for lists like these. Needs no "
+            "references; goes with a --prior learned from other domains.",
+        ),
+    ] = False,
     metric: options.Metric = "ter",
     categorical: Annotated[
         list[str] | None,
@@ -72,12 +80,17 @@ def run(
     goal = options.metric(metric)
     added = [options.feature_source(text) for text in add or ()]
     before = _priors(prior, prior_variance)
+    if no_sentences and references:
+        raise UsageError("--no-sentences takes no --references: nothing is adapted to")
     if (extra := development.read(reading)) is not None:
         settings["development"] = extra
     # Opened first: a path that cannot be written shall not cost the user the sampling.
     with atomic_path(output) as temporary:
+        lists = reading.read(nbest, references, sources)
+        # Of lists that nothing is adapted to, only what features they have is looked at.
+        lists = lists[:0] if no_sentences else options.with_needs(lists, goal, "adapt")
         posterior = bpa_ppl.adapt(
-            options.with_needs(reading.read(nbest, references, sources), goal, "adapt"),
+            lists,
             options.canonical(weights),
             sampler=sampler,
             likelihood=likely,

@@ -19,6 +19,7 @@ from bpa_ppl.cli import (
     experiment,
     features,
     figures,
+    learn_prior,
     lm,
     oracle,
     phrases,
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 for module in (
     adapt,
+    learn_prior,
     check,
     report,
     compare,
@@ -55,7 +57,9 @@ for module in (
     lm,
     demo,
 ):
-    app.command(module.__name__.rpartition(".")[2], cls=Command)(expanded(module.run))
+    app.command(module.__name__.rpartition(".")[2].replace("_", "-"), cls=Command)(
+        expanded(module.run)
+    )
 app.add_typer(phrases.app, name="phrases")
 
 

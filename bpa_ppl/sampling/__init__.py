@@ -4,6 +4,7 @@ from bpa_ppl.sampling.adapting import adapt, draws_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.heuristic import perturbed
+from bpa_ppl.sampling.learning import learn_hierarchy, learn_prior, learn_prior_jointly
 from bpa_ppl.sampling.rwm import RandomWalk
 
 __all__ = [
@@ -17,6 +18,9 @@ __all__ = [
     "adapt",
     "draws_of",
     "evaluate",
+    "learn_hierarchy",
+    "learn_prior",
+    "learn_prior_jointly",
     "perturbed",
     "target_of",
 ]

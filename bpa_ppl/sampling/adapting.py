@@ -324,12 +324,18 @@ def _scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
 def _oracles(
     nbest: NBest, metric: Any, matched: Match, progress: bool | Reporter, **options: Any
 ) -> Oracles:
+    if not len(nbest):
+        # No sentence has an oracle: nothing is scored, and no reference is needed.
+        none = np.zeros(0)
+        return Oracles(none.astype(int), none, none.astype(int), options["ties"], metric.key, "")
     with reporter(progress, "oracles") as report:
         preference = nbest.scores(matched.values)
         return oracles(nbest, metric, preference=preference, progress=report, **options)
 
 
 def _gains(nbest: NBest, metric: Any, progress: bool | Reporter, **options: Any) -> Float64:
+    if not len(nbest):
+        return np.zeros(0)
     with reporter(progress, "gains") as report:
         return gains(nbest, metric, progress=report, **options)
 

@@ -190,8 +190,12 @@ class Prior(NamedTuple):
         }
         return {k: np.asarray(v, np.float64) for k, v in known.items() if v is not None}
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:
         """Write a Gaussian prior as JSON, beside and renamed.
+
+        Args:
+            path: of the file.
+            record: what else the file shall say, plain values by name; `read` passes over it.
 
         Raises:
             DataError: if the file cannot be written.
@@ -204,6 +208,7 @@ class Prior(NamedTuple):
             content["variance"] = dict(zip(self.names, self.variance.tolist(), strict=True))
         else:
             content["covariance"] = self.covariance.tolist()
+        content |= record or {}
         with atomic_writer(path) as file:
             json.dump(content, file, indent=1, ensure_ascii=False)
             file.write("\n")

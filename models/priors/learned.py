@@ -8,18 +8,20 @@ weights is a Gaussian term, so that everything but Σ has a closed form, and Σ 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import WEIGHTS
 
 _ITERATIONS = 2000
-#: Largest change of a standard deviation or a mean, in standard deviations of μ's prior.
+#: Largest change of a variance or covariance, in units of μ's prior variance.
 _TOLERANCE = 1e-6
 
 
@@ -47,12 +49,16 @@ class Domain(NamedTuple):
     Attributes:
         mean: (Q,) of its weights.
         covariance: (Q, Q).
+        apart: (Q,) the mean of λ_d − μ.
+        apart_deviation: (Q,) its standard deviation.
         has: (Q,) bool, whether the domain has the feature itself.
     """
 
     mean: Float64
     covariance: Float64
-    has: np.ndarray
+    apart: Float64
+    apart_deviation: Float64
+    has: npt.NDArray[np.bool_]
 
 
 class Hierarchy(NamedTuple):
@@ -96,6 +102,11 @@ def evidence(draws: Draws) -> Evidence:
         DataError: if it is a point, has too few draws, or does not record a Gaussian prior.
     """
     before, size = Prior.recorded(draws), len(draws.features)
+    if draws.sites != (WEIGHTS,):
+        raise DataError(
+            f"its weights are a function of {', '.join(draws.sites)}: a prior is learned from "
+            "posteriors of the model log_linear with a Gaussian prior"
+        )
     if draws.kind == "point":
         raise DataError(
             "it holds only its mode, and a prior is learned from how certain weights are too: "
@@ -147,7 +158,8 @@ def hierarchy(
         raise UsageError("shrinkage and strength of a learned prior are positive numbers")
     names = tuple(dict.fromkeys(name for one in found.values() for name in one.names))
     terms = [_over(names, one) for one in found.values()]
-    start, variance = (_average(names, found.values(), which) for which in (3, 4))
+    start = _average(names, found.values(), "prior_mean")
+    variance = _average(names, found.values(), "prior_variance")
     # In units of √v, so that the unit of a feature makes no difference.
     scale = np.sqrt(variance)
     scaled = [
@@ -159,9 +171,13 @@ def hierarchy(
     outer = np.outer(scale, scale)
     domains = {
         label: Domain(
-            start + scale * mean, outer * covariance, np.isin(names, found[label].names)
+            start + scale * (step.mean + one.apart),
+            outer * one.covariance,
+            scale * one.apart,
+            scale * np.sqrt(np.diag(one.apart_covariance)),
+            np.isin(names, found[label].names),
         )
-        for label, mean, covariance in zip(found, step.means, step.covariances, strict=True)
+        for label, one in zip(found, step.domains, strict=True)
     }
     return Hierarchy(
         names,
@@ -174,14 +190,27 @@ def hierarchy(
     )
 
 
+class _Own(NamedTuple):
+    """Moments of one λ_d, and of λ_d − μ."""
+
+    covariance: Float64
+    apart: Float64
+    apart_covariance: Float64
+
+
 class _Step(NamedTuple):
-    """The E-step: moments of μ and of each λ_d, and E[(λ_d − μ)(λ_d − μ)ᵀ] over the domains."""
+    """The E-step: moments of μ and of each domain."""
 
     mean: Float64
     mean_covariance: Float64
-    means: list[Float64]
-    covariances: list[Float64]
-    scatter: Float64
+    domains: list[_Own]
+
+    @property
+    def scatter(self) -> Float64:
+        """Σ_d E[(λ_d − μ)(λ_d − μ)ᵀ]."""
+        return np.asarray(
+            sum(np.outer(own.apart, own.apart) + own.apart_covariance for own in self.domains)
+        )
 
 
 def _expected(terms: Sequence[tuple[Float64, Float64]], between: Float64) -> _Step:
@@ -193,14 +222,15 @@ def _expected(terms: Sequence[tuple[Float64, Float64]], between: Float64) -> _St
     of_mean = identity + sum(precision @ (identity - pull) for pull in pulled)
     mean_covariance = np.linalg.inv((of_mean + of_mean.T) / 2)
     mean = mean_covariance @ sum(precision @ centre for centre in centres)
-    means, covariances, scatter = [], [], np.zeros_like(between)
-    for one, pull, centre in zip(own, pulled, centres, strict=True):
-        away = pull - identity
-        apart = centre + away @ mean
-        means.append(mean + apart)
-        covariances.append(one + pull @ mean_covariance @ pull.T)
-        scatter += np.outer(apart, apart) + one + away @ mean_covariance @ away.T
-    return _Step(mean, mean_covariance, means, covariances, scatter)
+    domains = [
+        _Own(
+            one + pull @ mean_covariance @ pull.T,
+            centre + (pull - identity) @ mean,
+            one + (pull - identity) @ mean_covariance @ (pull - identity).T,
+        )
+        for one, pull, centre in zip(own, pulled, centres, strict=True)
+    ]
+    return _Step(mean, mean_covariance, domains)
 
 
 def _fitted(
@@ -208,14 +238,12 @@ def _fitted(
 ) -> tuple[Float64, int]:
     """Return Σ at the fixed point of EM, and how many steps it took."""
     size, count = len(terms[0][1]), len(terms)
-    between = 0.5 * np.eye(size)
-    for iteration in range(1, _ITERATIONS + 1):
-        before = between
-        scatter = _expected(terms, before).scatter + strength * shrinkage * np.eye(size)
-        between = (scatter + scatter.T) / (2 * (count + strength))
-        if np.abs(between - before).max() < _TOLERANCE:
-            break
-    return between, iteration
+    between, change, iterations = 0.5 * np.eye(size), np.inf, 0
+    while change > _TOLERANCE and iterations < _ITERATIONS:
+        scatter = _expected(terms, between).scatter + strength * shrinkage * np.eye(size)
+        new = (scatter + scatter.T) / (2 * (count + strength))
+        between, change, iterations = new, float(np.abs(new - between).max()), iterations + 1
+    return between, iterations
 
 
 def _over(names: Sequence[str], one: Evidence) -> tuple[Float64, Float64]:
@@ -226,11 +254,11 @@ def _over(names: Sequence[str], one: Evidence) -> tuple[Float64, Float64]:
     return precision, shift
 
 
-def _average(names: Sequence[str], found: object, which: int) -> Float64:
-    """Return the mean over the domains that have a feature, of a field of what they say."""
+def _average(names: Sequence[str], found: Iterable[Evidence], field: str) -> Float64:
+    """Return the mean over the domains that have a feature, of what they say in one field."""
     total, count = np.zeros(len(names)), np.zeros(len(names))
-    for one in found:  # type: ignore[attr-defined]
+    for one in found:
         at = [names.index(name) for name in one.names]
-        total[at] += one[which]
+        total[at] += getattr(one, field)
         count[at] += 1
     return np.asarray(total / count)

@@ -1,0 +1,182 @@
+"""learn_prior: from posteriors of other domains to a prior for the next one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bpa_ppl.errors import BpaError, BpaWarning, DataError, UsageError
+from bpa_ppl.models import Prior
+from bpa_ppl.models.hierarchical import Hierarchical
+from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
+from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior import Draws, as_draws, read_posterior
+from bpa_ppl.sampling.adapting import DOMAIN, adapt
+from bpa_ppl.weights import AnyWeights
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+    from bpa_ppl.posterior.adapter import Posterior
+
+    #: Posteriors by the labels of their domains, or several of them; a path is read.
+    Posteriors = Mapping[str, Posterior | str | Path] | Iterable[Posterior | str | Path]
+
+#: What posteriors must agree in, for their weights to be of one kind.
+_ALIKE = {"likelihood": "likelihoods", "oracle_metric": "metrics"}
+
+_COUNT = "adaptation_sentences"
+
+
+def learn_prior(posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 2.0) -> Prior:
+    """Learn a prior for a new domain from the posteriors of other domains.
+
+    The weights of a domain are a draw of N(μ, Σ); what is learned is the distribution of the
+    weights of one more domain, N(μ, Σ + the uncertainty of μ). Features are matched by name: a
+    domain says nothing of those that it has not. See `learn_hierarchy`.
+
+    Args:
+        posteriors: of at least two domains: by label, or one after the other; paths are read.
+        shrinkage: what Σ is shrunk to, as a share of the variance of the posteriors' own priors:
+            0.05 of σ_T = 0.1 is 0.005 I.
+        strength: how many domains that counts as.
+
+    Returns:
+        a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` keeps it.
+
+    Raises:
+        DataError: if a posterior does not record a Gaussian prior, or is a single point.
+        UsageError: if there are fewer than two.
+
+    >>> from bpa_ppl import NBest, Oracles, adapt
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> def domain(best):
+    ...     where, none = np.array([best]), np.zeros(1)
+    ...     given = Oracles(where, none, where, "first", "ter", "")
+    ...     return adapt(lists, {"LM0": 0.5}, oracle=given, sampler="laplace")
+    >>> prior = learn_prior([domain(0), domain(1)])
+    >>> prior.names, bool(prior.covariance[0, 0] < 0.2)
+    (('LM0',), True)
+    """
+    return learn_hierarchy(posteriors, shrinkage=shrinkage, strength=strength).prior()
+
+
+def learn_hierarchy(
+    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 2.0
+) -> Hierarchy:
+    """Learn what the weights of several domains share, and what is a domain's own.
+
+    Arguments and errors are those of `learn_prior`.
+
+    Returns:
+        μ, Σ and the weights of each domain; `.prior()` is what `learn_prior` returns.
+    """
+    draws = labelled(posteriors)
+    _warn_unlike(draws)
+    found: dict[str, Evidence] = {}
+    for label, one in draws.items():
+        try:
+            found[label] = evidence(one)
+        except BpaError as error:
+            raise DataError(f"the posterior {label}: {error}") from error
+    return hierarchy(found, shrinkage=shrinkage, strength=strength)
+
+
+def learn_prior_jointly(
+    pools: Mapping[str, NBest],
+    weights: AnyWeights,
+    *,
+    model: Hierarchical | None = None,
+    **options: Any,
+) -> InferenceData:
+    """Sample the full hierarchical model over the lists of several domains at once.
+
+    Its `weights` are those of one more domain: `Prior.of` makes a prior of them, and `rerank` may
+    use them as they are.
+
+    Args:
+        pools: the lists of each domain, of one system: with the same features.
+        weights: the canonical weights.
+        model: None is `Hierarchical` with its defaults.
+        options: of `adapt`; the sampler is `nuts` unless another one is given.
+
+    Raises:
+        UsageError: if there are fewer than two domains.
+    """
+    if len(pools) < 2:
+        raise UsageError("a prior is learned from the lists of at least two domains")
+    chosen = model or Hierarchical(domains=len(pools))
+    if chosen.domains != len(pools):
+        raise UsageError(f"the model is of {chosen.domains} domains, and there are {len(pools)}")
+    tagged = [
+        pool.with_sentence_extras(**{DOMAIN: (f"{number:06d}",) * len(pool)})
+        for number, pool in enumerate(pools.values())
+    ]
+    options = {"sampler": "nuts", **options}
+    return adapt(NBest.concatenate(tagged, renumber=True), weights, model=chosen, **options)
+
+
+def labelled(posteriors: Posteriors) -> dict[str, Draws]:
+    """Return posteriors by the label of their domain: given, the stem of the file, or a number.
+
+    Raises:
+        DataError: if a file is no posterior.
+        UsageError: if there are no several posteriors.
+    """
+    if isinstance(posteriors, str | Path | Draws) or not isinstance(posteriors, Iterable):
+        raise UsageError("a prior is learned from several posteriors: give a list of them")
+    if isinstance(posteriors, Mapping) and not hasattr(posteriors, "groups"):
+        return {str(label): _loaded(one) for label, one in posteriors.items()}
+    found: dict[str, Draws] = {}
+    for number, one in enumerate(posteriors, 1):
+        label = Path(one).stem if isinstance(one, str | Path) else f"domain {number}"
+        found[label if label not in found else f"{label} ({number})"] = _loaded(one)
+    return found
+
+
+def _loaded(one: Any) -> Draws:
+    return as_draws(read_posterior(one) if isinstance(one, str | Path) else one)
+
+
+def _warn_unlike(draws: Mapping[str, Draws]) -> None:
+    """Say what posteriors differ in that makes weights of one unlike those of another."""
+    for name, what in _ALIKE.items():
+        said = {label: str(one.attrs[name]) for label, one in draws.items() if name in one.attrs}
+        if len(set(said.values())) > 1:
+            each = "; ".join(f"{label}: {value}" for label, value in said.items())
+            warnings.warn(
+                f"the posteriors were adapted with different {what} ({each}), so that the scale of "
+                "their weights may differ: adapt them alike",
+                BpaWarning,
+                stacklevel=3,
+            )
+
+
+def record(found: Hierarchy, draws: Mapping[str, Draws]) -> dict[str, Any]:
+    """Return what a file of a prior says beside mean and covariance: where it was learned.
+
+    The canonical weights are among it, so that it is known how far the prior is from them.
+    """
+    canonical: dict[str, float] = {}
+    for one in draws.values():
+        if one.canonical is not None:
+            canonical |= dict(zip(one.features, one.canonical.tolist(), strict=True))
+        canonical |= dict(one.fixed)
+    domains = {
+        label: {
+            "features": list(one.features),
+            **{name: one.attrs[name] for name in _ALIKE if name in one.attrs},
+            **({"sentences": int(one.attrs[_COUNT])} if _COUNT in one.attrs else {}),
+        }
+        for label, one in draws.items()
+    }
+    between = np.sqrt(np.diag(found.between)).tolist()
+    return {
+        "canonical": canonical,
+        "domains": domains,
+        "between_domains": dict(zip(found.names, between, strict=True)),
+    }

@@ -1,0 +1,89 @@
+"""`bpa learn-prior`, and `bpa adapt` from what it wrote, with no sentence at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import run
+
+import bpa_ppl as bpa
+from bpa_ppl.models import Prior
+
+ADDED = "length"
+
+
+def wider(path: Path, shift: float, out: str, more: bool = False) -> None:
+    """Write a posterior of the demo's features, with draws around weights of its own."""
+    known = bpa.as_draws(bpa.read_posterior(path))
+    names = (*known.features, *(("LengthWords",) if more else ()))
+    mean = np.append(known.canonical, [0.0] * more)  # type: ignore[arg-type]
+    variance = np.full(len(names), 0.1)
+    rng = np.random.default_rng(len(out))
+    drawn = mean + shift + 0.1 * rng.normal(size=(2, 4000, len(names)))
+    attrs = {"likelihood": {"name": "oracle"}, "adaptation_sentences": 12}
+    constants = {"canonical": mean, "prior_mean": mean, "prior_variance": variance}
+    bpa.write_posterior(bpa.Draws({"weights": drawn}, names, constants=constants, attrs=attrs), out)
+
+
+@pytest.fixture
+def learned(folder: Path) -> Path:
+    """The folder with two posteriors, of which one has a feature more, and a prior of them."""
+    wider(folder / "good.nc", 0.2, "talks.nc")
+    wider(folder / "good.nc", 0.3, "leaflets.nc", more=True)
+    done = run("learn-prior", "talks.nc", "leaflets.nc", "-o", "prior.json", "--report", "p.html")
+    assert done.code == 0, done.err
+    assert "of leaflets alone" in done.err
+    return folder
+
+
+def test_the_file_is_a_prior_and_says_where_it_was_learned(learned: Path) -> None:
+    prior = Prior.read("prior.json")
+    assert prior.names[-1] == "LengthWords"
+    said = json.loads((learned / "prior.json").read_text())
+    assert list(said["domains"]) == ["talks", "leaflets"]
+    assert said["domains"]["talks"]["sentences"] == 12
+    canonical = np.array([said["canonical"][name] for name in prior.names])
+    np.testing.assert_allclose(prior.mean[:-1] - canonical[:-1], 0.25, atol=0.06)
+    page = (learned / "p.html").read_text()
+    assert "weights are shared by all domains" in page
+    assert "leaflets" in page
+
+
+def test_no_sentence_is_the_prior_and_can_be_used(learned: Path) -> None:
+    arguments = ("adapt", "nbest", "-w", "moses.ini", "--prior", "prior.json", "--no-sentences")
+    more = ("--add", ADDED, "--sampler", "laplace", "--likelihood", "margin", "-o", "zero.nc")
+    done = run(*arguments, *more)
+    assert done.code == 0, done.err
+    draws, prior = bpa.as_draws(bpa.read_posterior("zero.nc")), Prior.read("prior.json")
+    prior = prior.matched(draws.features)
+    np.testing.assert_allclose(draws.constants["mode"], prior.mean, atol=1e-6)
+    np.testing.assert_allclose(draws.deviation, np.sqrt(np.diag(prior.covariance)), rtol=0.2)
+    assert draws.attrs["adaptation_sentences"] == 0
+    assert run("rerank", "zero.nc", "nbest", "-o", "out").code == 0
+    assert len(Path("out").read_text().splitlines()) == 12
+    assert run("weights", "zero.nc", "-o", "weights.json", "--point", "mode").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("learn-prior", "good.nc", "-o", "p.json"), "at least two"),
+        (("learn-prior", "good.nc", "good.nc", "-o", "p.json"), "good: it holds only its mode"),
+        (("learn-prior", "good.nc", "none.nc", "-o", "p.json"), "none.nc: no such file"),
+        (
+            ("adapt", "nbest", "-w", "moses.ini", "--no-sentences", "-r", "ref", "-o", "z.nc"),
+            "--no-sentences takes no --references",
+        ),
+    ],
+)
+def test_bad_usage_is_told_and_nothing_is_written(
+    folder: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    before = set(folder.iterdir())
+    done = run(*arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert set(folder.iterdir()) == before

@@ -1,0 +1,104 @@
+"""Priors learned from posteriors, and used: by name, with no sentence at all, and jointly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+from agreement import assert_weighted_moments
+from scipy.special import log_expit
+
+import bpa_ppl as bpa
+from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
+from bpa_ppl.models import Margin, Prior
+from bpa_ppl.sampling import learn_hierarchy, learn_prior_jointly
+
+CANONICAL = {"LM0": 0.5, "WP0": -1.0}
+SENTENCES = 20
+
+
+def pool(seed: int, truth: tuple[float, float], sentences: int = SENTENCES) -> NBest:
+    """Lists of two, whose first hypothesis was drawn from p(e | f, λ) with a true λ."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(sentences, 2)) * [3.0, 2.0]
+    other = rng.uniform(size=sentences) < 1 / (1 + np.exp(-rows @ truth))
+    return plain.pairs(np.where(other, -1, 1)[:, None] * rows, list(CANONICAL))
+
+
+def posterior(seed: int, truth: tuple[float, float]) -> Draws:
+    """Draws of the prior N(λ_T, 0.1 I) with the likelihood as importance weights."""
+    rows = pool(seed, truth).features[1::2].astype(np.float64)
+    mean, variance = np.array(list(CANONICAL.values())), np.full(2, 0.1)
+    drawn = mean + np.random.default_rng(seed).normal(size=(20000, 2)) * np.sqrt(variance)
+    return Draws(
+        {"weights": drawn[None]},
+        tuple(CANONICAL),
+        kind="weighted",
+        log_weight=log_expit(-drawn @ rows.T).sum(axis=1)[None],
+        constants={"canonical": mean, "prior_mean": mean, "prior_variance": variance},
+        attrs={"likelihood": {"name": "oracle"}, "adaptation_sentences": SENTENCES},
+    )
+
+
+@pytest.fixture(scope="module")
+def posteriors() -> dict[str, Draws]:
+    truths = {"talks": (0.9, -0.8), "leaflets": (0.9, -1.2), "films": (0.9, -1.0)}
+    return {name: posterior(seed, truth) for seed, (name, truth) in enumerate(truths.items())}
+
+
+@pytest.fixture(scope="module")
+def prior(posteriors: dict[str, Draws]) -> Prior:
+    return bpa.learn_prior(posteriors)
+
+
+def test_it_moves_from_the_canonical_weights_to_those_of_the_domains(prior: Prior) -> None:
+    assert prior.names == ("LM0", "WP0")
+    assert prior.mean[0] > 0.6
+    assert np.diag(prior.covariance).max() < 0.1
+
+
+def test_no_sentence_gives_the_prior_and_the_canonical_weights_are_kept(prior: Prior) -> None:
+    none = pool(5, (0.0, 0.0))[:0]
+    found = bpa.adapt(none, CANONICAL, prior=prior, likelihood=Margin(), sampler="laplace")
+    draws = bpa.as_draws(found)
+    assert draws.log_weight is not None
+    assert_weighted_moments(draws.flat, draws.log_weight[0], prior.mean, prior.covariance)
+    assert draws.canonical is not None
+    np.testing.assert_array_equal(draws.canonical, list(CANONICAL.values()))
+    again = Prior.recorded(found)
+    np.testing.assert_allclose(again.covariance, prior.covariance)
+    assert bpa.check(found)
+
+
+def test_files_and_labels(posteriors: dict[str, Draws], tmp_path: Path) -> None:
+    paths = []
+    for name, one in list(posteriors.items())[:2]:
+        paths.append(tmp_path / f"{name}.nc")
+        bpa.write_posterior(one, paths[-1])
+    of_files = learn_hierarchy(paths)
+    assert list(of_files.domains) == ["talks", "leaflets"]
+    of_memory = learn_hierarchy(list(posteriors.values())[:2])
+    assert list(of_memory.domains) == ["domain 1", "domain 2"]
+    np.testing.assert_allclose(of_files.mean, of_memory.mean)
+
+
+def test_other_likelihoods_are_told(posteriors: dict[str, Draws]) -> None:
+    attrs = {"likelihood": {"name": "margin", "gamma": 2.0}}
+    other = replace(posteriors["films"], attrs=attrs)
+    with pytest.warns(BpaWarning, match=r"different likelihoods .*films: .*margin"):
+        bpa.learn_prior({"talks": posteriors["talks"], "films": other})
+
+
+def test_what_cannot_be_learned_from_is_named(posteriors: dict[str, Draws]) -> None:
+    with pytest.raises(UsageError, match="several posteriors: give a list"):
+        bpa.learn_prior(posteriors["talks"])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="at least two domains"):
+        bpa.learn_prior([posteriors["talks"]])
+    bare = Draws({"weights": np.zeros((1, 99, 2))}, ("LM0", "WP0"))
+    with pytest.raises(DataError, match=r"the posterior bare: .* record a Gaussian prior"):
+        bpa.learn_prior({"talks": posteriors["talks"], "bare": bare})
+    with pytest.raises(UsageError, match="lists of at least two domains"):
+        learn_prior_jointly({"talks": pool(0, (0.0, 0.0))}, CANONICAL)
