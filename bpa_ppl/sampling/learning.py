@@ -76,6 +76,8 @@ def learn_hierarchy(
         μ, Σ and the weights of each domain; `.prior()` is what `learn_prior` returns.
     """
     draws = labelled(posteriors)
+    if len(draws) < 2:
+        raise UsageError("a prior is learned from the posteriors of at least two domains")
     _warn_unlike(draws)
     found: dict[str, Evidence] = {}
     for label, one in draws.items():

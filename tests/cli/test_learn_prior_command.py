@@ -45,8 +45,11 @@ def test_the_file_is_a_prior_and_says_where_it_was_learned(learned: Path) -> Non
     said = json.loads((learned / "prior.json").read_text())
     assert list(said["domains"]) == ["talks", "leaflets"]
     assert said["domains"]["talks"]["sentences"] == 12
-    canonical = np.array([said["canonical"][name] for name in prior.names])
-    np.testing.assert_allclose(prior.mean[:-1] - canonical[:-1], 0.25, atol=0.06)
+    canonical = bpa.read_weights("moses.ini")
+    assert all(said["canonical"][name] == canonical[name] for name in prior.names[:-1])
+    same = bpa.learn_prior(["talks.nc", "leaflets.nc"])
+    np.testing.assert_allclose(prior.mean, same.mean)
+    np.testing.assert_allclose(prior.covariance, same.covariance)
     page = (learned / "p.html").read_text()
     assert "weights are shared by all domains" in page
     assert "leaflets" in page
@@ -62,7 +65,7 @@ def test_no_sentence_is_the_prior_and_can_be_used(learned: Path) -> None:
     np.testing.assert_allclose(draws.constants["mode"], prior.mean, atol=1e-6)
     np.testing.assert_allclose(draws.deviation, np.sqrt(np.diag(prior.covariance)), rtol=0.2)
     assert draws.attrs["adaptation_sentences"] == 0
-    assert run("rerank", "zero.nc", "nbest", "-o", "out").code == 0
+    assert run("rerank", "nbest", "-p", "zero.nc", "-o", "out").code == 0
     assert len(Path("out").read_text().splitlines()) == 12
     assert run("weights", "zero.nc", "-o", "weights.json", "--point", "mode").code == 0
 
