@@ -316,10 +316,16 @@ def spread_within(nbest: NBest) -> Float64:
     """
     if not len(nbest):
         return np.zeros(len(nbest.feature_names))
-    return np.array([_deviation(nbest, column) for column in nbest.features.T])
+    return np.array([deviation_within(nbest, column) for column in nbest.features.T])
 
 
-def _deviation(nbest: NBest, column: npt.NDArray[np.float32]) -> float:
+def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
+    """Return the standard deviation of one value a hypothesis within its list, over all lists.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> deviation_within(lists, np.array([0.0, 4.0]))
+    2.0
+    """
     values = column.astype(np.float64)
     # Relative to the first hypothesis, so that a large constant costs no digits.
     values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes)

@@ -2,7 +2,16 @@
 
 from bpa_ppl.models.choice import OracleChoice, log_probabilities
 from bpa_ppl.models.hierarchical import Hierarchical
-from bpa_ppl.models.likelihoods import Likelihood, Margin, Oracle
+from bpa_ppl.models.likelihoods import (
+    Hope,
+    Likelihood,
+    Margin,
+    Oracle,
+    OracleRisk,
+    Risk,
+    Soft,
+    Tied,
+)
 from bpa_ppl.models.lists import Bucket, Lists, in_order, tabulate
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.preparing import Preparation, preparation
@@ -11,15 +20,20 @@ from bpa_ppl.models.priors import Isotropic, Prior, PriorFamily
 __all__ = [
     "Bucket",
     "Hierarchical",
+    "Hope",
     "Isotropic",
     "Likelihood",
     "Lists",
     "Margin",
     "Oracle",
     "OracleChoice",
+    "OracleRisk",
     "Preparation",
     "Prior",
     "PriorFamily",
+    "Risk",
+    "Soft",
+    "Tied",
     "in_order",
     "log_linear",
     "log_probabilities",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -102,7 +104,9 @@ class OracleChoice(dist.Distribution):
                 jax.vmap(_scores)(bucket.features, bucket.base, weights),
                 shape=(*sample_shape, *bucket.base.shape[:2]),
             ).reshape(*sample_shape, -1)
-            for key, (bucket, _, weights) in zip(keys, self._parts(blockwise=True), strict=True)
+            for key, (bucket, _, weights) in zip(
+                keys, _parts(self.lists, self.weights, blockwise=True), strict=True
+            )
         ]
         return jnp.concatenate(drawn, axis=-1)
 
@@ -110,7 +114,7 @@ class OracleChoice(dist.Distribution):
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
         parts = []
-        for bucket, members, weights in self._parts():
+        for bucket, members, weights in _parts(self.lists, self.weights):
             at = value[members].reshape(bucket.base.shape[:2])
             log_p = _chosen(bucket, weights, at) - log_normaliser(
                 bucket.features, bucket.base, weights
@@ -118,25 +122,46 @@ class OracleChoice(dist.Distribution):
             parts.append(log_p.reshape(-1))
         return jnp.concatenate(parts).astype(self.weights.dtype)
 
-    def _parts(self, *, blockwise: bool = False) -> list[tuple[Bucket, slice, jax.Array]]:
-        """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain.
 
-        Args:
-            blockwise: give weights a leading dimension of blocks in any case.
-        """
-        weights = jnp.asarray(self.weights).astype(jnp.float32)
-        parts, first = [], 0
-        for bucket in self.lists.buckets:
-            blocks, sentences = bucket.base.shape[:2]
-            members = slice(first, first + blocks * sentences)
-            first = members.stop
-            own = weights
-            if weights.ndim == 2:
-                own = weights[self.lists.domain[members]].reshape(blocks, sentences, -1)
-            elif blockwise:
-                own = jnp.broadcast_to(weights, (blocks, *weights.shape))
-            parts.append((bucket, members, own))
-        return parts
+def each_sentence(of_scores: OfScores, lists: Lists, weights: Any) -> jax.Array:
+    """Return a function of the scores and the gains of each list, (S,).
+
+    Args:
+        of_scores: the function of the scores of a block, λ·h + base, and of `Bucket.gain`, with
+            its slope; see `of_lists`.
+        lists: from `tabulate`.
+        weights: as for `OracleChoice`.
+    """
+    parts = [
+        of_lists(of_scores, bucket.features, bucket.base, bucket.gain, own).reshape(-1)
+        for bucket, _, own in _parts(lists, weights)
+    ]
+    return jnp.concatenate(parts).astype(weights.dtype)
+
+
+def _parts(
+    lists: Lists, weights: Any, *, blockwise: bool = False
+) -> list[tuple[Bucket, slice, jax.Array]]:
+    """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain.
+
+    Args:
+        lists: from `tabulate`.
+        weights: (Q,) or (K, Q).
+        blockwise: give weights a leading dimension of blocks in any case.
+    """
+    weights = jnp.asarray(weights).astype(jnp.float32)
+    parts, first = [], 0
+    for bucket in lists.buckets:
+        blocks, sentences = bucket.base.shape[:2]
+        members = slice(first, first + blocks * sentences)
+        first = members.stop
+        own = weights
+        if weights.ndim == 2:
+            own = weights[lists.domain[members]].reshape(blocks, sentences, -1)
+        elif blockwise:
+            own = jnp.broadcast_to(weights, (blocks, *weights.shape))
+        parts.append((bucket, members, own))
+    return parts
 
 
 def _chosen(bucket: Bucket, weights: jax.Array, at: jax.Array) -> jax.Array:
@@ -148,63 +173,76 @@ def _chosen(bucket: Bucket, weights: jax.Array, at: jax.Array) -> jax.Array:
     return jnp.einsum("bqs,q->bs", rows, weights) + fixed
 
 
-@jax.custom_vjp
-def log_normaliser(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
-    """Return log Σ_e exp(score) of the lists of a bucket, (B, S).
+#: (scores, extra), (S, N) each, ↦ a value of each list, (S,), and its slope by the scores, (S, N).
+OfScores = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]
 
-    Its gradient is the expectation of h − h*, which is computed on the way, while a block is at
-    hand: the table is read once, and nothing of its size is stored. For large tables that is about
-    four times as fast as to differentiate the sum.
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def of_lists(
+    of_scores: OfScores, features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
+) -> jax.Array:
+    """Return a function of the scores of each list of a bucket, (B, S).
+
+    Its gradient by the weights is the sum of h − h* by its slope, which is computed on the way,
+    while a block is at hand: the table is read once, and nothing of its size is stored. For large
+    tables that is about four times as fast as to differentiate the sum.
 
     Args:
+        of_scores: the function, of one block, with its slope.
         features: (B, Q, S, N).
         base: (B, S, N).
+        extra: (B, S, N) what else the function looks at, or None.
         weights: (Q,), or (B, S, Q), one vector a sentence.
     """
 
-    def of_block(block: tuple[jax.Array, ...]) -> jax.Array:
-        return _of_block(*block, *shared)[0]
+    def of_block(block: tuple[Any, ...]) -> jax.Array:
+        features, base, extra, own = block + shared
+        return of_scores(_scores(features, base, own), extra)[0]
 
-    blocks, shared = _split(features, base, weights)
+    blocks, shared = _split(features, base, extra, weights)
     return jax.lax.map(of_block, blocks)
 
 
 def _split(
-    features: jax.Array, base: jax.Array, weights: jax.Array
-) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return what differs from block to block, and what all blocks share."""
     if weights.ndim == 1:
-        return (features, base), (weights,)
-    return (features, base, weights), ()
-
-
-def _of_block(
-    features: jax.Array, base: jax.Array, weights: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the log normaliser of each list of a block, (S,), and its rows' p(e|f,λ), (S, N)."""
-    log_total, p = normalised(_scores(features, base, weights))
-    return log_total[:, 0], p
+        return (features, base, extra), (weights,)
+    return (features, base, extra, weights), ()
 
 
 def _forward(
-    features: jax.Array, base: jax.Array, weights: jax.Array
+    of_scores: OfScores, features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    def of_block(block: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        log_total, p = _of_block(*block, *shared)
-        return log_total, jnp.einsum("sn,qsn->sq", p, block[0])
+    def of_block(block: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
+        features, base, extra, own = block + shared
+        value, slope = of_scores(_scores(features, base, own), extra)
+        return value, jnp.einsum("sn,qsn->sq", slope, features)
 
-    blocks, shared = _split(features, base, weights)
-    log_total, expected = jax.lax.map(of_block, blocks)
-    return log_total, (expected, weights)
+    blocks, shared = _split(features, base, extra, weights)
+    value, gradient = jax.lax.map(of_block, blocks)
+    return value, (gradient, weights)
 
 
 def _backward(
-    saved: tuple[jax.Array, jax.Array], cotangent: jax.Array
-) -> tuple[None, None, jax.Array]:
-    expected, weights = saved
+    of_scores: OfScores, saved: tuple[jax.Array, jax.Array], cotangent: jax.Array
+) -> tuple[None, None, None, jax.Array]:
+    gradient, weights = saved
     if weights.ndim == 1:
-        return None, None, jnp.einsum("bs,bsq->q", cotangent, expected)
-    return None, None, cotangent[..., None] * expected
+        return None, None, None, jnp.einsum("bs,bsq->q", cotangent, gradient)
+    return None, None, None, cotangent[..., None] * gradient
 
 
-log_normaliser.defvjp(_forward, _backward)
+of_lists.defvjp(_forward, _backward)
+
+
+def log_normaliser(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
+    """Return log Σ_e exp(score) of the lists of a bucket, (B, S); see `of_lists`."""
+    return of_lists(_log_total, features, base, None, weights)
+
+
+def _log_total(scores: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+    """Return log Σ_e exp(score), whose slope is p(e|f,λ)."""
+    log_total, p = normalised(scores)
+    return log_total[..., 0], p

@@ -36,12 +36,19 @@ class Bucket(NamedTuple):
             stands for, or −1.
         gain: (B, S, N) float32, what a hypothesis is worth under a metric, higher is better; None
             where no likelihood asked for it.
+        count: (B, S, N) int32, how many derivations a row stands for, 0 beyond the list; None
+            where there are no gains.
     """
 
     features: Any
     base: Any
     hypothesis: Any
     gain: Any = None
+    count: Any = None
+
+    def bare(self) -> Bucket:
+        """Return the bucket without gains, as the published likelihood takes it."""
+        return self._replace(gain=None, count=None)
 
 
 class Lists(NamedTuple):
@@ -166,6 +173,7 @@ def _bucket(table: _Table, members: Int64, shape: tuple[int, int, int]) -> Bucke
     base = np.full(shape, PADDING, np.float32)
     base[:, :, 0] = 0.0
     hypothesis = np.full(shape, -1, np.int32)
+    multiplicity = np.zeros(shape, np.int32)
     gain = None if table.gains is None else np.zeros(shape, np.float32)
     for place, sentence in enumerate(members):
         block, at = divmod(place, sentences)
@@ -178,10 +186,12 @@ def _bucket(table: _Table, members: Int64, shape: tuple[int, int, int]) -> Bucke
         base[block, at, used] = rows[:, features.shape[1]] + np.log(count)
         hypothesis[block, at, 0] = oracle
         hypothesis[block, at, used] = first
+        multiplicity[block, at, 0], multiplicity[block, at, used] = 1, count
         if gain is not None and gains is not None:
             gain[block, at, 0] = gains[oracle]
             gain[block, at, used] = gains[first]
-    return Bucket(features, base, hypothesis, gain)
+    counts = None if gain is None else multiplicity
+    return Bucket(features, base, hypothesis, gain, counts)
 
 
 def _relative(

@@ -23,6 +23,7 @@ FUNCTIONS = {
     "gains": "nbest metric='ter' * jobs=1 cache=True progress=None",
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
     "bad='error' strict=False",
+    "learn_prior": "posteriors * shrinkage=0.05 strength=2.0",
     "oracles": "nbest metric='ter' * ties='canonical' preference=None jobs=1 cache=True "
     "progress=None",
     "point_weights": "posterior point='mean' draw=0",
@@ -74,8 +75,8 @@ ROOMS = {
     "PhraseMixture add_features adding of_each_string resolved",
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
-    "models": "Bucket Isotropic Likelihood Lists Margin Oracle OracleChoice Preparation Prior "
-    "PriorFamily in_order log_linear log_probabilities preparation tabulate",
+    "models": "Bucket Hierarchical Hope Isotropic Likelihood Lists Margin Oracle OracleChoice OracleRisk "
+    "Preparation Prior PriorFamily Risk Soft Tied in_order log_linear log_probabilities preparation tabulate",
     "phrases": "Fit PhraseCounts PhraseTable aligned held_out mix read_counts read_table "
     "write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
@@ -85,13 +86,13 @@ ROOMS = {
     "resolve set_aside statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Target adapt draws_of evaluate "
-    "perturbed target_of",
+    "learn_hierarchy learn_prior learn_prior_jointly perturbed target_of",
     "tuning": "Command Reestimation Tuned Tuner TuningLists TuningProblem redecode reestimate",
 }
 #: Registry -> the names that can be chosen, in order.
 CHOICES = {
     "FEATURES": "lm lexicon phrases length consensus indicators",
-    "LIKELIHOODS": "oracle margin",
+    "LIKELIHOODS": "oracle margin tied soft hope risk oracle+risk",
     "METRICS": "ter bleu chrf ter+bleu unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",
     "PRIORS": "isotropic",

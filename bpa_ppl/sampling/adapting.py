@@ -16,6 +16,7 @@ from bpa_ppl.errors import BpaWarning, UsageError, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
+    Lists,
     Oracle,
     Preparation,
     Prior,
@@ -25,11 +26,11 @@ from bpa_ppl.models import (
     tabulate,
 )
 from bpa_ppl.models.priors.isotropic import Isotropic, variances
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Oracles, gains, oracles, resolve
+from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
 from bpa_ppl.sampling.density import (
@@ -42,9 +43,19 @@ from bpa_ppl.sampling.density import (
     starting_point,
     unraveller,
 )
+from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.unmoved import warn_unmoved
-from bpa_ppl.weights import AnyWeights, Bare, Match, Weights, check_named, check_totals, match
+from bpa_ppl.weights import (
+    AnyWeights,
+    Bare,
+    Match,
+    Weights,
+    check_named,
+    check_totals,
+    deviation_within,
+    match,
+)
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -90,7 +101,9 @@ def adapt(
             prior to the spread of each feature within the lists: see `first_weights`.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`; or a sampler with its settings.
-        likelihood: `oracle`, as published, `margin`, or a likelihood with its settings.
+        likelihood: `oracle`, as published, `margin`, `tied`, `soft`, `hope`, `risk`,
+            `oracle+risk`, or a likelihood with its settings. Settings that are left open are
+            decided from the gain, and recorded.
         prior: `isotropic`, as published; a `Prior`, whatever it was made of; or a family of them.
         prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature,
             or {name: variance} of single ones; None means 0.1. See `Isotropic` for features that
@@ -136,6 +149,7 @@ def adapt(
         chosen = _oracles(nbest, goal, matched, progress, ties=ties, **search)
     require(chosen, Oracles, "oracles come from the function oracles")
     worth = _gains(nbest, goal, progress, **search) if likely.needs_gains else None
+    likely, seen = _observed(likely, nbest, goal, worth, chosen, matched.full(before.mean))
     keep_compiled()
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
         target = target_of(
@@ -143,7 +157,7 @@ def adapt(
             matched,
             before,
             likelihood=likely,
-            oracle=chosen.index,
+            oracle=seen,
             gains=worth,
             model=model,
             seed=seed,
@@ -165,8 +179,8 @@ def adapt(
     }
     draws = replace(
         draws,
-        observed={"oracle": chosen.index},
-        constants={**draws.constants, "oracle_score": chosen.score, **prepared.stored()},
+        observed={"oracle": seen},
+        constants={**draws.constants, **_scores(chosen, seen), **prepared.stored()},
         sentence_ids=nbest.sentence_ids,
         attrs={**made, **draws.attrs},
     )
@@ -230,11 +244,22 @@ def target_of(
         domain=_domains(nbest),
         multiple=len(jax.devices()),
     )
-    prepared, observing = (likelihood or Oracle()).prepare(lists)
-    data = place(Data(prepared, prior._replace(names=None)))
-    program = Program(model, observing)
+    likely, before = likelihood or Oracle(), prior._replace(names=None)
+    program, data = _laid_out(model, likely, lists, before)
     require_weights(program, data)
-    return Target(program, data, starting_point(program, data), seed, progress, matched)
+    start, first = starting_point(program, data), likely.start()
+    if first is not None:
+        mode = find_mode(*_laid_out(model, first, lists, before), start)
+        start = unraveller(start)(mode.position) if mode.converged else start
+    return Target(program, data, start, seed, progress, matched)
+
+
+def _laid_out(
+    model: Model, likelihood: Likelihood, lists: Lists, prior: Prior
+) -> tuple[Program, Data]:
+    """Return a program and what it is run on, with the settings of the likelihood folded in."""
+    prepared, observing = likelihood.prepare(lists)
+    return Program(model, observing), place(Data(prepared, prior))
 
 
 def draws_of(target: Target, sampled: Sampled) -> Draws:
@@ -338,6 +363,33 @@ def _gains(nbest: NBest, metric: Any, progress: bool | Reporter, **options: Any)
         return np.zeros(0)
     with reporter(progress, "gains") as report:
         return gains(nbest, metric, progress=report, **options)
+
+
+def _observed(
+    likelihood: Likelihood,
+    nbest: NBest,
+    metric: Metric,
+    worth: Float64 | None,
+    chosen: Oracles,
+    centre: Float64,
+) -> tuple[Likelihood, Int64]:
+    """Return the likelihood with all of its settings, and what it observes of each list."""
+    if worth is None:
+        return likelihood, chosen.index
+    likely = likelihood.scaled(_edit(nbest, metric, worth))
+    return likely, likely.targets(nbest, chosen.index, worth, nbest.scores(centre))
+
+
+def _scores(chosen: Oracles, seen: Int64) -> dict[str, Float64]:
+    """Return the sentence scores of the oracles, where those were observed."""
+    return {"oracle_score": chosen.score} if np.array_equal(chosen.index, seen) else {}
+
+
+def _edit(nbest: NBest, metric: Metric, worth: Float64) -> float:
+    """Return how much of a gain is as much as one edit: see `Likelihood.scaled`."""
+    if isinstance(metric, TER) or not len(nbest):
+        return 1.0
+    return deviation_within(nbest, worth) or 1.0
 
 
 def _domains(nbest: NBest) -> npt.NDArray[np.int64] | None:

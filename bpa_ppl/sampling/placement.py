@@ -27,6 +27,7 @@ def place(data: Data) -> Data:
             base=rows,
             hypothesis=rows,
             gain=None if bucket.gain is None else rows,
+            count=None if bucket.count is None else rows,
         )
         for bucket in data.lists.buckets
     )

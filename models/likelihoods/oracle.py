@@ -12,7 +12,9 @@ from bpa_ppl.models.lists import Lists
 
 
 class Oracle(Likelihood, frozen=True):
-    """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list (Eq. 7)."""
+    """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list (Eq. 7); log-concave."""
+
+    generative = True
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """State that the oracle of each list was chosen; the site is `oracle`, (S,)."""

@@ -54,7 +54,10 @@ def test_a_family_of_priors_with_a_setting(folder: Path) -> None:
             ("--likelihood", "margin:gamma"),
             "settings of --likelihood margin are written NAME=VALUE, not 'gamma'",
         ),
-        (("--likelihood", "margin:gamma=-1"), "gamma must be a number from 0 on, not -1"),
+        (
+            ("--likelihood", "margin:gamma=-1"),
+            "gamma must be a number from 0 on or nothing, not -1",
+        ),
         (("--prior", "flat"), "unknown prior 'flat': choose one of isotropic"),
         (("--prior", "none.json"), "none.json: no such file"),
         (("--extra", "nbest"), "--extra and --extra-references go together"),

@@ -1,0 +1,41 @@
+"""Hope oracles: the hypothesis that is both good and within reach was chosen."""
+
+from __future__ import annotations
+
+from bpa_ppl.component import NotNegative
+from bpa_ppl.models.likelihoods.base import Likelihood, decided
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.lists import Lists
+from bpa_ppl.nbest import Float64, Int64, NBest
+
+#: For an edit.
+KAPPA = 0.5
+
+
+class Hope(Likelihood, frozen=True):
+    """The published likelihood of e⁺ = argmax_e κ gain(e) + λ·h(e) in place of e* (Chiang 2012).
+
+    Chosen once, before anything is adapted, with λ at the mean of the prior: an oracle that the
+    model would hardly ever choose may be of no use. As κ grows e⁺ becomes the oracle, of equally
+    good hypotheses the one of the highest score. Log-concave, as fast as the published likelihood.
+
+    Args:
+        kappa: κ, for a unit of the gain, as γ of the margin. None is 0.5 an edit, and for other
+            gains 0.5 for each standard deviation within the lists.
+    """
+
+    needs_gains = True
+    generative = True
+    kappa: NotNegative | None = None
+
+    def scaled(self, edit: float) -> Hope:
+        """Return the likelihood with κ as a number."""
+        return self if self.kappa is not None else Hope(kappa=decided(KAPPA / edit))
+
+    def targets(self, nbest: NBest, oracle: Int64, gains: Float64, scores: Float64) -> Int64:
+        """Return the position of e⁺ in each list, (sentences,); the first of several."""
+        return nbest.best((self.scaled(1.0).kappa or 0.0) * gains + scores)
+
+    def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
+        """Return the lists as the published likelihood takes them."""
+        return lists._replace(buckets=tuple(bucket.bare() for bucket in lists.buckets)), Oracle()

@@ -1,0 +1,193 @@
+"""Test TER, BLEU and length under each likelihood and gain, on the real foreign domains.
+
+    python tests/benchmarks/bench_likelihoods.py [--tables NAME …] [--draws 10] [--domains NAME …]
+
+Tables: `bars` (published and margin at 10 and 100 sentences, by domain, against what was asked
+for), `gammas` (γ of the margin × the gain), `names` (every likelihood by name, with several
+settings) and `samplers` (what `auto` finds at 100 sentences, and how far a posterior mean is from
+the mode).
+
+Each draw has its own adaptation sentences (seeds 0, 1, …, with replacement; the same for every
+row); the mode of the posterior chooses among the 500-best lists of all 500 test sentences. Printed:
+TER ± 2 standard deviations over the draws / BLEU / words of the outputs over those of the
+references, each the mean over the domains; `ratio` is the spread over that of the first row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from functools import cache
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from measuring import canonical, drawn, lists
+
+import bpa_ppl as bpa
+from bpa_ppl.models import Hope, Margin, OracleRisk, Risk, Soft
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.quality import statistics
+
+DOMAINS = ("medical", "captions", "conversation")
+#: |A| -> TER and 2σ, means over the domains, that the margin is to reach.
+BARS = {10: (53.2, 0.9), 100: (52.45, 0.4)}
+GAMMAS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
+NAMES: tuple[tuple[str, Any], ...] = (
+    ("oracle", "oracle"),
+    ("margin, γ = 2", Margin(gamma=2.0)),
+    ("tied", "tied"),
+    *((f"soft, τ = {tau:g}", Soft(tau=tau)) for tau in (0.25, 0.5, 1.0)),
+    *((f"hope, κ = {kappa:g}", Hope(kappa=kappa)) for kappa in (0.25, 0.5, 1.0)),
+    *((f"risk, κ = {kappa:g}", Risk(kappa=kappa)) for kappa in (0.5, 1.0, 2.0)),
+    *((f"oracle+risk, κ = {kappa:g}", OracleRisk(kappa=kappa)) for kappa in (1.0, 4.0)),
+)
+
+
+class Material(NamedTuple):
+    """The lists of a domain, with the counts that test scores are made of."""
+
+    pool: NBest
+    test: NBest
+    ter: Any
+    bleu: Any
+
+    def scores(self, posterior: Any) -> Float64:
+        """Return TER, BLEU and the length ratio of what the posterior mean, or mode, chooses."""
+        weights = bpa.as_draws(posterior).aligned(self.test, bpa.as_draws(posterior).mean[None])[0]
+        rows = self.test.offsets[:-1] + self.test.best(self.test.scores(weights))
+        counts = self.bleu.counts[rows].sum(axis=0)
+        return np.array([self.ter.corpus(rows), self.bleu.corpus(rows), counts[4] / counts[8]])
+
+
+@cache
+def material(domain: str) -> Material:
+    """Return a domain."""
+    test = lists(domain, "test")
+    return Material(lists(domain, "adapt"), test, statistics(test, "ter"), statistics(test, "bleu"))
+
+
+def of_draws(domain: str, size: int, draws: int, **options: Any) -> Float64:
+    """Return the scores of each draw, (draws, 3)."""
+    made = material(domain)
+    return np.array(
+        [
+            made.scores(
+                bpa.adapt(
+                    drawn(made.pool, size, seed), canonical(), **{"sampler": "map", **options}
+                )
+            )
+            for seed in range(draws)
+        ]
+    )
+
+
+def summary(found: list[Float64]) -> Float64:
+    """Return mean TER, mean 2σ of TER, mean BLEU and mean length ratio over domains, (4,)."""
+    mean = np.mean([scores.mean(axis=0) for scores in found], axis=0)
+    ddof = min(1, len(found[0]) - 1)
+    spread = np.mean([2 * scores[:, 0].std(ddof=ddof) for scores in found])
+    return np.array([mean[0], spread, mean[1], mean[2]])
+
+
+def cell(values: Float64) -> str:
+    """Return four numbers as they stand in a table."""
+    ter, spread, bleu, length = values
+    return f"{ter:.2f} ± {spread:.2f} / {bleu:.2f} / {length:.3f}"
+
+
+def table(
+    title: str, rows: tuple[tuple[str, dict[str, Any]], ...], sizes: tuple[int, ...], options: Any
+) -> None:
+    """Print one row for each name and its options of `adapt`."""
+    heads = "".join(f"{f'|A| = {size}':>36}" for size in sizes)
+    print(f"\n{title:<28}{heads}{'ratio':>8}{'s':>7}", flush=True)
+    first: Float64 | None = None
+    for name, chosen in rows:
+        start = perf_counter()
+        found = [
+            summary([of_draws(d, size, options.draws, **chosen) for d in options.domains])
+            for size in sizes
+        ]
+        spread = np.array([values[1] for values in found])
+        first = spread if first is None else first
+        cells = "".join(f"{cell(values):>36}" for values in found)
+        seconds = perf_counter() - start
+        print(f"{name:<28}{cells}{np.mean(spread / first):>8.2f}{seconds:>7.0f}", flush=True)
+
+
+def bars(options: Any) -> None:
+    """Print published likelihood and margin by domain, and whether the bars are reached."""
+    for size, (ter, spread) in BARS.items():
+        print(f"\n|A| = {size}: at most {ter:.2f} ± {spread:.2f}", flush=True)
+        for name, likelihood in (("published", "oracle"), ("margin", "margin")):
+            found = [of_draws(d, size, options.draws, likelihood=likelihood) for d in DOMAINS]
+            each = "".join(f"{cell(summary([scores])):>36}" for scores in found)
+            mean = summary(found)
+            reached = mean[0] <= ter and mean[1] <= spread
+            said = "reached" if reached else "missed"
+            print(f"{name:<10}{each}   mean {cell(mean)}  {said}", flush=True)
+
+
+def gammas(options: Any) -> None:
+    """Print γ × gain."""
+    for gain in ("ter", "bleu", "ter+bleu"):
+        rows = tuple(
+            (f"γ = {gamma:g}", {"likelihood": Margin(gamma=gamma), "metric": gain})
+            for gamma in GAMMAS
+        )
+        table(f"margin, gain {gain}", (*rows, left_open(gain)), (10, 100), options)
+
+
+def left_open(gain: str) -> tuple[str, dict[str, Any]]:
+    """Return the row of the default γ."""
+    return "γ left open", {"likelihood": "margin", "metric": gain}
+
+
+def names(options: Any) -> None:
+    """Print every likelihood."""
+    rows = tuple((name, {"likelihood": likelihood}) for name, likelihood in NAMES)
+    table("likelihood, gain ter", rows, (10, 100, 500), options)
+
+
+def samplers(options: Any) -> None:
+    """Print what `auto` finds at 100 sentences, and TER of its mean less that of the mode."""
+    print(f"\n{'':<16}{'domain':<14}{'chosen because':<58}{'check':>8}{'mean − mode':>13}")
+    for name in ("oracle", "margin", "tied", "soft", "hope", "risk", "oracle+risk"):
+        for domain in options.domains:
+            made = material(domain)
+            sample = drawn(made.pool, 100, 0)
+            found = [
+                bpa.adapt(sample, canonical(), likelihood=name, sampler=sampler)
+                for sampler in ("auto", "map")
+            ]
+            mean, mode = (made.scores(posterior)[0] for posterior in found)
+            attrs = bpa.as_draws(found[0]).attrs
+            why, passed = attrs["chosen_because"], bool(bpa.check(found[0]))
+            print(f"{name:<16}{domain:<14}{attrs['chosen'] + ': ' + why:<70}"[:88], end="")
+            print(f"{'passed' if passed else 'failed':>8}{mean - mode:>13.2f}", flush=True)
+
+
+TABLES: dict[str, Callable[[Any], None]] = {
+    "bars": bars,
+    "gammas": gammas,
+    "names": names,
+    "samplers": samplers,
+}
+
+
+def main() -> None:
+    """Read the command line and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--domains", nargs="+", choices=DOMAINS, default=list(DOMAINS))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", bpa.BpaWarning)
+    for name in options.tables:
+        TABLES[name](options)
+
+
+if __name__ == "__main__":
+    main()
