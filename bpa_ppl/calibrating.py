@@ -11,12 +11,14 @@ import numpy as np
 from numpyro import handlers
 
 from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
+from bpa_ppl.errors import UsageError
 from bpa_ppl.jax_cache import keep_compiled
-from bpa_ppl.models import Prior, log_linear
+from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter
-from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.quality import Metric, gains
+from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
 from bpa_ppl.sampling.density import constrained_draws, evaluate, total
@@ -37,6 +39,8 @@ def calibrate_sampler(
     prior_variance: float = 0.1,
     seed: int = 0,
     jobs: int = 1,
+    likelihood: str | Likelihood = "oracle",
+    metric: str | Metric = "ter",
     model: Model = log_linear,
     progress: bool | Reporter = False,
     **settings: Any,
@@ -47,26 +51,37 @@ def calibrate_sampler(
     the weights among the sampler's draws are compared with uniform ones.
 
     Args:
-        nbest: lists; references are not needed, because oracles are simulated.
+        nbest: lists; references are not needed, because oracles are simulated, but for a
+            likelihood that looks at gains.
         weights: the canonical weights λ_T.
         sampler: a name, or a sampler with its settings, such as one of your own.
         replications: simulated data sets.
         prior_variance: σ_T, a variance.
         seed: of everything.
         jobs: threads side by side.
+        likelihood: one that is a distribution of the oracle: `oracle`, `tied` or `hope`.
+        metric: what gains are in, where the likelihood looks at them.
         model: a NumPyro model with the sites `weights` and `oracle`.
         progress: True draws a bar on standard error.
         settings: of the sampler.
 
     Raises:
         DataError: if lists and weights do not fit together.
-        UsageError: if there is no such sampler or setting.
+        UsageError: if there is no such sampler or setting, or the likelihood cannot be simulated.
     """
     engine, matched = SAMPLERS.resolve(sampler, settings), match(weights, nbest)
+    likely = LIKELIHOODS.resolve(likelihood)
+    if not likely.generative:
+        raise UsageError(
+            f"nothing can be simulated from the likelihood {LIKELIHOODS.name_of(likely)}, which is "
+            "no distribution of the oracle: choose oracle, tied or hope, or compare two samplers"
+        )
+    worth = gains(nbest, metric) if likely.needs_gains else None
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     keep_compiled()
     with jax.enable_x64(True):
-        target = target_of(nbest, matched, Prior.isotropic(free, prior_variance), model=model)
+        prior = Prior.isotropic(free, prior_variance)
+        target = target_of(nbest, matched, prior, likelihood=likely, gains=worth, model=model)
     return calibrate(
         partial(_replicated, engine, target, seed),
         [*free, LOG_LIKELIHOOD],

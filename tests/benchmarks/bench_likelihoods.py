@@ -4,8 +4,9 @@
 
 Tables: `bars` (published and margin at 10 and 100 sentences, by domain, against what was asked
 for), `gammas` (γ of the margin × the gain), `names` (every likelihood by name, with several
-settings) and `samplers` (what `auto` finds at 100 sentences, and how far a posterior mean is from
-the mode).
+settings), `samplers` (what `auto` finds at 100 sentences, and how far a posterior mean is from the
+mode), `quadrature` (samplers against a grid over two free weights) and `calibration` (simulation
+from those likelihoods that can be simulated).
 
 Each draw has its own adaptation sentences (seeds 0, 1, …, with replacement; the same for every
 row); the mode of the posterior chooses among the 500-best lists of all 500 test sentences. Printed:
@@ -24,11 +25,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from measuring import canonical, drawn, lists
+from scipy.special import log_softmax, logsumexp, softmax
 
 import bpa_ppl as bpa
-from bpa_ppl.models import Hope, Margin, OracleRisk, Risk, Soft
+import bpa_ppl.weights
+from bpa_ppl.calibrating import calibrate_sampler
+from bpa_ppl.models import Hope, Margin, OracleRisk, Risk, Soft, Tied
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.quality import statistics
+from bpa_ppl.posterior import import_arviz
+from bpa_ppl.quality import gains, statistics
 
 DOMAINS = ("medical", "captions", "conversation")
 #: |A| -> TER and 2σ, means over the domains, that the margin is to reach.
@@ -169,11 +174,106 @@ def samplers(options: Any) -> None:
             print(f"{'passed' if passed else 'failed':>8}{mean - mode:>13.2f}", flush=True)
 
 
+def two_weights() -> tuple[NBest, list[str]]:
+    """Return 20 short lists of captions, and the features that are held fixed: all but two."""
+    pool = material("captions").pool.select(np.arange(20)).truncate(100)
+    free = ("LM0", "WordPenalty0")
+    return pool, [name for name in pool.feature_names if name not in free]
+
+
+def on_grid(pool: NBest, fixed: list[str], density: Callable[..., Any]) -> tuple[Float64, Float64]:
+    """Return mean and standard deviation of two weights by quadrature in float64.
+
+    Args:
+        pool: the lists.
+        fixed: the features that are not among the two.
+        density: (log p of the hypotheses of a list, (grid, hypotheses); their gains; the position
+            of the oracle) ↦ the log-likelihood of the sentence.
+    """
+    known = bpa.weights.match(canonical(), pool, fixed=fixed)
+    axis = np.linspace(-1.6, 1.6, 121)
+    steps = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    grid = known.free_values + steps
+    chosen = bpa.oracles(pool, preference=pool.scores(known.values)).index
+    worth, table = gains(pool), pool.features.astype(np.float64)
+    log_p = -(steps**2).sum(axis=1) / (2 * 0.1)
+    for s, best in enumerate(chosen):
+        rows = table[pool.rows(s)]
+        scores = grid @ rows[:, known.free].T + rows[:, ~known.free] @ known.fixed_values
+        own = log_softmax(scores, axis=1)
+        log_p += density(own, worth[pool.rows(s)], int(best))
+    p = softmax(log_p)
+    mean = p @ grid
+    return mean, np.sqrt(p @ (grid - mean) ** 2)
+
+
+def _margin(log_p: Float64, gain: Float64, best: int) -> Any:
+    return log_p[:, best] - logsumexp(log_p + 2.0 * (gain[best] - gain), axis=1)
+
+
+def _risk(kappa: float) -> Callable[..., Any]:
+    return lambda log_p, gain, best: -kappa * np.exp(log_p) @ (gain.max() - gain)
+
+
+#: Likelihood -> the same in plain NumPy.
+PLAIN: tuple[tuple[str, Any, Callable[..., Any]], ...] = (
+    ("margin, γ = 2", Margin(gamma=2.0), _margin),
+    ("tied", Tied(), lambda lp, g, b: logsumexp(lp[:, g == g[b]], axis=1)),
+    ("soft, τ = 0.5", Soft(tau=0.5), lambda lp, g, b: lp @ softmax(g / 0.5)),
+    ("risk, κ = 1", Risk(kappa=1.0), _risk(1.0)),
+    ("risk, κ = 10", Risk(kappa=10.0), _risk(10.0)),
+    (
+        "oracle+risk, κ = 1",
+        OracleRisk(kappa=1.0),
+        lambda lp, g, b: lp[:, b] + _risk(1.0)(lp, g, b),
+    ),
+)
+
+
+def quadrature(_: Any) -> None:
+    """Print how far samplers are from a grid: means in standard errors, and ratios of spread."""
+    pool, fixed = two_weights()
+    print(f"\n{'captions, 20 sentences, 2 weights':<36}{'sampler':<10}", end="")
+    print(f"{'largest error of a mean':>26}{'spread over that of the grid':>32}{'check':>9}")
+    for name, likelihood, density in PLAIN:
+        mean, spread = on_grid(pool, fixed, density)
+        for sampler in ("imh", "laplace", "nuts", "rwm"):
+            posterior = bpa.adapt(
+                pool, canonical(), likelihood=likelihood, sampler=sampler, fixed=fixed
+            )
+            draws = bpa.as_draws(posterior)
+            if draws.weighted:
+                effective = np.full(2, 1 / np.sum(draws.importance**2))
+            else:
+                effective = np.array(
+                    [float(import_arviz().ess(draws.weights[..., k])) for k in range(2)]
+                )
+            error = np.abs(draws.mean - mean) / (spread / np.sqrt(effective))
+            ratios = " ".join(f"{r:.3f}" for r in draws.deviation / spread)
+            said = "passed" if bpa.check(posterior) else "failed"
+            print(
+                f"{name:<36}{sampler:<10}{error.max():>23.2f} SE{ratios:>32}{said:>9}", flush=True
+            )
+
+
+def calibration(_: Any) -> None:
+    """Print simulation-based calibration of samplers under the likelihoods that allow it."""
+    pool, _fixed = two_weights()
+    for name in ("oracle", "tied"):
+        for sampler in ("imh", "laplace", "nuts", "rwm"):
+            found = calibrate_sampler(
+                pool, canonical(), sampler, likelihood=name, replications=100, draws=250
+            )
+            print(f"{name:<12}{found}", flush=True)
+
+
 TABLES: dict[str, Callable[[Any], None]] = {
     "bars": bars,
     "gammas": gammas,
     "names": names,
     "samplers": samplers,
+    "quadrature": quadrature,
+    "calibration": calibration,
 }
 
 
