@@ -15,7 +15,7 @@ demo: $(READY)
 	$(BIN)/bpa demo
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import jax
@@ -10,12 +14,49 @@ import pytest
 
 from bpa_ppl import NBest
 
+# What one test compiles, others load: in this process, beside it, and in programs that they start.
+# The process that starts the tests makes the folder; pytest-xdist's workers inherit its name.
+if "BPA_PPL_TESTS_COMPILED" not in os.environ:
+    os.environ["BPA_PPL_TESTS_COMPILED"] = tempfile.mkdtemp(prefix="bpa_ppl-compiled-")
+    atexit.register(shutil.rmtree, os.environ["BPA_PPL_TESTS_COMPILED"], ignore_errors=True)
+COMPILED = {
+    "JAX_COMPILATION_CACHE_DIR": os.environ["BPA_PPL_TESTS_COMPILED"],
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
+}
+os.environ.update(COMPILED)
+for name, value in COMPILED.items():
+    jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
+
 # Numbers are as wide as they are written, and no axis is added unasked.
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a program that another process is just writing be compiled instead, without a word."""
+    config.addinivalue_line(
+        "filterwarnings", "ignore:Error reading persistent compilation cache entry:UserWarning"
+    )
+
+
+#: Files of few tests that take long. They begin first: at the end, the other worker would wait.
+LONG = (
+    "test_sharding.py",
+    "test_process.py",
+    "test_calibration.py",
+    "test_dask.py",
+    "test_examples.py",
+    "test_demo.py",
+    "test_doctests.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the files for two workers; `--no-loadscope-reorder` keeps this order."""
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 @pytest.fixture(scope="session")
