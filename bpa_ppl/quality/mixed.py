@@ -16,11 +16,10 @@ from bpa_ppl.quality.ter import TER
 class Mixed(Metric, frozen=True):
     """(100 − TER + BLEU) / 2, in percent; asked for as `ter+bleu`.
 
-    TER alone rewards outputs that are too short, BLEU+1 alone those that are too long; their mean
-    holds the length. What a hypothesis is worth is half minus its edits and half its sentence
-    BLEU+1 times the reference length, in words. Its sentence score is (100 − TER + BLEU+1) / 2, so
-    that with one reference the oracle is the hypothesis of the highest gain. The counts are those
-    of TER, then those of BLEU.
+    What a hypothesis is worth is half minus its edits and half its sentence BLEU+1 times the
+    reference length, in words. Its sentence score is (100 − TER + BLEU+1) / 2, so that with one
+    reference the oracle is the hypothesis of the highest gain. The counts are those of TER, then
+    those of BLEU.
 
     Studies and comparisons report TER and BLEU, not their mean as well.
 

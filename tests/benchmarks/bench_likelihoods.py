@@ -4,7 +4,8 @@
 
 Tables: `bars` (published and margin at 10 and 100 sentences, by domain, against what was asked
 for), `gammas` (γ of the margin × the gain), `names` (every likelihood by name, with several
-settings), `samplers` (what `auto` finds at 100 sentences, and how far a posterior mean is from the
+settings), `rich` (γ × the gain with features of the text of captions: language model and lexicon),
+`samplers` (what `auto` finds at 100 sentences, and how far a posterior mean is from the
 mode), `quadrature` (samplers against a grid over two free weights) and `calibration` (simulation
 from those likelihoods that can be simulated).
 
@@ -19,17 +20,20 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from measuring import canonical, drawn, lists
+from bench_features import CORPORA, Task, head, of_task, row
+from measuring import DATA, canonical, drawn, lists
 from scipy.special import log_softmax, logsumexp, softmax
 
 import bpa_ppl as bpa
 import bpa_ppl.weights
 from bpa_ppl.calibrating import calibrate_sampler
+from bpa_ppl.features import LanguageModel
+from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.models import Hope, Margin, OracleRisk, Risk, Soft, Tied
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import import_arviz
@@ -174,6 +178,26 @@ def samplers(options: Any) -> None:
             print(f"{'passed' if passed else 'failed':>8}{mean - mode:>13.2f}", flush=True)
 
 
+def rich(options: Any) -> None:
+    """Print γ × gain with a language model and a lexicon of the domain."""
+    parts = {"adapt": "dev", "test": "test"}
+    pool, test = (
+        bpa.read_nbest(
+            DATA / f"phrases/nbest-seg/captions.{part}.nbest.xz",
+            references=DATA / f"captions/{part}.ref",
+            sources=CORPORA / f"captions.{text}.fr.xz",
+        )
+        for part, text in parts.items()
+    )
+    every = tuple(str(CORPORA / f"captions.train.{side}.xz") for side in ("fr", "en"))
+    task = Task(pool, test).with_features(LanguageModel(text=every[1]), Lexicon(pairs=every))
+    head("captions, language model, lexicon", (10, 100))
+    for gain in ("ter", "bleu", "ter+bleu"):
+        for gamma in (0.0, 2.0, 4.0, 8.0):
+            chosen = partial(of_task, task, likelihood=Margin(gamma=gamma), metric=gain)
+            row(f"gain {gain}, γ = {gamma:g}", (10, 100), options.draws, chosen)
+
+
 def two_weights() -> tuple[NBest, list[str]]:
     """Return 20 short lists of captions, and the features that are held fixed: all but two."""
     pool = material("captions").pool.select(np.arange(20)).truncate(100)
@@ -191,7 +215,7 @@ def on_grid(pool: NBest, fixed: list[str], density: Callable[..., Any]) -> tuple
             of the oracle) ↦ the log-likelihood of the sentence.
     """
     known = bpa.weights.match(canonical(), pool, fixed=fixed)
-    axis = np.linspace(-1.6, 1.6, 121)
+    axis = np.linspace(-4.0, 4.0, 241)
     steps = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     grid = known.free_values + steps
     chosen = bpa.oracles(pool, preference=pool.scores(known.values)).index
@@ -271,6 +295,7 @@ TABLES: dict[str, Callable[[Any], None]] = {
     "bars": bars,
     "gammas": gammas,
     "names": names,
+    "rich": rich,
     "samplers": samplers,
     "quadrature": quadrature,
     "calibration": calibration,

@@ -52,7 +52,7 @@ def test_the_published_walk_has_the_published_settings() -> None:
         ({"sampler": "nuts", "chains": float("nan")}, "chains must be"),
         ({"sampler": "nuts", "target_accept": 5.0}, "target_accept must be a number above 0 and"),
         ({"sampler": "map", "prior_variance": 0.0}, "prior variance must be positive"),
-        ({"sampler": "map", "likelihood": "tied"}, "unknown likelihood 'tied': choose one of"),
+        ({"sampler": "map", "likelihood": "hinge"}, "unknown likelihood 'hinge': choose one of"),
         ({"sampler": "map", "prior": "flat"}, "unknown prior 'flat': choose one of"),
         ({"sampler": "weight-trace"}, "needs the lists that the canonical weights were tuned on"),
     ],
