@@ -206,7 +206,13 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
     },
 )
 PRIORS: Registry[PriorFamily] = Registry(
-    "prior", "bpa_ppl.priors", {"isotropic": "bpa_ppl.models.priors.isotropic:Isotropic"}
+    "prior",
+    "bpa_ppl.priors",
+    {
+        "isotropic": "bpa_ppl.models.priors.isotropic:Isotropic",
+        "horseshoe": "bpa_ppl.models.priors.sparse:Horseshoe",
+        "spike-slab": "bpa_ppl.models.priors.sparse:SpikeSlab",
+    },
 )
 SAMPLERS: Registry[Sampler] = Registry(
     "sampler",

@@ -15,12 +15,13 @@ from bpa_ppl.models.likelihoods import (
 from bpa_ppl.models.lists import Bucket, Lists, in_order, tabulate
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.preparing import Preparation, preparation
-from bpa_ppl.models.priors import Isotropic, Prior, PriorFamily
+from bpa_ppl.models.priors import Horseshoe, Isotropic, Prior, PriorFamily, SpikeSlab
 
 __all__ = [
     "Bucket",
     "Hierarchical",
     "Hope",
+    "Horseshoe",
     "Isotropic",
     "Likelihood",
     "Lists",
@@ -33,6 +34,7 @@ __all__ = [
     "PriorFamily",
     "Risk",
     "Soft",
+    "SpikeSlab",
     "Tied",
     "in_order",
     "log_linear",

@@ -23,7 +23,7 @@ FUNCTIONS = {
     "gains": "nbest metric='ter' * jobs=1 cache=True progress=None",
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
     "bad='error' strict=False",
-    "learn_prior": "posteriors * shrinkage=0.05 strength=2.0",
+    "learn_prior": "posteriors * shrinkage=0.05 strength=5.0",
     "oracles": "nbest metric='ter' * ties='canonical' preference=None jobs=1 cache=True "
     "progress=None",
     "point_weights": "posterior point='mean' draw=0",
@@ -75,8 +75,9 @@ ROOMS = {
     "PhraseMixture add_features adding of_each_string resolved",
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
-    "models": "Bucket Hierarchical Hope Isotropic Likelihood Lists Margin Oracle OracleChoice OracleRisk "
-    "Preparation Prior PriorFamily Risk Soft Tied in_order log_linear log_probabilities preparation tabulate",
+    "models": "Bucket Hierarchical Hope Horseshoe Isotropic Likelihood Lists Margin Oracle "
+    "OracleChoice OracleRisk Preparation Prior PriorFamily Risk Soft SpikeSlab Tied in_order "
+    "log_linear log_probabilities preparation tabulate",
     "phrases": "Fit PhraseCounts PhraseTable aligned held_out mix read_counts read_table "
     "write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
@@ -95,7 +96,7 @@ CHOICES = {
     "LIKELIHOODS": "oracle margin tied soft hope risk oracle+risk",
     "METRICS": "ter bleu chrf ter+bleu unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",
-    "PRIORS": "isotropic",
+    "PRIORS": "isotropic horseshoe spike-slab",
     "RULES": "predictive viterbi map mean",
     "SAMPLERS": "auto heuristic imh laplace map nuts rwm rwm-isotropic weight-trace",
     "TUNERS": "mert mert+ mira pro",

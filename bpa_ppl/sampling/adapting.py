@@ -142,6 +142,7 @@ def adapt(
     prepared = preparation(nbest, goal, categorical, add)
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
     family, before = _prior(prior, prior_variance, matched)
+    model = _model(model, prior, matched)
     check_totals(nbest, matched.values)
     search = {"jobs": jobs, "cache": cache}
     chosen = oracle
@@ -325,6 +326,13 @@ def _prior(
     if isinstance(family, Isotropic):
         settings = {"variance": settings["variance"], **_scaled(family, matched)}
     return {"name": PRIORS.name_of(family), **settings}, built
+
+
+def _model(model: Model, chosen: str | PriorFamily | Prior, matched: Match) -> Model:
+    """Return the model, or the one that a prior of several sites brings along."""
+    if model is not log_linear or isinstance(chosen, Prior):
+        return model
+    return PRIORS.resolve(chosen).model(matched) or model
 
 
 def _scaled(family: Isotropic, matched: Match) -> dict[str, Any]:

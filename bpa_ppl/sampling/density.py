@@ -6,8 +6,9 @@ argument of what is compiled: data of the same shapes need no new compilation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +17,8 @@ import numpy as np
 from jax.extend.core import Jaxpr, Var
 from jax.flatten_util import ravel_pytree
 from numpyro import handlers
-from numpyro.infer import Predictive, init_to_value, log_likelihood
+from numpyro.distributions import biject_to
+from numpyro.infer import Predictive, init_to_uniform, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from bpa_ppl.errors import UsageError
@@ -27,6 +29,8 @@ from bpa_ppl.sampling.base import Data, Program, Sites
 
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
 _DRAWS = 128
+#: Draws of the prior of a site, whose median is where it starts.
+_STARTS = 15
 
 
 class Anatomy(NamedTuple):
@@ -143,11 +147,41 @@ def require_weights(program: Program, data: Data) -> None:
 
 @partial(jax.jit, static_argnums=0)
 def starting_point(program: Program, data: Data) -> Sites:
-    """Return z at the mean of the prior, (site shape) each."""
-    start = init_to_value(values={WEIGHTS: data.prior.mean})
+    """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
+
+    A random start would be far from where scales and the like are probable, and what is
+    multiplied by a scale, in a hierarchy, far beyond that.
+    """
+    start = partial(_initial, values={WEIGHTS: data.prior.mean})
     return initialize_model(
         jax.random.key(0), program, init_strategy=start, dynamic_args=True, model_args=data
     ).param_info.z
+
+
+def _initial(site: Any = None, values: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Start as NumPyro's strategies do: at a value that is known, else at the prior's median."""
+    if site is None:
+        return partial(_initial, values=values)
+    if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
+        return init_to_uniform(site)
+    if site["name"] in values:
+        return values[site["name"]]
+    return _median(site)
+
+
+def _median(site: dict[str, Any]) -> Any:
+    """Return the median of some unconstrained draws of a site."""
+    prior, given = site["fn"], site["kwargs"]
+    transform = biject_to(prior.support)
+
+    def draw(key: jax.Array) -> jax.Array:
+        return transform.inv(prior(rng_key=key, sample_shape=given["sample_shape"]))
+
+    try:
+        draws = jax.vmap(draw)(jax.random.split(given["rng_key"], _STARTS))
+    except NotImplementedError:  # an improper prior has no draws
+        return init_to_uniform(site)
+    return transform(jnp.median(draws, axis=0))
 
 
 def potential(program: Program, data: Data, z: Sites) -> jax.Array:

@@ -32,7 +32,7 @@ _ALIKE = {"likelihood": "likelihoods", "oracle_metric": "metrics"}
 _COUNT = "adaptation_sentences"
 
 
-def learn_prior(posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 2.0) -> Prior:
+def learn_prior(posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 5.0) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
 
     The weights of a domain are a draw of N(μ, Σ); what is learned is the distribution of the
@@ -66,7 +66,7 @@ def learn_prior(posteriors: Posteriors, *, shrinkage: float = 0.05, strength: fl
 
 
 def learn_hierarchy(
-    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 2.0
+    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 5.0
 ) -> Hierarchy:
     """Learn what the weights of several domains share, and what is a domain's own.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -11,10 +12,19 @@ import numpy as np
 from numpyro.distributions import MultivariateStudentT
 
 from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.base import Sites, Target
-from bpa_ppl.sampling.density import evaluate, unraveller
-from bpa_ppl.sampling.mode import Mode
+from bpa_ppl.sampling.density import anatomy, evaluate, unraveller
+from bpa_ppl.sampling.mode import Mode, find_mode
 
+#: Above it importance ratios are not to be trusted (Vehtari et al. 2024).
+POOR_PARETO_K = 0.7
+#: Unconstrained values beyond which no mode of a hierarchy is looked for: its Hessian is dear, and
+#: what is typical in so many dimensions lies far from the mode.
+MAX_SEARCHED = 200
+_PILOT, _PILOT_DEGREES = 1000, 20.0
+_APART = 1_000_003
 #: The posterior is skewed: a little wider than the Laplace approximation fits it best.
 _WIDER = 1.1
 
@@ -33,6 +43,40 @@ class Proposals(NamedTuple):
     log_density: Float64
     log_ratio: Float64
     log_likelihood: dict[str, np.ndarray]
+
+
+class Fit(NamedTuple):
+    """How well proposals around the mode fit a posterior.
+
+    Attributes:
+        mode: where it was found.
+        pareto_k: k̂ of the importance ratios of a pilot sample; infinite without a mode.
+        because: what was found, in words.
+    """
+
+    mode: Mode | None
+    pareto_k: float
+    because: str
+
+
+def fitted(target: Target) -> Fit:
+    """Say how well proposals around the mode fit a posterior, by a pilot sample."""
+    latent, size = anatomy(target.program, target.data).latent, values_of(target)
+    if latent != (WEIGHTS,) and size > MAX_SEARCHED:
+        return Fit(None, np.inf, f"a hierarchy of {size} values has no typical mode")
+    mode = find_mode(target.program, target.data, target.start)
+    if not mode.converged:
+        return Fit(None, np.inf, "the search for the mode did not converge")
+    # A seed of its own: what the pilot finds shall not be part of what it judges.
+    apart = replace(target, seed=target.seed + _APART)
+    pilot = propose(apart, mode, 1, _PILOT, _PILOT_DEGREES)
+    k_hat = pareto_smoothed(pilot.log_ratio)[1]
+    return Fit(mode, k_hat, f"Pareto k̂ {k_hat:.2f} of proposals around the mode")
+
+
+def values_of(target: Target) -> int:
+    """Return how many unconstrained values a posterior is of."""
+    return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(target.start))
 
 
 def propose(

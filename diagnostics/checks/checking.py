@@ -70,7 +70,8 @@ def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
     z = np.abs(drift(values))
     largest = float(norm.isf(limits.drift / (2 * len(names))))
-    more = "draw more (draws), or use a sampler that mixes better (nuts)"
+    better = "" if is_nuts(draws) else ", or use a sampler that mixes better (nuts)"
+    more = f"draw more (draws){better}"
     disagree = "the chains disagree ({value:.3f} for {where}): raise warmup, then draws"
     few = "{value:.0f} effective draws of {where}: " + more
     few_in_tails = "{value:.0f} effective draws in the tails: " + more
@@ -163,16 +164,26 @@ def _of_acceptance(draws: Draws, limits: Thresholds) -> list[Finding]:
     rate = float(rates[worst])
     side, change = ("large", "lower") if rate < low else ("small", "raise")
     remedy = f"{change} {setting}, or use nuts" if setting else "use nuts"
+    if is_nuts(draws):
+        remedy = "let the warm-up find them (target_accept=0.9), and raise warmup"
     advice = f"acceptance {rate:.2f}: the steps are too {side} for this posterior; {remedy}"
     limit = f"{low:g} to {high:g}"
     return [Finding("acceptance", rate, f"chain {worst}", limit, low <= rate <= high, advice)]
+
+
+def is_nuts(draws: Draws) -> bool:
+    """Say whether draws are of NUTS, which alone has a number of steps to count."""
+    return "n_steps" in draws.statistics
 
 
 def _of_divergences(draws: Draws) -> list[Finding]:
     if "diverging" not in draws.statistics:
         return []
     count = int(np.sum(draws.statistics["diverging"]))
-    advice = f"{count} divergent transitions: raise target_accept, for example to 0.95"
+    advice = (
+        f"{count} divergent transitions: raise target_accept, for example to 0.99; in a model of "
+        "one's own, write what is scaled as scale × standard normal (non-centred)"
+    )
     return [Finding("divergences", count, "", "= 0", count == 0, advice)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
@@ -145,7 +146,9 @@ class Prior(NamedTuple):
         """
         draws = as_draws(posterior)
         known = draws.constants
-        if "prior_mean" not in known or not {"prior_variance", "prior_covariance"} & set(known):
+        spread = {"prior_variance", "prior_covariance"} & set(known)
+        # Weights that are a function of other sites have the Gaussian as their unit at most.
+        if "prior_mean" not in known or not spread or WEIGHTS not in draws.sites:
             raise DataError("the posterior does not record a Gaussian prior")
         mean = dict(zip(draws.features, np.asarray(known["prior_mean"]).tolist(), strict=True))
         if "prior_covariance" in known:
@@ -246,3 +249,11 @@ class PriorFamily(Component, frozen=True):
             match: the canonical weights, laid beside the features of the lists.
         """
         raise NotImplementedError
+
+    def model(self, match: Match) -> Callable[..., None] | None:
+        """Return the NumPyro program of a prior of several sites; None is the published one.
+
+        Args:
+            match: as for `build`, whose prior the program takes.
+        """
+        return None

@@ -18,7 +18,6 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.priors.base import Prior
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import WEIGHTS
 
 _ITERATIONS = 2000
 #: Largest change of a variance or covariance, in units of μ's prior variance.
@@ -102,11 +101,6 @@ def evidence(draws: Draws) -> Evidence:
         DataError: if it is a point, has too few draws, or does not record a Gaussian prior.
     """
     before, size = Prior.recorded(draws), len(draws.features)
-    if draws.sites != (WEIGHTS,):
-        raise DataError(
-            f"its weights are a function of {', '.join(draws.sites)}: a prior is learned from "
-            "posteriors of the model log_linear with a Gaussian prior"
-        )
     if draws.kind == "point":
         raise DataError(
             "it holds only its mode, and a prior is learned from how certain weights are too: "
@@ -135,7 +129,7 @@ def evidence(draws: Draws) -> Evidence:
 
 
 def hierarchy(
-    found: Mapping[str, Evidence], *, shrinkage: float = 0.05, strength: float = 2.0
+    found: Mapping[str, Evidence], *, shrinkage: float = 0.05, strength: float = 5.0
 ) -> Hierarchy:
     """Return what domains share, by EM over Σ; μ and the weights of the domains are integrated out.
 

@@ -1,0 +1,171 @@
+"""Models of several sites: domains that share weights, and weights of which few matter."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import plain
+import pytest
+from scipy.special import log_expit, logsumexp
+from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
+
+from bpa_ppl import NBest, UsageError
+from bpa_ppl.models import Hierarchical, Horseshoe, Prior, SpikeSlab, tabulate
+from bpa_ppl.models.likelihoods import Oracle
+from bpa_ppl.models.priors.learned import Evidence, hierarchy
+from bpa_ppl.sampling import Data, Program, learn_prior_jointly
+from bpa_ppl.sampling.density import constrained, potential, starting_point
+from bpa_ppl.weights import Match, match
+
+DOMAINS, SENTENCES, VARIANCE, SPREAD = 24, 20, 0.5, 1.5
+
+
+def pools() -> dict[str, NBest]:
+    """One weight; the first hypothesis of a list of two was drawn with a weight of the domain."""
+    rng = np.random.default_rng(4)
+    found = {}
+    for number, truth in enumerate(rng.normal(1.0, 0.5, size=DOMAINS)):
+        rows = rng.normal(0, 3, size=SENTENCES)
+        sign = np.where(rng.uniform(size=SENTENCES) < 1 / (1 + np.exp(-rows * truth)), -1, 1)
+        found[str(number)] = plain.pairs((sign * rows)[:, None], ["LM0"])
+    return found
+
+
+def next_domain(given: dict[str, NBest]) -> tuple[float, float]:
+    """Mean and variance of the weight of one more domain, by quadrature over (μ, τ) and each λ."""
+    shared, scale = np.linspace(-1.0, 3.0, 61), np.linspace(0.01, 3.0, 60)
+    unit, weight = np.polynomial.hermite_e.hermegauss(41)
+    own = shared[:, None, None] + scale[None, :, None] * unit
+    log_p = norm.logpdf(shared, 0.5, VARIANCE**0.5)[:, None]
+    log_p = log_p + halfnorm.logpdf(scale, scale=SPREAD * VARIANCE**0.5)
+    for lists in given.values():
+        rows = lists.features[1::2, 0].astype(np.float64)
+        seen = sum(log_expit(-own * row) for row in rows)
+        log_p = log_p + logsumexp(seen, axis=2, b=weight / weight.sum())
+    p = np.exp(log_p - logsumexp(log_p))
+    mean = p.sum(axis=1) @ shared
+    variance = p.sum(axis=1) @ (shared - mean) ** 2 + p.sum(axis=0) @ scale**2
+    return float(mean), float(variance)
+
+
+def seen(lists: NBest) -> Evidence:
+    """What one domain says: the Gaussian of its likelihood times N(0.5, 0.5), by quadrature."""
+    grid = np.linspace(-4, 6, 2001)
+    rows = lists.features[1::2, 0].astype(np.float64)
+    log_p = log_expit(-grid[:, None] * rows).sum(axis=1) + norm.logpdf(grid, 0.5, VARIANCE**0.5)
+    p = np.exp(log_p - logsumexp(log_p))
+    mean = p @ grid
+    inside = 1 / (p @ (grid - mean) ** 2)
+    precision, shift = inside - 1 / VARIANCE, inside * mean - 0.5 / VARIANCE
+    start, wide = np.array([0.5]), np.array([VARIANCE])
+    return Evidence(("LM0",), np.array([[precision]]), np.array([shift]), start, wide)
+
+
+def test_empirical_bayes_is_near_the_full_model() -> None:
+    """The full model, integrated: 24 domains leave little to the priors of mean and spread."""
+    given = pools()
+    mean, variance = next_domain(given)
+    terms = {name: seen(lists) for name, lists in given.items()}
+    learned = hierarchy(terms, strength=0.01).prior()
+    assert learned.mean[0] == pytest.approx(mean, abs=0.05)
+    # One has the most probable spread, the other the mean over all that are probable.
+    assert learned.covariance[0, 0] == pytest.approx(variance, rel=0.25)
+
+
+def test_the_full_model_is_the_product_of_its_parts() -> None:
+    rng = np.random.default_rng(6)
+    names, domain = ("LM0", "WP0"), np.array([0, 1, 1, 0, 1])
+    lists = plain.pairs(rng.normal(size=(5, 2)), names)
+    laid = tabulate(lists, match(dict.fromkeys(names, 0.0), lists), np.zeros(5), domain=domain)
+    mean, variance = np.array([0.5, -1.0]), np.array([0.1, 0.4])
+    data = Data(laid, Prior(mean, variance))
+    z = {
+        "shared": jnp.array([0.7, -0.8]),
+        "scale": jnp.array([-1.2, -0.5]),
+        "correlation": jnp.array([0.6]),
+        "own": jnp.asarray(rng.normal(size=(3, 2))),
+    }
+    shared, scale, own = np.asarray(z["shared"]), np.exp(np.asarray(z["scale"])), np.array(z["own"])
+    r = np.tanh(0.6)
+    root = scale[:, None] * np.array([[1.0, 0.0], [r, np.sqrt(1 - r**2)]])
+    weights = shared + own @ root.T
+    expected = norm.logpdf(shared, mean, np.sqrt(variance)).sum() + norm.logpdf(own).sum()
+    expected += (halfnorm.logpdf(scale, scale=SPREAD * np.sqrt(variance)) + np.log(scale)).sum()
+    # Of two weights the correlation is 2 b − 1 with b ~ Beta(2, 2), and r = tanh of its site.
+    expected += beta.logpdf((1 + r) / 2, 2.0, 2.0) - np.log(2) + np.log(1 - r**2)
+    for sentence, number in enumerate(domain):
+        rows = lists.features[lists.rows(sentence)]
+        expected += plain.log_choice(rows, weights[number])[0]
+    program = Program(Hierarchical(2, spread=SPREAD), Oracle())
+    with jax.enable_x64(True):
+        assert float(-potential(program, data, z)) == pytest.approx(expected, abs=1e-4)
+        found = constrained(program, data, z)
+        np.testing.assert_allclose(found["weights"], weights[2])
+        np.testing.assert_allclose(found["by_domain"], weights[:2])
+
+
+def test_a_model_of_other_domains_is_refused() -> None:
+    with pytest.raises(UsageError, match="is of 3 domains, and there are 24"):
+        learn_prior_jointly(pools(), {"LM0": 0.5}, model=Hierarchical(3))
+    with pytest.raises(UsageError, match="one domain or more"):
+        Hierarchical(0)
+
+
+class TestSparse:
+    """A dense weight and three sparse ones."""
+
+    names = ("LM0", "a", "b", "c")
+    match = Match(
+        names,
+        np.array([0.5, 0.0, 0.0, 0.0]),
+        np.ones(4, dtype=bool),
+        np.array([np.nan, 6.0, 3.0, 6.0]),
+    )
+
+    def test_the_horseshoe_is_the_product_of_its_parts(self) -> None:
+        lists = plain.pairs(np.random.default_rng(0).normal(size=(5, 4)), self.names)
+        family = Horseshoe(relevant=1.0)
+        laid = tabulate(lists, match(dict.fromkeys(self.names, 0.0), lists), np.zeros(5))
+        program = Program(family.model(self.match), Oracle())
+        data = Data(laid, family.build(self.match)._replace(names=None))
+        z = {
+            "unit": jnp.array([0.3, -1.0, 0.5, 2.0]),
+            "local": jnp.array([0.2, -0.4, 1.5]),
+            "overall": jnp.array(-0.7),
+            "slab": jnp.array(0.4),
+        }
+        local, overall, slab = (np.exp(np.asarray(z[n])) for n in ("local", "overall", "slab"))
+        kappa = np.sqrt(slab * local**2 / (slab + overall**2 * local**2))
+        factor = np.append(1.0, overall * kappa)
+        spread = np.sqrt(0.1) * np.array([1.0, 1.0, 2.0, 1.0])  # 6 over the spread within lists
+        weights = np.array([0.5, 0, 0, 0]) + spread * factor * np.asarray(z["unit"])
+        expected = norm.logpdf(np.asarray(z["unit"])).sum()
+        expected += (halfcauchy.logpdf(local) + np.log(local)).sum()
+        expected += halfcauchy.logpdf(overall, scale=0.5) + np.log(overall)
+        expected += invgamma.logpdf(slab, 2.0, scale=2.0) + np.log(slab)
+        expected += plain.log_likelihood(lists, np.zeros(5, int), weights).sum()
+        with jax.enable_x64(True):
+            assert float(-potential(program, data, z)) == pytest.approx(expected, abs=1e-4)
+            np.testing.assert_allclose(constrained(program, data, z)["weights"], weights)
+            start = starting_point(program, data)
+        # Near the median of the prior: scales about 1, and nothing multiplied far away.
+        assert max(float(np.abs(value).max()) for value in start.values()) < 2.0
+
+    def test_spike_and_slab_is_a_mixture_of_normals(self) -> None:
+        prior = SpikeSlab(share=0.2, spike=0.1).build(self.match)
+        at = np.array([0.7, 0.05, -0.4, 0.0])
+        wide = np.sqrt(0.1) * np.array([1.0, 1.0, 2.0, 1.0])
+        narrow = wide * [1.0, 0.1, 0.1, 0.1]
+        mean = [0.5, 0.0, 0.0, 0.0]
+        expected = np.log(0.2 * norm.pdf(at, mean, wide) + 0.8 * norm.pdf(at, mean, narrow)).sum()
+        assert float(prior.distribution().log_prob(jnp.asarray(at))) == pytest.approx(expected)
+        assert prior.names == self.names
+        assert prior.mean.tolist() == mean
+
+    def test_where_all_weights_are_canonical_all_shifts_are_sparse(self) -> None:
+        every = Match(("LM0", "WP0"), np.array([0.5, -1.0]), np.ones(2, dtype=bool))
+        assert Horseshoe(relevant=0.5).model(every).sparse == (True, True)
+        assert Horseshoe(relevant=0.5).model(every).scale == pytest.approx(1 / 3)
+        with pytest.raises(UsageError, match="relevant must be a number above 0"):
+            Horseshoe(relevant=0.0)
