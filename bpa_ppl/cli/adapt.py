@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,45 @@ from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.models import Prior, PriorFamily
+    from bpa_ppl.nbest import NBest
+    from bpa_ppl.quality import Metric
+
+
+@dataclass(frozen=True)
+class Before:
+    """What is known of the weights before any sentence is seen."""
+
+    prior: Annotated[
+        str,
+        typer.Option(help=f"{options.names_in(PRIORS)}, or a file that holds a Gaussian (JSON)."),
+    ] = "isotropic"
+    prior_variance: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="σ_T of the prior, a variance: 0.1 unless given. NAME=VALUE for a single feature; "
+            "repeat for several."
+        ),
+    ] = None
+    no_sentences: Annotated[
+        bool,
+        typer.Option(
+            "--no-sentences",
+            help="Adapt to none: the posterior is the prior, for lists like these. Needs no "
+            "references; goes with a --prior learned from other domains.",
+        ),
+    ] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bpa_ppl.adapt` that say which prior."""
+        return _priors(self.prior, self.prior_variance)
+
+    def lists(self, lists: NBest, goal: str | Metric) -> NBest:
+        """Return the sentences to adapt to: where there are none, lists with their features."""
+        if not self.no_sentences:
+            return options.with_needs(lists, goal, "adapt")
+        if lists.references is not None:
+            raise UsageError("--no-sentences takes no --references: nothing is adapted to")
+        return lists[:0]
 
 
 def run(
@@ -23,6 +63,7 @@ def run(
     reading: options.Reading,
     matching: options.Matching,
     development: options.Development,
+    before: Before,
     references: options.References = None,
     sources: options.Sources = None,
     sampler: options.Sampler = "auto",
@@ -30,25 +71,6 @@ def run(
         str,
         typer.Option(help=f"{options.names_in(LIKELIHOODS)}, with settings: margin:gamma=4."),
     ] = "oracle",
-    prior: Annotated[
-        str,
-        typer.Option(help=f"{options.names_in(PRIORS)}, or a file that holds a Gaussian (JSON)."),
-    ] = "isotropic",
-    prior_variance: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="σ_T of the prior, a variance: 0.1 unless given. NAME=VALUE for a single feature; "
-            "repeat for several."
-        ),
-    ] = None,
-    no_sentences: Annotated[
-        bool,
-        typer.Option(
-            "--no-sentences",
-            help="Adapt to none: the posterior is the prior, for lists like these. Needs no "
-            "references; goes with a --prior learned from other domains.",
-        ),
-    ] = False,
     metric: options.Metric = "ter",
     categorical: Annotated[
         list[str] | None,
@@ -79,18 +101,13 @@ def run(
     matched = matching.arguments()
     goal = options.metric(metric)
     added = [options.feature_source(text) for text in add or ()]
-    before = _priors(prior, prior_variance)
-    if no_sentences and references:
-        raise UsageError("--no-sentences takes no --references: nothing is adapted to")
+    prior = before.arguments()
     if (extra := development.read(reading)) is not None:
         settings["development"] = extra
     # Opened first: a path that cannot be written shall not cost the user the sampling.
     with atomic_path(output) as temporary:
-        lists = reading.read(nbest, references, sources)
-        # Of lists that nothing is adapted to, only what features they have is looked at.
-        lists = lists[:0] if no_sentences else options.with_needs(lists, goal, "adapt")
         posterior = bpa_ppl.adapt(
-            lists,
+            before.lists(reading.read(nbest, references, sources), goal),
             options.canonical(weights),
             sampler=sampler,
             likelihood=likely,
@@ -102,7 +119,7 @@ def run(
             jobs=jobs,
             cache=cache,
             progress=not quiet,
-            **before,
+            **prior,
             **matched,
             **settings,
         )

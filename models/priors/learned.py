@@ -224,7 +224,7 @@ def _expected(terms: Sequence[tuple[Float64, Float64]], between: Float64) -> _St
         )
         for one, pull, centre in zip(own, pulled, centres, strict=True)
     ]
-    return _Step(mean, mean_covariance, domains)
+    return _Step(np.asarray(mean), np.asarray(mean_covariance), domains)
 
 
 def _fitted(
