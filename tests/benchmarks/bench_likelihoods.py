@@ -286,7 +286,7 @@ def calibration(_: Any) -> None:
     for name in ("oracle", "tied"):
         for sampler in ("imh", "laplace", "nuts", "rwm"):
             found = calibrate_sampler(
-                pool, canonical(), sampler, likelihood=name, replications=100, draws=250
+                pool, canonical(), sampler, likelihood=name, replications=100, draws=1000
             )
             print(f"{name:<12}{found}", flush=True)
 
