@@ -23,7 +23,7 @@ class Risk(Likelihood, frozen=True):
     sentence counts. No distribution of data, and not log-concave: the search for the mode begins
     at that of `margin`. `nuts` and `rwm` need no more than a start; `imh` and `laplace` draw
     around one mode, and their acceptance, or Pareto k̂, shows where that is not enough (k̂ is 0.96
-    with 14 weights and 100 sentences of one domain); `auto` looks at that first and takes `nuts`.
+    for 14 weights, κ = 1 and 100 sentences of one domain); `auto` looks first and takes `nuts`.
     Where chains have ended in different modes their R̂ fails the check.
     `map` returns the mode near that of the margin.
 
