@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ class Indicators(FeatureSource, frozen=True):
         values: those that get a feature; none given means every value of the lists, sorted.
     """
 
+    main: ClassVar[str | None] = "column"
     column: str
     values: tuple[str, ...] = ()
 

@@ -19,6 +19,7 @@ from bpa_ppl.sampling.density import potential, unraveller
 TOLERANCE = 1e-6
 MAX_ITERATIONS = 50
 _HALVINGS = 30
+_SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
 
 
 class Mode(NamedTuple):
@@ -30,7 +31,8 @@ class Mode(NamedTuple):
         covariance: (d, d) the inverse Hessian of the potential: the Laplace covariance.
         decrement: the squared length of the last step in posterior standard deviations.
         iterations: Newton steps taken.
-        converged: whether `decrement` fell below `TOLERANCE`.
+        converged: whether `decrement` fell below `TOLERANCE` where the Hessian is positive
+            definite: on a slope that never ends, as of a funnel, steps may become short too.
     """
 
     position: Any
@@ -52,6 +54,7 @@ class _Search(NamedTuple):
     position: jax.Array
     potential_energy: jax.Array
     hessian: jax.Array
+    definite: jax.Array
     decrement: jax.Array
     iteration: jax.Array
 
@@ -70,33 +73,39 @@ def find_mode(program: Program, data: Data, start: Sites) -> Mode:
 
     def step(search: _Search) -> _Search:
         value, gradient = jax.value_and_grad(potential_at)(search.position)
-        curvature = _definite(hessian(search.position))
+        curvature, definite = _definite(hessian(search.position))
         direction = jnp.linalg.solve(curvature, -gradient)
         decrement = -gradient @ direction
         position, value = _backtrack(potential_at, search.position, value, direction, decrement)
-        return _Search(position, value, curvature, decrement, search.iteration + 1)
+        return _Search(position, value, curvature, definite, decrement, search.iteration + 1)
 
     def unfinished(search: _Search) -> jax.Array:
         return (search.decrement > TOLERANCE) & (search.iteration < MAX_ITERATIONS)
 
     origin = ravel_pytree(start)[0]
     infinite = jnp.full((), jnp.inf, origin.dtype)
-    first = _Search(origin, infinite, jnp.eye(len(origin)), infinite, jnp.zeros((), int))
+    first = _Search(
+        origin, infinite, jnp.eye(len(origin)), jnp.array(False), infinite, jnp.zeros((), int)
+    )
     last = jax.lax.while_loop(unfinished, step, first)
     # The curvature where the last step began: that step was shorter than the tolerance.
     covariance = jnp.linalg.inv(last.hessian)
     covariance = (covariance + covariance.T) / 2
-    converged = last.decrement <= TOLERANCE
+    converged = (last.decrement <= TOLERANCE) & last.definite
     return Mode(
         last.position, last.potential_energy, covariance, last.decrement, last.iteration, converged
     )
 
 
-def _definite(matrix: jax.Array) -> jax.Array:
-    """Return a symmetric matrix with its eigenvalues made positive: a direction of descent."""
+def _definite(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return a symmetric matrix with its eigenvalues made positive, and whether they were.
+
+    So it gives a direction of descent in any case.
+    """
     values, vectors = jnp.linalg.eigh((matrix + matrix.T) / 2)
-    floor = 1e-10 * jnp.max(jnp.abs(values))
-    return (vectors * jnp.maximum(jnp.abs(values), floor)[None, :]) @ vectors.T
+    largest = jnp.max(jnp.abs(values))
+    made = (vectors * jnp.maximum(jnp.abs(values), 1e-10 * largest)[None, :]) @ vectors.T
+    return made, jnp.min(values) > _SINGULAR * largest
 
 
 def _backtrack(

@@ -40,6 +40,7 @@ def test_compare_writes_a_page_and_tables(folder: Path) -> None:
     assert "laplace" in done.out
 
 
+@pytest.mark.slow
 def test_calibrate_tells_the_verdict(folder: Path) -> None:
     calibrate = ("calibrate", *LISTS, "--replications", 40, "-q", "--jobs", 2)
     good = run(*calibrate, "--samplers", "laplace", "-o", "page.html")

@@ -96,6 +96,7 @@ def test_the_mean_without_a_feature_is_that_of_the_conditional_gaussian() -> Non
     assert found[1:].tolist() == [0, 0]
 
 
+@pytest.mark.slow
 def test_it_is_near_adapting_anew_on_real_lists() -> None:
     with as_file(files("bpa_ppl.demo_data")) as data:
         lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")

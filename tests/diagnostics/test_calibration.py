@@ -146,7 +146,13 @@ def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> No
     np.testing.assert_allclose(np.log(chosen).sum(axis=1), likelihood[:500], atol=1e-4)
 
 
-@pytest.mark.parametrize("sampler", SETTINGS)
+#: What compiles for long, or is a walk as the other is.
+_LONG = ("nuts", "rwm-isotropic")
+
+
+@pytest.mark.parametrize(
+    "sampler", [pytest.param(n, marks=pytest.mark.slow) if n in _LONG else n for n in SETTINGS]
+)
 def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
     found = calibrated(sampler, **SETTINGS[sampler])
     assert found, str(found)

@@ -89,6 +89,7 @@ def test_paired_differences(found: Aggregates) -> None:
     assert ter["better", "wild"].high - ter["better", "wild"].low > 10 * (better.high - better.low)
 
 
+@pytest.mark.slow
 def test_p_values_are_uniform_without_a_difference() -> None:
     rng = np.random.default_rng(3)
     p_values = []

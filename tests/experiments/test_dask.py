@@ -20,6 +20,7 @@ def _has_worked() -> bool:
     return "bpa_ppl.experiments.deciding" in sys.modules
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
 def test_two_workers_bring_the_same_bytes(study_file: Path, tmp_path: Path) -> None:
     study = replace(read_study(study_file), sizes=(4,), sweeps=())

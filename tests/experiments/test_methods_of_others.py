@@ -156,6 +156,7 @@ def test_they_run(others_study: Path, jobs: int) -> None:
         assert row["words"] == counts[0]
 
 
+@pytest.mark.slow
 def test_a_metric_of_others_is_drawn(others_study: Path) -> None:
     folder = run_study(read_study(others_study), others_study.parent / "results").parent
     written = write_figures(folder)

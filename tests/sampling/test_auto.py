@@ -41,7 +41,7 @@ def test_it_takes_imh_where_proposals_fit(pool: NBest) -> None:
     assert check(post)
 
 
-@pytest.mark.parametrize("model", [_heavy, _modeless])
+@pytest.mark.parametrize("model", [pytest.param(_heavy, marks=pytest.mark.slow), _modeless])
 def test_it_falls_back_to_nuts(pool: NBest, model: object) -> None:
     post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", model=model, draws=50, chains=2)
     assert post.attrs["chosen"] == "nuts"

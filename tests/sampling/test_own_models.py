@@ -46,7 +46,9 @@ def moments() -> tuple[np.ndarray, np.ndarray]:
     return mean, (grid - mean).T @ ((grid - mean) * p[:, None])
 
 
-@pytest.mark.parametrize("sampler", ["nuts", "rwm", "rwm-isotropic", "imh"])
+@pytest.mark.parametrize(
+    "sampler", [pytest.param("nuts", marks=pytest.mark.slow), "rwm", "rwm-isotropic", "imh"]
+)
 def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(
     sampler: str,
 ) -> None:

@@ -74,7 +74,11 @@ def _centre() -> npt.NDArray[np.float64]:
         ("laplace", {}),
         ("nuts", {}),
         ("rwm", {"draws": 2000}),
-        ("rwm-isotropic", {"proposal_variance": 0.002, "draws": 60_000}),
+        pytest.param(
+            "rwm-isotropic",
+            {"proposal_variance": 0.002, "draws": 60_000},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_moments_agree_with_a_long_run(sampler: str, settings: dict[str, float]) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from bpa_ppl import BpaWarning
 
+pytestmark = pytest.mark.slow  # it compiles everything for four devices
 _SCRIPT = """
 import json
 import jax
