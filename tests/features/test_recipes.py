@@ -62,8 +62,10 @@ class Known(FeatureSource, frozen=True):
 
 
 @pytest.fixture(autouse=True)
-def registered() -> None:
-    """Offer the source for this process."""
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offer the source, for this test."""
+    monkeypatch.setattr(FEATURES, "_members", dict(FEATURES._members))
+    monkeypatch.setattr(FEATURES, "registered", dict(FEATURES.registered))
     FEATURES.register("known", Known)
     OPENED.clear()
 

@@ -72,7 +72,7 @@ def _centre() -> npt.NDArray[np.float64]:
     [
         ("imh", {}),
         ("laplace", {}),
-        ("nuts", {}),
+        pytest.param("nuts", {}, marks=pytest.mark.slow),
         ("rwm", {"draws": 2000}),
         pytest.param(
             "rwm-isotropic",

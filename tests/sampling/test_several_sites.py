@@ -64,6 +64,7 @@ def draws_of(name: str, model: Any, **options: Any) -> Any:
     return adapt(target.pool, target.canonical, oracle=GIVEN, model=model, **options)
 
 
+@pytest.mark.slow
 def test_a_second_observation_leaves_the_sentences_alone() -> None:
     plain_one, both = (draws_of("plane", m, draws=2000) for m in (log_linear, with_lengths))
     draws = as_draws(both)
