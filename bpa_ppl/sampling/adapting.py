@@ -25,7 +25,7 @@ from bpa_ppl.models import (
     preparation,
     tabulate,
 )
-from bpa_ppl.models.priors.isotropic import Isotropic, variances
+from bpa_ppl.models.priors.isotropic import Isotropic, completed, variances
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
@@ -318,8 +318,9 @@ def _prior(
     if variance is not None and not (isinstance(chosen, str) and chosen == "isotropic"):
         raise UsageError("a prior variance is a setting of the isotropic prior: leave it out")
     if isinstance(chosen, Prior):
+        before, new = completed(chosen, matched)
         kind = "NumPyro distribution" if chosen.other is not None else "Gaussian"
-        return {"name": kind}, chosen.matched(matched.free_names)
+        return {"name": kind, **({"isotropic": new} if new else {})}, before
     family = PRIORS.resolve(chosen, {} if variance is None else variances(variance))
     settings = {n: np.asarray(v).tolist() for n, v in family.settings().items()}
     built = family.build(matched).matched(matched.free_names)

@@ -184,6 +184,36 @@ class Prior(NamedTuple):
             names=tuple(names),
         )
 
+    def completed(self, others: Prior) -> Prior:
+        """Return the prior of the features of `others`: this one, and `others` where it has none.
+
+        What `others` gives is independent of the rest; features that it has not are marginal.
+
+        Raises:
+            DataError: if they have no feature in common, which no prior is meant for.
+            UsageError: if something is missing of a prior that is no Gaussian, or added by one.
+
+        >>> learned = Prior.gaussian({"a": 0.5, "b": 1.0}, [[0.2, 0.1], [0.1, 0.2]])
+        >>> both = learned.completed(Prior.isotropic({"b": 0.0, "c": 3.0}, 0.7))
+        >>> both.names, both.mean.tolist(), both.covariance.tolist()
+        (('b', 'c'), [1.0, 3.0], [[0.2, 0.0], [0.0, 0.7]])
+        """
+        own, names = tuple(self.names or ()), tuple(others.names or ())
+        known = [name for name in names if name in own]
+        if len(known) in (0, len(names)) or self.other is not None:
+            return self.matched(names)
+        if others.other is not None:
+            raise UsageError("only a Gaussian completes a prior")
+        mean, covariance = others.mean.copy(), others.full_covariance
+        at, part = [names.index(name) for name in known], self.matched(known)
+        mean[at], covariance[np.ix_(at, at)] = part.mean, part.full_covariance
+        return Prior(mean, covariance=covariance, names=names)
+
+    @property
+    def full_covariance(self) -> Float64:
+        """(Q, Q) the covariance of a Gaussian, with zeros where features are independent."""
+        return np.diag(self.variance) if self.covariance is None else np.array(self.covariance)
+
     def constants(self) -> dict[str, Float64]:
         """Return mean and spread as arrays, by the names under which a posterior records them."""
         known = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bpa_ppl.component import Positive
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.nbest import Float64
@@ -81,6 +82,32 @@ class Isotropic(PriorFamily, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         Prior.isotropic(dict.fromkeys(self.single, 0.0), list(self.single.values()))
+
+
+def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
+    """Return a prior over all free features: isotropic where it has none, which is told.
+
+    Returns:
+        the prior, and the features that it did not have.
+
+    Raises:
+        DataError: if it has no free feature at all: then it is of something else.
+        UsageError: if it is no Gaussian and not of the free features.
+    """
+    names = match.free_names
+    missing = [name for name in names if name not in (chosen.names or ())]
+    if not missing:
+        return chosen.matched(names), []
+    before = chosen.completed(Isotropic().build(match)._replace(names=names))
+    each = zip(names, before.mean, np.sqrt(np.diag(before.full_covariance)), strict=True)
+    told = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in each if name in missing]
+    warnings.warn(
+        f"the prior says nothing of {', '.join(told)}: there it is isotropic, and independent of "
+        "the rest",
+        BpaWarning,
+        stacklevel=4,
+    )
+    return before, missing
 
 
 def variances(given: Any) -> dict[str, Any]:

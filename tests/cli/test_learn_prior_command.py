@@ -70,6 +70,30 @@ def test_no_sentence_is_the_prior_and_can_be_used(learned: Path) -> None:
     assert run("weights", "zero.nc", "-o", "weights.json", "--point", "mode").code == 0
 
 
+def test_features_that_the_prior_lacks_and_the_lists_lack(folder: Path) -> None:
+    """Those of the lists alone are isotropic, which is told; those of the prior alone are gone."""
+    wider(folder / "good.nc", 0.2, "talks.nc")
+    wider(folder / "good.nc", 0.3, "leaflets.nc")
+    assert run("learn-prior", "talks.nc", "leaflets.nc", "-o", "prior.json").code == 0
+    learned = Prior.read("prior.json")
+    names = (*learned.names[1:], "elsewhere", learned.names[0])  # in another order, with one more
+    wide = learned.completed(Prior.isotropic(dict.fromkeys(names, 0.0), 4.0))
+    wide.write("prior.json")
+    arguments = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--prior", "prior.json")
+    done = run(*arguments, "--add", ADDED, "--sampler", "map", "-o", "new.nc")
+    assert done.code == 0, done.err
+    assert "the prior says nothing of LengthWords (0 ± " in done.err
+    draws = bpa.as_draws(bpa.read_posterior("new.nc"))
+    found = draws.constants["prior_covariance"]
+    at = draws.features.index("LengthWords")
+    assert "elsewhere" not in draws.features
+    assert draws.attrs["prior"] == {"name": "Gaussian", "isotropic": ["LengthWords"]}
+    assert np.count_nonzero(found[at]) == 1
+    rest = [name for name in draws.features if name != "LengthWords"]
+    inside = np.delete(np.delete(found, at, 0), at, 1)
+    np.testing.assert_allclose(inside, learned.matched(rest).covariance)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -12,9 +12,9 @@ import pytest
 from foreign import autoregressive, foreign
 from scipy.stats import laplace, multivariate_normal
 
-from bpa_ppl import DataError, UsageError, adapt
+from bpa_ppl import BpaWarning, DataError, UsageError, adapt
 from bpa_ppl.models import Isotropic, Prior
-from bpa_ppl.models.priors.isotropic import variances
+from bpa_ppl.models.priors.isotropic import completed, variances
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.weights import Match, match
 
@@ -52,6 +52,29 @@ def test_features_are_matched_by_name() -> None:
     heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
     with pytest.raises(UsageError, match="in this order"):
         heavy.matched(["WP0", "LM0"])
+
+
+def test_what_a_prior_does_not_know_is_isotropic_and_independent() -> None:
+    """The density is the product of SciPy's: the known features' marginal and new ones alone."""
+    learned = Prior.gaussian({"WP0": -0.7, "other": 3.0, "LM0": 0.4}, np.diag([0.4, 9, 0.5]) + 0.1)
+    match = Match(
+        ("LM0", "new", "WP0", "TM0"),
+        np.array([0.5, 0.0, -1.0, 0.2]),
+        np.ones(4, dtype=bool),
+        np.array([np.nan, 3.0, np.nan, np.nan]),
+    )
+    with pytest.warns(BpaWarning, match=r"nothing of new \(0 ± 0.632\), TM0 \(0.2 ± 0.316\): "):
+        prior, new = completed(learned, match)
+    assert (prior.names, new) == (match.free_names, ["new", "TM0"])
+    at = [0.1, 0.3, -0.2, 0.9]
+    known = multivariate_normal([0.4, -0.7], [[0.6, 0.1], [0.1, 0.5]]).logpdf([0.1, -0.2])
+    expected = known + plain.log_prior([0.3, 0.9], [0.0, 0.2], [0.4, 0.1])
+    assert log_density(prior, at) == pytest.approx(expected)
+    with pytest.raises(DataError, match="the prior has no a, b, c, d: it is of WP0, other, LM0"):
+        completed(learned, match._replace(names=("a", "b", "c", "d")))
+    heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
+    with pytest.raises(DataError, match="the prior has no new, TM0"):
+        completed(heavy, match)
 
 
 @pytest.mark.parametrize(
