@@ -11,7 +11,7 @@ import typer
 from bpa_ppl.cli import options
 from bpa_ppl.cli.sampler_settings import command_line
 from bpa_ppl.errors import UsageError
-from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
+from bpa_ppl.registry import PRIORS, SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.models import Prior, PriorFamily
@@ -66,11 +66,12 @@ def run(
     before: Before,
     references: options.References = None,
     sources: options.Sources = None,
-    sampler: options.Sampler = "auto",
-    likelihood: Annotated[
-        str,
-        typer.Option(help=f"{options.names_in(LIKELIHOODS)}, with settings: margin:gamma=4."),
-    ] = "oracle",
+    preset: Annotated[
+        str | None,
+        typer.Option(help="published: the sampler and the likelihood of the paper, unless named."),
+    ] = None,
+    sampler: options.Sampler = None,
+    likelihood: options.Likelihood = None,
     metric: options.Metric = "ter",
     categorical: Annotated[
         list[str] | None,
@@ -93,11 +94,12 @@ def run(
     """Adapt the weights to a few sentences and their references, or their own scores."""
     import bpa_ppl
     from bpa_ppl.formats import atomic_path
+    from bpa_ppl.sampling.presets import with_preset
 
     # A mistake in the options is found before any file is read.
     settings: dict[str, Any] = dict(options.assignments(setting, "--set"))
-    SAMPLERS.resolve(sampler, settings)
-    likely = options.component(LIKELIHOODS, likelihood, "--likelihood")
+    SAMPLERS.resolve(with_preset(preset, sampler, None)[0], settings)
+    likely = options.likelihood(likelihood)
     matched = matching.arguments()
     goal = options.metric(metric)
     added = [options.feature_source(text) for text in add or ()]
@@ -109,6 +111,7 @@ def run(
         posterior = bpa_ppl.adapt(
             before.lists(reading.read(nbest, references, sources), goal),
             options.canonical(weights),
+            preset=preset,
             sampler=sampler,
             likelihood=likely,
             seed=seed,

@@ -12,15 +12,25 @@ import typer
 from bpa_ppl.cli import options
 from bpa_ppl.cli.sampler_settings import VERSIONS, command_line, names_of, settings_of
 from bpa_ppl.errors import NotConverged
+from bpa_ppl.registry import LIKELIHOODS
 
 
 def run(
     nbest: options.NBestPath,
     weights: options.Weights,
     reading: options.Reading,
+    references: options.References = None,
     samplers: Annotated[
         str, typer.Option(help="Names, separated by commas.")
     ] = "imh,laplace,nuts,rwm",
+    likelihood: Annotated[
+        str,
+        typer.Option(
+            help="Of which oracles are drawn, with settings: oracle, tied or hope; those that look "
+            "at gains need --references."
+        ),
+    ] = "oracle",
+    metric: options.Metric = "ter",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Page (HTML); with .json, the numbers.")
     ] = None,
@@ -37,7 +47,13 @@ def run(
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = settings_of(names_of(samplers), setting)
-    lists = reading.read(nbest)
+    likely, goal = (
+        options.component(LIKELIHOODS, likelihood, "--likelihood"),
+        options.metric(metric),
+    )
+    lists = reading.read(nbest, references)
+    if likely.needs_gains:
+        lists = options.with_needs(lists, goal, f"calibrate --likelihood {likelihood}")
     canonical = options.canonical(weights)
     found = []
     for name, own in settings.items():
@@ -48,6 +64,8 @@ def run(
                 name,
                 replications=replications,
                 prior_variance=prior_variance,
+                likelihood=likely,
+                metric=goal,
                 seed=seed,
                 jobs=jobs,
                 progress=not quiet,
@@ -59,6 +77,7 @@ def run(
         made = {
             "lists": nbest,
             "weights": str(weights),
+            "likelihood": likelihood,
             "prior variance σ_T": f"{prior_variance:g}",
             "seed": str(seed),
             "settings": json.dumps(settings),

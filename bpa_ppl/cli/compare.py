@@ -40,6 +40,7 @@ def run(
     ] = None,
     figures: Annotated[str, typer.Option(help="Also as files: png, pdf or none.")] = "none",
     prior_variance: Annotated[float, typer.Option(help="σ_T, a variance.")] = 0.1,
+    likelihood: options.Likelihood = None,
     metric: options.Metric = "ter",
     setting: options.SamplerSettings = None,
     seed: Annotated[int, typer.Option(help="Of the first run.")] = 0,
@@ -53,7 +54,7 @@ def run(
     from bpa_ppl.formats.streams import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures")
-    goal = options.metric(metric)
+    goal, likely = options.metric(metric), options.likelihood(likelihood)
     names = names_of(samplers)
     settings = settings_of(names, setting)
     others = {
@@ -73,12 +74,14 @@ def run(
         others=others,
         test=None if test is None else reading.read(test, test_references),
         metric=goal,
+        likelihood=likely,
         prior_variance=prior_variance,
         progress=not quiet,
     )
     made = {
         "adaptation lists": nbest,
         "weights": str(weights),
+        "likelihood": likelihood or "as adapt chooses it for the metric",
         "prior variance σ_T": f"{prior_variance:g}",
         "oracle metric": metric,
         "seed of the first run": str(seed),

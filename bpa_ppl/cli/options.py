@@ -20,10 +20,18 @@ import typer
 
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
-from bpa_ppl.registry import FEATURES, METRICS, NBEST_FORMATS, SAMPLERS, Registry
+from bpa_ppl.registry import (
+    FEATURES,
+    LIKELIHOODS,
+    METRICS,
+    NBEST_FORMATS,
+    SAMPLERS,
+    Registry,
+)
 
 if TYPE_CHECKING:
     from bpa_ppl.features import FeatureSource
+    from bpa_ppl.models import Likelihood as AnyLikelihood
     from bpa_ppl.nbest import NBest
     from bpa_ppl.quality import Metric as AnyMetric
     from bpa_ppl.weights import Weights as Canonical
@@ -80,7 +88,17 @@ Add = Annotated[
     ),
 ]
 Sampler = Annotated[
-    str, typer.Option(help=f"{names_in(SAMPLERS)}.", autocompletion=lambda: list(SAMPLERS))
+    str | None,
+    typer.Option(
+        help=f"{names_in(SAMPLERS)}; auto unless given.", autocompletion=lambda: list(SAMPLERS)
+    ),
+]
+Likelihood = Annotated[
+    str | None,
+    typer.Option(
+        help=f"{names_in(LIKELIHOODS)}, with settings: margin:gamma=4. Unless given, margin where "
+        "--metric is ter, bleu, chrf or ter+bleu, else oracle."
+    ),
 ]
 SamplerSettings = Annotated[
     list[str] | None, typer.Option("--set", help="SAMPLER.NAME=VALUE, such as rwm.draws=500.")
@@ -334,6 +352,11 @@ def component(registry: Registry[C], text: str, option: str) -> C:
     """
     name, _, settings = text.partition(":")
     return registry.resolve(name, settings_in(settings, f"{option} {name}"))
+
+
+def likelihood(text: str | None) -> AnyLikelihood | None:
+    """Read what `--likelihood` names, with its settings; None where it is left open."""
+    return None if text is None else component(LIKELIHOODS, text, "--likelihood")
 
 
 def feature_source(text: str) -> FeatureSource:

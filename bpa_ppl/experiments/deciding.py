@@ -112,6 +112,7 @@ def _sampler(job: Job, record: Record) -> Int64:
             job.adaptation,
             job.material.weights,
             sampler=method.sampler(**made),
+            likelihood=method.likely(),
             prior_variance=method.prior_variance,
             seed=job.seed,
             metric=by_name(method.metric),

@@ -126,6 +126,11 @@ def read_study(path: str | Path) -> Study:
     like = "mert"
     metric = "ter"
 
+    [variants.steep]                       # of the likelihood, too
+    like = "imh"
+    likelihood = "margin"
+    gamma = 4
+
     [sweeps.prior]                         # one setting varied
     setting = "prior_variance"
     values = [0.01, 0.1, 1.0]

@@ -34,6 +34,7 @@ from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
 from bpa_ppl.sampling.density import (
+    Anatomy,
     anatomy,
     constrained,
     constrained_draws,
@@ -45,6 +46,7 @@ from bpa_ppl.sampling.density import (
 )
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.placement import place
+from bpa_ppl.sampling.presets import default_likelihood, with_preset
 from bpa_ppl.sampling.unmoved import warn_unmoved
 from bpa_ppl.weights import (
     AnyWeights,
@@ -72,8 +74,9 @@ def adapt(
     nbest: NBest,
     weights: AnyWeights,
     *,
-    sampler: str | Sampler = "auto",
-    likelihood: str | Likelihood = "oracle",
+    preset: str | None = None,
+    sampler: str | Sampler | None = None,
+    likelihood: str | Likelihood | None = None,
     prior: str | PriorFamily | Prior = "isotropic",
     prior_variance: npt.ArrayLike | Mapping[str, float] | None = None,
     seed: int = 0,
@@ -99,11 +102,14 @@ def adapt(
         weights: the canonical weights λ_T, by feature name, or one a column in their order. None
             starts at 0 for all features but those named as log-probabilities, and scales the
             prior to the spread of each feature within the lists: see `first_weights`.
+        preset: `published` is the paper's likelihood and sampler: see `PRESETS`. What is named
+            besides is taken instead.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
-            `rwm-isotropic` and `weight-trace`; or a sampler with its settings.
+            `rwm-isotropic` and `weight-trace`; or a sampler with its settings. None is `auto`.
         likelihood: `oracle`, as published, `margin`, `tied`, `soft`, `hope`, `risk`,
             `oracle+risk`, or a likelihood with its settings. Settings that are left open are
-            decided from the gain, and recorded.
+            decided from the gain, and recorded. None is `margin` where the metric is TER, BLEU,
+            chrF or `ter+bleu`, and `oracle` elsewhere: see `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`, whatever it was made of; or a family of them.
         prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature,
             or {name: variance} of single ones; None means 0.1. See `Isotropic` for features that
@@ -137,8 +143,11 @@ def adapt(
     if not callable(model):
         raise UsageError(f"a model is a function of (lists, prior, likelihood), not {model!r}")
     check_named(defaults or {})
-    engine, likely = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
-    goal = resolve(metric, nbest)
+    sampler, likelihood = with_preset(preset, sampler, likelihood)
+    engine, goal = SAMPLERS.resolve(sampler, settings), resolve(metric, nbest)
+    likely = LIKELIHOODS.resolve(
+        default_likelihood(goal, nbest) if likelihood is None else likelihood
+    )
     prepared = preparation(nbest, goal, categorical, add)
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
     family, before = _prior(prior, prior_variance, matched)
@@ -166,13 +175,8 @@ def adapt(
         )
         draws = draws_of(target, engine.sample(target))
         found = anatomy(target.program, target.data)
-    parts = {"likelihood": {"name": LIKELIHOODS.name_of(likely), **likely.settings()}}
     made = {
-        "sampler": SAMPLERS.name_of(engine),
-        "settings": engine.settings(),
-        # A model of one's own may do without; what was folded into the lists acts in any case.
-        **(parts if found.likelihood or target.program.likelihood != likely else {}),
-        **({"prior": family} if found.prior - {"mean"} else {}),
+        **_settings(engine, likely, family, found, folded=target.program.likelihood != likely),
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
         **_provenance(nbest, chosen),
@@ -187,6 +191,22 @@ def adapt(
     )
     warn_unmoved(draws, nbest)
     return to_arviz(draws)
+
+
+def _settings(
+    engine: Sampler, likely: Likelihood, prior: dict[str, Any], found: Anatomy, *, folded: bool
+) -> dict[str, Any]:
+    """Return for the record what was chosen by name, as far as the model made use of it.
+
+    A model of one's own may do without a part; what was folded into the lists acts in any case.
+    """
+    made = {"name": LIKELIHOODS.name_of(likely), **likely.settings()}
+    return {
+        "sampler": SAMPLERS.name_of(engine),
+        "settings": engine.settings(),
+        **({"likelihood": made} if found.likelihood or folded else {}),
+        **({"prior": prior} if found.prior - {"mean"} else {}),
+    }
 
 
 def _matched(
