@@ -1,13 +1,14 @@
-"""Folds: which sentences are left out together when a source learns from the lists it judges."""
+"""Folds: sentences are left out together when a source learns from the lists that it judges."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Int64
+from bpa_ppl.features.base import Features
+from bpa_ppl.nbest import Float64, Int64, NBest
 
 _SEED = 0  # fixed: the same sentences are always divided in the same way
 
@@ -40,3 +41,23 @@ def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:
     shuffled = np.random.default_rng(_SEED).permutation(len(numbers))
     dealt[shuffled] = np.arange(len(numbers)) % folds
     return dealt[which]
+
+
+def cross_fitted(
+    nbest: NBest, folds: Int64, learned: Callable[[Int64], Callable[[NBest], Features]]
+) -> Features:
+    """Return columns of which those of each fold are computed by what was learned without it.
+
+    Args:
+        nbest: the lists.
+        folds: (sentences,) from `fold_of`.
+        learned: from the sentences of a fold to what computes its columns: called once a fold.
+    """
+    columns: dict[str, Float64] = {}
+    for fold in range(folds.max(initial=-1) + 1):
+        inside = folds == fold
+        rows = np.repeat(inside, nbest.sizes)
+        computed = learned(np.flatnonzero(inside))(nbest.select(inside))
+        for name, values in computed.items():
+            columns.setdefault(name, np.empty(len(rows)))[rows] = values
+    return columns

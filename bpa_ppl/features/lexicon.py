@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
@@ -15,10 +17,11 @@ from msgspec import Meta
 from bpa_ppl.component import Count, Share
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.features.base import SELF, Features, FeatureSource
-from bpa_ppl.features.folds import fold_of
+from bpa_ppl.features.folds import cross_fitted, fold_of
 from bpa_ppl.features.once import distinct
+from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import origin_name, read_lines
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 
 if TYPE_CHECKING:
     from bpa_ppl.text.ibm1 import IBM1
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 #: Source and target texts.
 Pairs = Sequence[tuple[str, str]]
 
-_CARRIED = 5_000_000  # bytes of text that a posterior may carry
 _FOREIGN = 0.5  # share of unknown words from which a text is taken for one of another language
 
 
@@ -128,14 +130,13 @@ class Lexicon(FeatureSource, frozen=True):
                 f"{len(set(pairs))}: give more adaptation sentences, or a translation memory",
                 nbest.origin,
             )
-        columns: dict[str, Float64] = {}
-        for fold in range(folds.max() + 1):
-            others = [pairs[s] for s in np.flatnonzero(folds != fold)]
-            scorer = self._learned(tuple(dict.fromkeys(p for several in others for p in several)))
-            rows = np.repeat(folds == fold, nbest.sizes)
-            for name, values in scorer(nbest.select(folds == fold)).items():
-                columns.setdefault(name, np.empty(len(rows)))[rows] = values
-        return columns
+        return cross_fitted(nbest, folds, partial(self._without, pairs))
+
+    def _without(self, pairs: Sequence[Pairs], left_out: Int64) -> _Scorer:
+        """Learn from the pairs of all sentences but some."""
+        out = set(left_out.tolist())
+        others = (p for s, several in enumerate(pairs) if s not in out for p in several)
+        return self._learned(tuple(dict.fromkeys(others)))
 
     def _pairs_of(self, nbest: NBest) -> list[tuple[tuple[str, str], ...]]:
         """Return for each sentence its source with each of its references."""
@@ -167,12 +168,7 @@ class Lexicon(FeatureSource, frozen=True):
 
     def _carried(self) -> tuple[tuple[str, str], ...]:
         pairs = self._read()
-        size = sum(len(text.encode()) for pair in pairs for text in pair)
-        if size > _CARRIED:
-            raise UsageError(
-                f"{' and '.join(self.pairs)} have {size / 1e6:.1f} MB of text, and a posterior "
-                f"carries {_CARRIED / 1e6:.0f} MB at most: leave carry out and keep the files"
-            )
+        check_carried(chain.from_iterable(pairs), self.pairs)
         return tuple(pairs)
 
     def _learned(self, pairs: Pairs) -> _Scorer:

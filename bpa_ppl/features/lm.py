@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
@@ -13,15 +14,15 @@ from msgspec import Meta
 
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.features.base import SELF, Features, FeatureSource
-from bpa_ppl.features.folds import fold_of
+from bpa_ppl.features.folds import cross_fitted, fold_of
+from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import read_lines
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 
 if TYPE_CHECKING:
     from bpa_ppl.text.language_model import TextModel
     from bpa_ppl.text.words import Corpus
 
-_CARRIED = 5_000_000  # bytes of text that a posterior may carry
 _FOREIGN = 0.5  # share of unknown words from which a text is taken for one of another language
 
 
@@ -129,24 +130,24 @@ class LanguageModel(FeatureSource, frozen=True):
         if self.text != SELF:
             return self.opened()(nbest)
         references = self._references(nbest)
-        folds = fold_of(references, self.folds)
-        columns: dict[str, Float64] = {}
-        for fold in range(folds.max(initial=-1) + 1):
-            left_out = np.flatnonzero(folds == fold).tolist()
-            own = {text for s in left_out for text in references[s]}
-            others = tuple(text for text in _distinct(references) if text not in own)
-            if not any(map(str.strip, others)):
-                raise DataError(
-                    f"{self.name}=self learns from one sentence to judge another, and these "
-                    "adaptation sentences have not two different references: give more of them, "
-                    "or a text of the domain",
-                    nbest.origin,
-                )
-            rows = np.repeat(folds == fold, nbest.sizes)
-            scorer = _Scorer(self, self._estimated(others))
-            for name, values in scorer(nbest.select(folds == fold)).items():
-                columns.setdefault(name, np.empty(len(rows)))[rows] = values
-        return columns
+        return cross_fitted(
+            nbest, fold_of(references, self.folds), partial(self._without, nbest, references)
+        )
+
+    def _without(
+        self, nbest: NBest, references: Sequence[tuple[str, ...]], left_out: Int64
+    ) -> _Scorer:
+        """Learn from the references of all sentences but some."""
+        own = {text for s in left_out.tolist() for text in references[s]}
+        others = tuple(text for text in _distinct(references) if text not in own)
+        if not any(map(str.strip, others)):
+            raise DataError(
+                f"{self.name}=self learns from one sentence to judge another, and these "
+                "adaptation sentences have not two different references: give more of them, "
+                "or a text of the domain",
+                nbest.origin,
+            )
+        return _Scorer(self, self._estimated(others))
 
     @property
     def _texts(self) -> tuple[str, ...]:
@@ -172,12 +173,7 @@ class LanguageModel(FeatureSource, frozen=True):
                 "carry out and keep the file, or give the text"
             )
         lines = tuple(line for path in self._texts for line in read_lines(path))
-        size = sum(len(line.encode()) for line in lines)
-        if size > _CARRIED:
-            raise UsageError(
-                f"{' and '.join(self._texts)} have {size / 1e6:.1f} MB of text, and a posterior "
-                f"carries {_CARRIED / 1e6:.0f} MB at most: leave carry out and keep the files"
-            )
+        check_carried(lines, self._texts)
         return lines
 
     def _read(self) -> dict[str, TextModel]:
