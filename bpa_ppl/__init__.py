@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bpa_ppl.decoding import Reranked, rerank
+    from bpa_ppl.decoding import Reranked, next_sentences, rerank
     from bpa_ppl.diagnostics import Report, check
     from bpa_ppl.errors import BpaError, BpaWarning, DataError, NotConverged, UsageError
     from bpa_ppl.features import add_features
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bpa_ppl.quality import Oracles, corpus_score, gains, oracles
     from bpa_ppl.sampling import adapt, learn_prior
     from bpa_ppl.tuning import Reestimation, reestimate
+    from bpa_ppl.updating import update
     from bpa_ppl.weights import Weights
 
 # Public name -> module that defines it. Loaded on first use, so that `import bpa_ppl` and
@@ -51,6 +52,7 @@ _PUBLIC = {
     "gains": "quality",
     "iter_nbest": "formats",
     "learn_prior": "sampling",
+    "next_sentences": "decoding",
     "oracles": "quality",
     "point_weights": "posterior",
     "read_nbest": "formats",
@@ -59,6 +61,7 @@ _PUBLIC = {
     "read_weights": "formats",
     "reestimate": "tuning",
     "rerank": "decoding",
+    "update": "updating",
     "write_nbest": "formats",
     "write_posterior": "posterior",
     "write_weights": "formats",
@@ -86,6 +89,7 @@ __all__ = [
     "gains",
     "iter_nbest",
     "learn_prior",
+    "next_sentences",
     "oracles",
     "point_weights",
     "read_nbest",
@@ -94,6 +98,7 @@ __all__ = [
     "read_weights",
     "reestimate",
     "rerank",
+    "update",
     "write_nbest",
     "write_posterior",
     "write_weights",

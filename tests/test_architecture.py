@@ -31,7 +31,7 @@ LAYERS = (
     ("models", "tuning"),
     ("sampling", "diagnostics"),
     ("decoding",),
-    ("calibrating", "comparing", "experiments", "demo"),
+    ("calibrating", "comparing", "experiments", "demo", "updating"),
     ("bpa_ppl",),  # the public face itself
     ("cli",),
 )

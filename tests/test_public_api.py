@@ -24,6 +24,8 @@ FUNCTIONS = {
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
     "bad='error' strict=False",
     "learn_prior": "posteriors * shrinkage=0.05 strength=5.0",
+    "next_sentences": "pool posterior * criterion='information' draws=500 defaults=None where=None "
+    "unchecked=False progress=False",
     "oracles": "nbest metric='ter' * ties='canonical' preference=None jobs=1 cache=True "
     "progress=None",
     "point_weights": "posterior point='mean' draw=0",
@@ -36,6 +38,8 @@ FUNCTIONS = {
     "extra=None progress=False **settings",
     "rerank": "nbest posterior * rule='predictive' derivations='separate' defaults=None "
     "where=None unchecked=False jobs=1 backend='local' scheduler=None progress=False",
+    "update": "posterior nbest * known=None metric=None oracle=None where=None sampler='imh' "
+    "seed=0 jobs=1 cache=True unchecked=False progress=False",
     "write_nbest": "nbest path weights=None * format='auto'",
     "write_posterior": "posterior path",
     "write_weights": "weights path * template=None format='auto'",
@@ -64,8 +68,8 @@ CLASSES = {
 }
 #: Room -> what it offers to other rooms and to additions from outside.
 ROOMS = {
-    "decoding": "DERIVATIONS Reranked Rule Scoreboard Summary Voters refuse_unconverged rerank "
-    "rerank_stream rerank_to scoreboard write_details write_texts",
+    "decoding": "Asked CRITERIA DERIVATIONS Reranked Rule Scoreboard Summary Voters next_sentences "
+    "refuse_unconverged rerank rerank_stream rerank_to scoreboard write_details write_texts",
     "diagnostics": "Calibration Comparison Finding Loo PredictiveCheck Ranked Reliability "
     "Replication Report Sensitivity Thresholds calibrate check compare compare_loo loo plot_trace "
     "posterior_page power_sensitivity predictive_check reliability write_page",
@@ -86,8 +90,8 @@ ROOMS = {
     "choice_score column_of corpus_score counted_metrics gains headroom numeric_columns oracles "
     "resolve set_aside statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
-    "sampling": "Data Model Program RandomWalk Sampled Sampler Target adapt draws_of evaluate "
-    "learn_hierarchy learn_prior learn_prior_jointly perturbed target_of",
+    "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
+    "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of",
     "tuning": "Command Reestimation Tuned Tuner TuningLists TuningProblem redecode reestimate",
 }
 #: Registry -> the names that can be chosen, in order.
@@ -97,7 +101,7 @@ CHOICES = {
     "METRICS": "ter bleu chrf ter+bleu unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",
     "PRIORS": "isotropic horseshoe spike-slab",
-    "RULES": "predictive viterbi map mean",
+    "RULES": "predictive viterbi map mean mbr",
     "SAMPLERS": "auto heuristic imh laplace map nuts rwm rwm-isotropic weight-trace",
     "TUNERS": "mert mert+ mira pro",
     "WEIGHT_FORMATS": "json yaml moses.ini numbers dense",

@@ -21,11 +21,13 @@ from bpa_ppl.cli import (
     figures,
     learn_prior,
     lm,
+    next,
     oracle,
     phrases,
     report,
     rerank,
     tune,
+    update,
     weights,
 )
 from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
@@ -42,6 +44,8 @@ app = typer.Typer(
 )
 for module in (
     adapt,
+    update,
+    next,
     learn_prior,
     check,
     report,

@@ -6,6 +6,7 @@ from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.heuristic import perturbed
 from bpa_ppl.sampling.learning import learn_hierarchy, learn_prior, learn_prior_jointly
 from bpa_ppl.sampling.rwm import RandomWalk
+from bpa_ppl.sampling.updating import Sequential, Step
 
 __all__ = [
     "Data",
@@ -14,6 +15,8 @@ __all__ = [
     "RandomWalk",
     "Sampled",
     "Sampler",
+    "Sequential",
+    "Step",
     "Target",
     "adapt",
     "draws_of",

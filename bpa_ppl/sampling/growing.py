@@ -1,0 +1,148 @@
+"""Lists that grow by a sentence at a time: kept one by one, laid out in shapes that hardly change.
+
+`tabulate` lays a table out as tightly as it can, so that a few sentences more are another shape and
+another compilation. Here shapes are powers of two: a hundred sentences, added singly, meet five.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.models import Bucket, Lists, tabulate
+from bpa_ppl.models.lists import PADDING
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.weights import Match
+
+#: Rows of a block: what is worked on at a time fits into a processor's cache.
+_BLOCK_ROWS = 4096
+_STORED = "added_{}"
+
+
+class OneList(NamedTuple):
+    """What a model sees of one sentence: a `Bucket` of one list, without padding (N rows).
+
+    Attributes:
+        features: (Q, N) float32, h(f,e) − h(f,e*); row 0 is the oracle.
+        base: (N,) float32, what is added to every score.
+        gain: (N,) float32, what a hypothesis is worth, or None.
+        count: (N,) int32, how many derivations a row stands for, or None.
+    """
+
+    features: Any
+    base: Any
+    gain: Any = None
+    count: Any = None
+
+
+def one_by_one(
+    nbest: NBest, match: Match, oracle: npt.ArrayLike, gains: npt.ArrayLike | None = None
+) -> list[OneList]:
+    """Return what a model sees of each sentence; arguments and errors are those of `tabulate`.
+
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> one_by_one(nbest, match({"LM0": 0.5}, nbest), [1])[0].features.tolist()
+    [[0.0, -2.0]]
+    """
+    positions: Int64 = np.asarray(oracle, np.int64)
+    worth = None if gains is None else np.asarray(gains, np.float64)
+    return [
+        _one(nbest[s], match, positions[s : s + 1], None if worth is None else worth[nbest.rows(s)])
+        for s in range(len(nbest))
+    ]
+
+
+def _one(nbest: NBest, match: Match, oracle: Int64, gains: Float64 | None) -> OneList:
+    bucket = tabulate(nbest, match, oracle, gains=gains).buckets[0]
+    used = bucket.hypothesis[0, 0] >= 0
+    return OneList(
+        bucket.features[0, :, 0, used].T,
+        bucket.base[0, 0, used],
+        None if bucket.gain is None else bucket.gain[0, 0, used],
+        None if bucket.count is None else bucket.count[0, 0, used],
+    )
+
+
+def stacked(lists: Sequence[OneList], features: int) -> Lists:
+    """Lay lists out for a model, in their order, padded to powers of two.
+
+    Args:
+        lists: at least one, all with gains or all without.
+        features: Q.
+
+    >>> one = OneList(np.zeros((2, 3), np.float32), np.zeros(3, np.float32))
+    >>> stacked([one] * 3, 2).buckets[0].features.shape
+    (1, 2, 4, 4)
+    """
+    width = _power_of_two(max(len(one.base) for one in lists))
+    each = min(max(_BLOCK_ROWS // width, 1), _power_of_two(len(lists)))
+    shape = (_power_of_two(-(-len(lists) // each)), each, width)
+    table = np.zeros((shape[0], features, *shape[1:]), np.float32)
+    base = np.full(shape, PADDING, np.float32)
+    base[:, :, 0] = 0.0
+    hypothesis = np.full(shape, -1, np.int32)
+    with_gains = lists[0].gain is not None
+    gain = np.zeros(shape, np.float32) if with_gains else None
+    count = np.zeros(shape, np.int32) if with_gains else None
+    for place, one in enumerate(lists):
+        block, at = divmod(place, each)
+        used = slice(len(one.base))
+        table[block, :, at, used] = one.features
+        base[block, at, used] = one.base
+        hypothesis[block, at, used] = np.arange(len(one.base))
+        if gain is not None and count is not None:
+            gain[block, at, used], count[block, at, used] = one.gain, one.count
+    sentence = np.full(shape[0] * each, -1, np.int32)
+    sentence[: len(lists)] = np.arange(len(lists))
+    zeros = np.zeros_like(sentence)
+    return Lists((Bucket(table, base, hypothesis, gain, count),), zeros, sentence, zeros)
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def stored(lists: Sequence[OneList]) -> dict[str, npt.NDArray[Any]]:
+    """Return lists as arrays by name, for a posterior to carry; `restored` reads them."""
+    if not lists:
+        return {}
+    joined = {
+        name: np.concatenate([getattr(one, name) for one in lists], axis=-1)
+        for name in OneList._fields
+        if getattr(lists[0], name) is not None
+    }
+    joined["size"] = np.array([len(one.base) for one in lists])
+    return {_STORED.format(name): values for name, values in joined.items()}
+
+
+def restored(constants: Mapping[str, Any]) -> list[OneList]:
+    """Return the lists that a posterior carries.
+
+    Raises:
+        DataError: if their arrays do not fit one another.
+
+    >>> one = OneList(np.zeros((2, 3), np.float32), np.zeros(3, np.float32))
+    >>> [len(same.base) for same in restored(stored([one, one]))]
+    [3, 3]
+    """
+    sizes = np.asarray(constants.get(_STORED.format("size"), ()), np.int64)
+    found = {name: constants.get(_STORED.format(name)) for name in OneList._fields}
+    lengths = {np.shape(values)[-1] for values in found.values() if values is not None}
+    if len(sizes) and (lengths != {int(sizes.sum())} or sizes.min() < 1):
+        raise DataError("the sentences that the posterior carries do not fit: adapt again")
+    ends = np.cumsum(sizes).tolist()
+    parts = [slice(end - size, end) for end, size in zip(ends, sizes.tolist(), strict=True)]
+    return [
+        OneList(**{n: None if v is None else v[..., part] for n, v in found.items()})
+        for part in parts
+    ]
+
+
+def is_stored(name: str) -> bool:
+    """Say whether a name is one that `stored` gives."""
+    return name in {_STORED.format(field) for field in (*OneList._fields, "size")}

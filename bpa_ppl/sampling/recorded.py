@@ -1,0 +1,225 @@
+"""What a posterior records of how sentences were observed, to observe more in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.models import Likelihood, Preparation
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.posterior import Draws
+from bpa_ppl.progress import Reporter
+from bpa_ppl.quality import Metric, Oracles, gains, oracles, resolve
+from bpa_ppl.registry import LIKELIHOODS, METRICS
+from bpa_ppl.sampling.growing import OneList, one_by_one
+from bpa_ppl.weights import Match
+
+if TYPE_CHECKING:
+    from bpa_ppl.features.recipes import Where
+
+#: Parts of a signature in which lists of one criterion may differ.
+_VARYING = ("nrefs:", "version:")
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was seen of some sentences (S).
+
+    Attributes:
+        lists: what a model sees of each, as far as that is kept.
+        index: (S,) the hypothesis that is observed.
+        score: (S,) the sentence score of the oracle, nan where that is not what is observed.
+        ids: (S,) of the sentences, as printed in the file.
+    """
+
+    lists: Sequence[OneList]
+    index: Int64
+    score: Float64
+    ids: npt.NDArray[Any]
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return no sentence."""
+        return cls((), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __add__(self, more: Seen) -> Seen:
+        return Seen(
+            (*self.lists, *more.lists),
+            np.concatenate([self.index, more.index]),
+            np.concatenate([self.score, more.score]),
+            np.concatenate([self.ids, more.ids]),
+        )
+
+    def last(self, count: int) -> Seen:
+        """Return the last ones, without their lists."""
+        after = len(self) - count
+        return Seen((), self.index[after:], self.score[after:], self.ids[after:])
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """How the sentences of a posterior were observed.
+
+    Attributes:
+        likelihood: with a number for each of its settings.
+        metric: that makes oracles and gains; None where it cannot be known by name.
+        ties: how ties between oracles are broken.
+        prepared: what is done to lists before.
+        match: the canonical weights in the order of the columns that are observed: the free
+            features in the order of the posterior, then the fixed ones.
+        centre: (features,) the weights at the mean of the prior.
+        signature: of the metric, or an empty text.
+    """
+
+    likelihood: Likelihood
+    metric: str | Metric | None
+    ties: str
+    prepared: Preparation
+    match: Match
+    centre: Float64
+    signature: str
+
+    @classmethod
+    def of(
+        cls, draws: Draws, metric: str | Metric | None = None, where: Where | None = None
+    ) -> Recorded:
+        """Return what a posterior records.
+
+        Args:
+            draws: of the posterior.
+            metric: the criterion, where it is none by name or has settings of its own.
+            where: where files lie now that features are computed from, as for `rerank`.
+
+        Raises:
+            DataError: if the posterior does not record its likelihood and canonical weights, or a
+                file that features are computed from is missing or has changed.
+        """
+        recorded, canonical = draws.attrs.get("likelihood"), draws.canonical
+        if not isinstance(recorded, dict) or canonical is None:
+            raise DataError(
+                "the posterior does not record its likelihood and its canonical weights, so that "
+                "no sentence can be added to it: use one that adapt made with a model that "
+                "observes its likelihood"
+            )
+        settings = dict(recorded)
+        names = (*draws.features, *draws.fixed)
+        free = np.arange(len(names)) < len(draws.features)
+        match = Match(names, np.append(canonical, draws.fixed.values_array), free)
+        prepared = Preparation.recorded(draws.attrs, draws.constants, where)
+        return cls(
+            likelihood=LIKELIHOODS.resolve(settings.pop("name"), settings),
+            metric=_metric(metric, draws.attrs.get("oracle_metric"), prepared),
+            ties=str(draws.attrs.get("oracle_ties", "canonical")),
+            prepared=prepared,
+            match=match,
+            centre=match.full(draws.constants.get("prior_mean", canonical)),
+            signature=str(draws.attrs.get("oracle_signature", "")),
+        )
+
+    def observe(
+        self,
+        nbest: NBest,
+        oracle: Oracles | None = None,
+        *,
+        own: bool = False,
+        jobs: int = 1,
+        cache: bool = True,
+        progress: Reporter | None = None,
+    ) -> Seen:
+        """Return what is seen of some sentences.
+
+        Args:
+            nbest: their lists, with references if the metric needs them.
+            oracle: oracles found before.
+            own: these are the lists that the sources of features were fitted to.
+            jobs, cache, progress: of the search for oracles.
+
+        Raises:
+            DataError: if the lists do not have the features of the posterior, or no references.
+            UsageError: if the metric is not that of the posterior.
+        """
+        require(nbest, NBest, "sentences are n-best lists (NBest): read a file with read_nbest")
+        if not len(nbest):
+            raise UsageError("there is no sentence to add: the lists are empty")
+        made = self.prepared.of_own(nbest).nbest if own else self.prepared(nbest)
+        lists = self._in_order(made)
+        search: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
+        chosen = oracle
+        if chosen is None:
+            preference = lists.scores(self.match.values)
+            goal = self._goal(lists)
+            chosen = oracles(lists, goal, ties=self.ties, preference=preference, **search)
+        require(chosen, Oracles, "oracles come from the function oracles")
+        index, worth = chosen.index, None
+        if self.likelihood.needs_gains:
+            worth = gains(lists, self._goal(lists), **search)
+            scores = lists.scores(self.centre)
+            index = self.likelihood.targets(lists, chosen.index, worth, scores)
+        return Seen(
+            one_by_one(lists, self.match, index, worth),
+            index,
+            np.where(index == chosen.index, chosen.score, np.nan),
+            lists.sentence_ids,
+        )
+
+    def _in_order(self, nbest: NBest) -> NBest:
+        """Return the lists with the columns of the posterior, in its order."""
+        names = self.match.names
+        missing = [name for name in names if name not in nbest.feature_names]
+        unknown = [name for name in nbest.feature_names if name not in names]
+        if missing or unknown:
+            said = [f"lack {', '.join(missing)}"] if missing else []
+            said += [f"have {', '.join(unknown)}, which it does not know"] if unknown else []
+            raise DataError(
+                f"the lists are not of the features of the posterior: they {' and '.join(said)}; "
+                "give lists of the system that it was adapted to",
+                nbest.origin,
+            )
+        if nbest.feature_names == names:
+            return nbest
+        columns = [nbest.feature_names.index(name) for name in names]
+        return replace(nbest, features=nbest.features[:, columns], feature_names=names)
+
+    def _goal(self, nbest: NBest) -> Metric:
+        """Return the metric, if it is the one by which the posterior's oracles were found."""
+        if self.metric is None:
+            raise UsageError(
+                "the posterior was adapted to a metric that cannot be known by its name: give the "
+                "same one (metric)"
+            )
+        goal = resolve(self.metric, nbest)
+        if "references" in goal.needs and nbest.references is None:
+            raise DataError(
+                f"the lists have no references, and {goal.key} compares with them: read them with "
+                "references",
+                nbest.origin,
+            )
+        here = goal.signature(nbest.references or [()] * len(nbest), sentence=True)
+        if self.signature and _constant(here) != _constant(self.signature):
+            raise UsageError(
+                f"the posterior was adapted to another metric, {self.signature}, than {here}: "
+                "give the same one (metric)"
+            )
+        return goal
+
+
+def _metric(
+    given: str | Metric | None, recorded: Any, prepared: Preparation
+) -> str | Metric | None:
+    if given is not None:
+        return given
+    if prepared.gain is not None:
+        return prepared.gain
+    return METRICS.resolve(recorded) if recorded in METRICS else None
+
+
+def _constant(signature: str) -> set[str]:
+    return {part for part in signature.split("|") if not part.startswith(_VARYING)}
