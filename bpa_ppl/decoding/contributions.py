@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl.decoding.reranking import with_defaults
-from bpa_ppl.decoding.results import title_of
+from bpa_ppl.decoding.results import length_of, title_of
 from bpa_ppl.diagnostics.pages.page import Section, Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipes import columns_of
@@ -99,7 +99,7 @@ def contributions_section(rows: Sequence[Contribution], sentences: int) -> Secti
     full = next(row for row in rows if row.what == "adapted")
     header = ["choices"]
     for score in full.scores:
-        header += [title_of(score), "change"]
+        header += [title_of(score), "change", *(["length"] if length_of(score) else [])]
     cells = [
         [row.what, *_scored(row, full), str(row.changed) if row is not full else ""] for row in rows
     ]
@@ -118,6 +118,8 @@ def _scored(row: Contribution, full: Contribution) -> Iterator[str]:
     for score, best in zip(row.scores, full.scores, strict=True):
         yield f"{score.value:.{score.decimals}f}"
         yield "" if row is full else f"{score.value - best.value:+.{score.decimals}f}"
+        if length := length_of(score):
+            yield f"{length:.3f}"
 
 
 def mean_without(draws: Draws, features: Sequence[str]) -> Float64:

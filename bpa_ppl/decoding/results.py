@@ -25,11 +25,16 @@ DETAILS = (
     "translation",
     "canonical_translation",
 )
+#: Those that follow where it was computed what is expected of the choices; see `Confidence`.
+CONFIDENCE = ("better", "worse", "expected_ter", "canonical_expected_ter")
 
 
 @dataclass(frozen=True)
 class Scoreboard:
     """Corpus scores of the canonical first-best and of the chosen translations.
+
+    With BLEU comes the length, words of the translations over those of the references: a choice
+    by TER may shorten them, and BLEU then falls where TER does not show it.
 
     Attributes:
         before, after: one score a metric.
@@ -46,6 +51,13 @@ class Scoreboard:
             (title_of(old), _shown(old.value, old), _shown(new.value, new), _change(old, new))
             for old, new in zip(self.before, self.after, strict=True)
         ]
+        rows += [
+            ("length", f"{old:.3f}", f"{new:.3f}", f"{new - old:+.3f}")
+            for old, new in zip(
+                map(length_of, self.before), map(length_of, self.after), strict=True
+            )
+            if old is not None and new is not None
+        ]
         table = text_table(rows, ("", "canonical", "adapted", "change"), align="rrrr", least=9)
         signatures = [score.signature for score in self.after]
         changed = f"{self.changed} of {self.sentences} translations changed"
@@ -55,6 +67,12 @@ class Scoreboard:
 def title_of(score: Score) -> str:
     """Return the name of a metric as tables print it."""
     return score.metric.upper() if score.metric in METRICS else score.name
+
+
+def length_of(score: Score) -> float | None:
+    """Return words of the translations over those of the references, where a score says it."""
+    ratio = score.details.get("length_ratio")
+    return ratio if isinstance(ratio, float) else None
 
 
 def _shown(value: float, score: Score) -> str:
@@ -102,15 +120,20 @@ def text_rows(result: Reranked) -> Iterator[str]:
 
 
 def write_details(result: Reranked, path: str | Path) -> None:
-    """Write one tab-separated row a sentence: choices, probabilities and both translations."""
+    """Write one tab-separated row a sentence: choices, probabilities and both translations.
+
+    Then, where it was computed, what is expected: the probability that the rule's choice is better
+    than the canonical first-best, that it is worse, and the expected TER of both.
+    """
+    titles = DETAILS if result.confidence is None else (*DETAILS, *CONFIDENCE)
     with atomic_writer(path) as file:
-        file.write("\t".join(DETAILS) + "\n")
+        file.write("\t".join(titles) + "\n")
         file.writelines(details_rows(result))
 
 
 def details_rows(result: Reranked) -> Iterator[str]:
     """Yield the lines of a table of details, without its header."""
-    columns = (
+    columns: tuple[list, ...] = (
         result.sentence_ids.tolist(),
         result.choice.tolist(),
         [f"{p:.6g}" for p in result.probability],
@@ -120,6 +143,9 @@ def details_rows(result: Reranked) -> Iterator[str]:
         [_one_cell(text) for text in result.texts],
         [_one_cell(text) for text in result.canonical_texts],
     )
+    if (found := result.confidence) is not None:
+        numbers = (found.better, found.worse, found.ter, found.canonical_ter)
+        columns += tuple([f"{value:.6g}" for value in column] for column in numbers)
     for row in zip(*columns, strict=True):
         yield "\t".join(map(str, row)) + "\n"
 

@@ -30,6 +30,17 @@ def test_scores_are_those_of_sacrebleu(reranked: Reranked) -> None:
     assert f"{board.changed} of 3 translations changed" in str(board)
 
 
+def test_with_bleu_comes_the_length(reranked: Reranked) -> None:
+    board = scoreboard(reranked, ("ter", "bleu"))
+    written, wanted = (
+        sum(len(text.split()) for text in texts)
+        for texts in (reranked.texts, [r[0] for r in reranked.references])
+    )
+    (row,) = (line.split() for line in str(board).splitlines() if "length" in line.split()[:1])
+    assert row[2] == f"{written / wanted:.3f}"
+    assert "length" not in str(scoreboard(reranked, ("ter",)))
+
+
 def test_without_references_there_is_no_score(toy: NBest) -> None:
     bare = NBest.from_lists(
         [toy.texts(s) for s in range(3)], [toy.features[toy.rows(s)] for s in range(3)], NAMES
