@@ -82,9 +82,8 @@ def adapted(task: Task, sample: NBest, prior: Any = "isotropic", **options: Any)
     if prior == RAW:
         prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
     zeros = dict.fromkeys(task.new, 0.0)
-    posterior = bpa.adapt(
-        sample, canonical(), sampler="map", defaults=zeros, prior=prior, **options
-    )
+    made = {"sampler": "map", "likelihood": "oracle", "prior": prior, **options}
+    posterior = bpa.adapt(sample, canonical(), defaults=zeros, **made)
     return scores(task.test, posterior)
 
 

@@ -189,7 +189,12 @@ def scores(sample: NBest, test: NBest, own: int, scaled: bool = False) -> tuple[
     zeros = dict.fromkeys(new, 0.0)
     raw = None if scaled else dict.fromkeys(new, VARIANCE)
     posterior = bpa.adapt(
-        sample, canonical(), sampler="map", defaults=zeros, prior_variance=raw or None
+        sample,
+        canonical(),
+        sampler="map",
+        likelihood="oracle",
+        defaults=zeros,
+        prior_variance=raw or None,
     )
     texts = bpa.rerank(test, posterior, unchecked=True).texts
     ter, bleu = (bpa.corpus_score(texts, test.references, m).value for m in ("ter", "bleu"))

@@ -49,7 +49,9 @@ def baseline(pool: bpa.NBest, oracle: bpa.Oracles, seed: int) -> Timed:
 
 def ours(pool: bpa.NBest, oracle: bpa.Oracles, seed: int, sampler: str) -> object:
     """Draw with one of our samplers."""
-    return bpa.adapt(pool, canonical(), sampler=sampler, oracle=oracle, seed=seed)
+    return bpa.adapt(
+        pool, canonical(), sampler=sampler, likelihood="oracle", oracle=oracle, seed=seed
+    )
 
 
 def effective(draws: object) -> float:
