@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, NoSuchSentence, UsageError
+from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
 
 #: An array whose first dimension are the rows, or a tuple of any objects, one a row.
 Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
@@ -104,20 +104,22 @@ def named(columns: Any) -> Mapping[str, Column]:
     {'domain': ('news', 'web')}
     """
     if not isinstance(columns, Mapping):
-        raise UsageError(f"columns are given by name, as {{name: values}}, not as {columns!r}")
+        raise UsageError(
+            f"columns are given by name, as {{name: values}}, not as {quoted(columns)}"
+        )
     return MappingProxyType({name: _column(name, values) for name, values in columns.items()})
 
 
 def _column(name: str, values: Any) -> Column:
     if not isinstance(name, str):
-        raise UsageError(f"the name of a column is a text, not {name!r}")
+        raise UsageError(f"the name of a column is a text, not {quoted(name)}")
     if hasattr(values, "__array__") and np.ndim(values):
         view = np.asarray(values).view()
         view.flags.writeable = False
         return view
     kept = _listed(values)
     if kept is None:
-        raise UsageError(f"the column {name} needs a sequence of values, not {values!r}")
+        raise UsageError(f"the column {name} needs a sequence of values, not {quoted(values)}")
     return kept
 
 

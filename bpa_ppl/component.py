@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin
 import msgspec
 from msgspec import Meta
 
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, quoted
 
 #: Types of settings that occur in several components.
 Count = Annotated[int, Meta(ge=1)]
@@ -90,7 +90,7 @@ def settings_in(text: str, what: str) -> dict[str, Any]:
         elif name and value:
             values[name] = [number_or_text(value)]
         else:
-            raise UsageError(f"settings of {what} are written NAME=VALUE, not {part!r}")
+            raise UsageError(f"settings of {what} are written NAME=VALUE, not {quoted(part)}")
     return {name: given[0] if len(given) == 1 else tuple(given) for name, given in values.items()}
 
 
@@ -119,7 +119,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
         # What may be anything is checked by the component itself.
         sound = kind is Any or not isinstance(value, float) or math.isfinite(value)
     if not sound:
-        raise UsageError(f"{name} must be {_described(kind)}, not {value!r}")
+        raise UsageError(f"{name} must be {_described(kind)}, not {quoted(value)}")
 
 
 def _plain(value: Any) -> Any:

@@ -2,9 +2,51 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from pathlib import Path
 from typing import Any
+
+QUOTED = 80  # characters of what a user gave that a message repeats
+_LONGEST = 2000  # characters of a message; lists of names may be longer
+_RUN = re.compile(rf"\S{{{2 * QUOTED},}}")  # what can only be a name or number gone wrong
+# Terminals obey the first ones, some end a line, and the last ones cannot be printed.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return a text as one line that a terminal shows: control characters are escaped.
+
+    >>> printable("a name\n\x1b[2J")
+    'a name\\n\\x1b[2J'
+    """
+    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def quoted(value: object, limit: int = QUOTED) -> str:
+    """Return what a user gave, for a message: of a long text the beginning and the end, in quotes.
+
+    >>> quoted("much"), quoted(b"12" * 400, 9), quoted(10**5000)
+    ("'much'", "'1212…1212'", 'a number of 16610 bits')
+    """
+    if isinstance(value, int) and abs(value) >= 10**limit:
+        return f"a number of {value.bit_length()} bits"  # Python refuses to print it
+    if not isinstance(value, str | bytes):
+        return reprlib.repr(value)
+    half = (limit - 1) // 2
+    parts = [value[:half], value[-half:]] if len(value) > limit else [value]
+    texts = [part.decode(errors="replace") if isinstance(part, bytes) else part for part in parts]
+    return repr("…".join(texts))
+
+
+def _fit(message: str) -> str:
+    """Return a message in one line of bearable length, whatever it repeats."""
+    message = _RUN.sub(
+        lambda match: f"{match[0][: QUOTED // 2]}…{match[0][-QUOTED // 2 :]}", message
+    )
+    if len(message) > _LONGEST:
+        message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
+    return printable(message)
 
 
 class BpaError(Exception):
@@ -17,20 +59,24 @@ class DataError(BpaError, ValueError):
     """The content of a file, or of an object built from one, cannot be used.
 
     Args:
-        message: one sentence that says what is wrong and what to do about it.
+        message: one sentence that says what is wrong and what to do about it; it becomes one line
+            of bearable length, whatever it repeats.
         path: the file, where there is one.
         line: its 1-based line, where one is to blame.
     """
 
     def __init__(self, message: str, path: str | Path | None = None, line: int | None = None):
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(where + message)
+        super().__init__(printable(where) + _fit(message))
         self.path = path
         self.line = line
 
 
 class UsageError(BpaError, ValueError):
     """An argument or an option has a value that makes no sense here."""
+
+    def __init__(self, message: str):
+        super().__init__(_fit(message))
 
 
 class NoSuchSentence(UsageError, IndexError):
@@ -41,6 +87,10 @@ class NotConverged(BpaError):
     """A posterior failed its diagnostics and was about to be used all the same."""
 
     exit_code = 3
+
+    def __init__(self, message: str):
+        # A table of the check may follow, line by line.
+        super().__init__("\n".join(map(printable, message.split("\n"))))
 
 
 class BpaWarning(UserWarning):
@@ -54,7 +104,7 @@ def one_of(value: str, allowed: dict | tuple | list, what: str) -> str:
     'ter'
     """
     if value not in allowed:
-        raise UsageError(f"unknown {what} {value!r}: choose one of {', '.join(allowed)}")
+        raise UsageError(f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}")
     return value
 
 
@@ -71,4 +121,4 @@ def require(value: Any, kind: type | tuple[type, ...], what: str) -> None:
     bpa_ppl.errors.UsageError: a seed is a whole number, not 'dev.nbest'
     """
     if not isinstance(value, kind):
-        raise UsageError(f"{what}, not {reprlib.repr(value)}")
+        raise UsageError(f"{what}, not {quoted(value)}")

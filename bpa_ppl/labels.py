@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 _INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
@@ -39,6 +40,25 @@ def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
     return list(groups.items())
 
 
+def places_of(wanted: Iterable[str], names: Sequence[str]) -> list[int]:
+    """Return where each of some names stands among all of them.
+
+    >>> places_of(["LM0", "TM0[0]"], ["TM0[0]", "TM0[1]", "LM0"])
+    [2, 0]
+    """
+    places = {name: place for place, name in enumerate(names)}
+    return [places[name] for name in wanted]
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that stand there more than once, in order of first appearance.
+
+    >>> repeated(["LM0", "TM0", "LM0"])
+    ['LM0']
+    """
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
 def matches(name: str, wanted: Iterable[str]) -> bool:
     """Say whether a feature is meant by any of `wanted`: its own name, or its label.
 
@@ -57,10 +77,11 @@ def printed_labels(names: Sequence[str]) -> list[tuple[str, int]]:
     [('TM0', 2), ('LM0', 1), ('RM0[1]', 1)]
     """
     labels: list[tuple[str, int]] = []
+    sizes = Counter(map(label_of, names))
     at = 0
     while at < len(names):
         label = label_of(names[at])
-        count = sum(label_of(name) == label for name in names)
+        count = sizes[label]
         if tuple(names[at : at + count]) != expand(label, count):
             label, count = names[at], 1
         labels.append((label, count))

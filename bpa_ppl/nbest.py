@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bpa_ppl import columns as cols
 from bpa_ppl.columns import Column, Which, intern, per
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.labels import matches
+from bpa_ppl.labels import matches, places_of
 from bpa_ppl.rows.constructors import Constructors
 
 Float32 = npt.NDArray[np.float32]
@@ -393,7 +393,7 @@ def _with_order(table: NBest, first: NBest) -> NBest:
         )
     if table.feature_names == first.feature_names:
         return table
-    order = [table.feature_names.index(name) for name in first.feature_names]
+    order = places_of(first.feature_names, table.feature_names)
     return replace(table, features=table.features[:, order], feature_names=first.feature_names)
 
 

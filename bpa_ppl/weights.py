@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError, quoted
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest
 
@@ -146,7 +146,7 @@ def check_named(values: Any) -> None:
 
 
 def _nameless(given: Any) -> UsageError:
-    return UsageError(f"weights are given by name, as {{name: number}}, not as {given!r}")
+    return UsageError(f"weights are given by name, as {{name: number}}, not as {quoted(given)}")
 
 
 class Match(NamedTuple):
@@ -246,7 +246,7 @@ def match(
         raise UsageError(f"weights are matched to n-best lists (NBest), not to {nbest!r}")
     check_named(defaults or {})
     if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
-        raise UsageError(f"fixed features are a list of names, not {fixed!r}")
+        raise UsageError(f"fixed features are a list of names, not {quoted(fixed)}")
     canonical, given = _canonical(weights, nbest), dict(_pairs(defaults or {}))
     if weights is None:
         canonical, given = Weights({}, canonical.origin), {**canonical, **given}
@@ -258,7 +258,8 @@ def match(
             "weights, or give it a value (default weights)",
             canonical.origin,
         )
-    hidden = [name for name in canonical if name not in nbest.feature_names]
+    printed = set(nbest.feature_names)
+    hidden = [name for name in canonical if name not in printed]
     if hidden:
         warnings.warn(
             f"{canonical.origin}: {', '.join(hidden)} left out, because {nbest.origin} does not "

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, TextIO
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import WeightFormat
 from bpa_ppl.formats.numbers import finite, shortest
 from bpa_ppl.labels import expand, grouped, printed_labels
@@ -56,8 +56,8 @@ class DenseWeights(WeightFormat, frozen=True):
         for name in names:
             if not _NAME.fullmatch(name):
                 raise DataError(
-                    f"the name {name!r} does not fit a file of `Name0= value` lines, which has no "
-                    "name with =, # or a space: write JSON or YAML"
+                    f"the name {quoted(name)} does not fit a file of `Name0= value` lines, which "
+                    "has no name with =, # or a space: write JSON or YAML"
                 )
         ordered = [names[i] for _, positions in grouped(names) for i in positions]
         values = iter([shortest(float(weights[name])) for name in ordered])
@@ -107,7 +107,9 @@ def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
     tokens = [] if match is None else (match["values"] or match["value"] or "").split()
     if not label or not tokens:
         raise DataError(
-            f"cannot read {code!r}: a line reads `Name0= value …` or `name value`", origin, number
+            f"cannot read {quoted(code)}: a line reads `Name0= value …` or `name value`",
+            origin,
+            number,
         )
     return label, tokens
 

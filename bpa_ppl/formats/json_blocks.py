@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import intern
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.streams import decoded
+from bpa_ppl.labels import repeated
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
 from bpa_ppl.rows.records import NUMBER, OBJECT, WORDS, Layout, RecordReader, kind_of, opens
@@ -60,9 +61,8 @@ def strict_json(line: bytes, origin: str, number: int) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in fields if names.count(name) > 1)
-        raise ValueError(f"the field {twice!r} stands twice in one object: rename one")
+        twice = repeated(name for name, _ in pairs)[0]
+        raise ValueError(f"the field {quoted(twice)} stands twice in one object: rename one")
     return fields
 
 

@@ -38,16 +38,17 @@ class JsonWeights(WeightFormat, frozen=True):
         """
         entries = _entries(text, origin)
         if isinstance(entries, list):
-            return [("", _number(str(k), value, origin, None)) for k, value in enumerate(entries)]
+            return [("", _number(str(k), value, origin)) for k, value in enumerate(entries)]
         pairs: list[tuple[str, float]] = []
         seen: set[str] = set()
         for key, value in entries:
-            line = _line_of(key, text)
             if key in seen:
-                raise DataError(f"{key} stands twice: remove one of the two", origin, line)
+                raise DataError(
+                    f"{key} stands twice: remove one of the two", origin, _line_of(key, text)
+                )
             seen.add(key)
             values = value if isinstance(value, list) and value else [value]
-            numbers = [_number(key, number, origin, line) for number in values]
+            numbers = [_number(key, number, origin, text) for number in values]
             pairs += zip(expand(key, len(numbers)), numbers, strict=True)
         return pairs
 
@@ -87,13 +88,14 @@ class _Printed(str):
     """A number of the file as it is printed there, which is no string of the file."""
 
 
-def _number(key: str, value: Any, origin: str, line: int | None) -> float:
-    if not isinstance(value, _Printed):
-        raise DataError(f"the weight of {key} must be a number or a list of numbers", origin, line)
-    try:
-        return finite(value)
-    except ValueError as error:
-        raise DataError(f"the weight of {key}: {error}", origin, line) from error
+def _number(key: str, value: Any, origin: str, text: str = "") -> float:
+    message = " must be a number or a list of numbers"
+    if isinstance(value, _Printed):
+        try:
+            return finite(value)
+        except ValueError as error:
+            message = f": {error}"
+    raise DataError(f"the weight of {key}{message}", origin, _line_of(key, text))
 
 
 def _line_of(key: str, text: str) -> int | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import (
     ALIGNMENT,
@@ -166,8 +166,9 @@ def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
         if text != text.strip(" ") or not fits(text.encode(), name, soft):
             s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
             raise DataError(
-                f"the {name} {field!r} of sentence {nbest.sentence_ids[s]} cannot be written: it "
-                f"must read `{EXAMPLES[name]}`, or leave the column out with without({name!r})",
+                f"the {name} {quoted(field)} of sentence {nbest.sentence_ids[s]} cannot be "
+                f"written: it must read `{EXAMPLES[name]}`, or leave the column out "
+                f"with without({name!r})",
                 nbest.origin,
             )
     return column
@@ -202,7 +203,9 @@ def plain_labels(nbest: NBest) -> list[str]:
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
     bad = [label for label in labels if label and not FEATURES.fullmatch(label.strip().encode())]
     if bad:
-        raise DataError(f"{bad[0]!r} cannot be a Moses label: rename the feature", nbest.origin)
+        raise DataError(
+            f"{quoted(bad[0])} cannot be a Moses label: rename the feature", nbest.origin
+        )
     return labels
 
 

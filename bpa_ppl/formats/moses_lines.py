@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.columns import intern
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import BpaWarning, DataError, quoted
 from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.numbers import finite
 from bpa_ppl.formats.streams import decoded
@@ -167,7 +167,8 @@ class LineParser:
         asides = 0
         while asides + 1 < len(middle) and self._is_aside(middle[-1 - asides]):
             asides += 1
-        glued = tuple(label + b"=" not in fields.features.split() for label, _ in groups)
+        tokens = set(fields.features.split())
+        glued = tuple(label + b"=" not in tokens for label, _ in groups)
         kinds = [self._kind(field) for field in middle[len(middle) - asides :]]
         kinds += self._kinds_after(int(total == "after"), lines, number)
         once = tuple(k if k in TOKENS and kinds.index(k) == i else "" for i, k in enumerate(kinds))
@@ -211,7 +212,7 @@ class LineParser:
         for name, field in named:
             if name and not fits(field, name, self._soft):
                 raise self.error(
-                    f"{field.decode(errors='replace').strip()!r} where the first line has the "
+                    f"{quoted(field.strip())} where the first line has the "
                     f"{name}: it must read `{EXAMPLES[name]}`",
                     number,
                 )
@@ -223,8 +224,7 @@ class LineParser:
         digits = field.strip()
         if not digits.isdigit() or len(digits) > _LONGEST_ID:
             raise self.error(
-                f"sentence id {field.decode(errors='replace')!r} is not a whole number: a line "
-                f"must read {SHAPE}",
+                f"sentence id {quoted(field)} is not a whole number: a line must read {SHAPE}",
                 number,
             )
         return int(digits)
@@ -283,13 +283,15 @@ class LineParser:
     def _checked_shape(self, groups: list[_Group], number: int) -> tuple[tuple[str, int], ...]:
         """Return (label, number of values) of each group, if each has a label and values."""
         labels = [decoded(label, self.options.origin, number) for label, _ in groups]
-        for i, (label, (_, values)) in enumerate(zip(labels, groups, strict=True)):
+        seen: set[str] = set()
+        for label, (_, values) in zip(labels, groups, strict=True):
             if not label:
                 raise self.error("a feature has no name before its `=`", number)
             if not values:
                 raise self.error(f"{label}= has no value after it", number)
-            if label in labels[:i]:
+            if label in seen:
                 raise self.error(f"{label}= stands twice in the line: rename one", number)
+            seen.add(label)
         return tuple((label, len(vs)) for label, (_, vs) in zip(labels, groups, strict=True))
 
     def _numbers(self, tokens: list[bytes], number: int) -> list[float] | None:

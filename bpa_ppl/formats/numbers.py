@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.errors import quoted
 from bpa_ppl.rows.base import TOO_LARGE
 
 
@@ -29,7 +30,7 @@ def finite(token: str | bytes) -> float:
     if value is not None and abs(value) < TOO_LARGE and b"_" not in printed:
         return value
     wrong = "a number" if value is None or b"_" in printed else "a finite 32-bit number"
-    raise ValueError(f"{printed.decode(errors='replace')!r} is not {wrong}")
+    raise ValueError(f"{quoted(printed)} is not {wrong}")
 
 
 def several(text: bytes, count: int, compiled: bool) -> npt.NDArray[np.float64] | None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from bpa_ppl.columns import intern
 from bpa_ppl.component import Count
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import SEPARATOR
 from bpa_ppl.formats.numbers import finite, shortest
@@ -120,7 +120,9 @@ class Travatar(NBestFormat, frozen=True):
         """
         bad = [name for name in nbest.feature_names if not _NAME.fullmatch(name)]
         if bad:
-            raise DataError(f"{bad[0]!r} cannot be written before a `=`: rename it", nbest.origin)
+            raise DataError(
+                f"{quoted(bad[0])} cannot be written before a `=`: rename it", nbest.origin
+            )
         if nbest.totals is None:
             raise UsageError(
                 "each line of this format has a score, and the lists have no totals: write them "
@@ -234,7 +236,9 @@ class _Reader:
         """Return the column of each feature, the score being column 0."""
         for given in self._format.names:
             if not _NAME.fullmatch(given):
-                raise UsageError(f"{given!r} is no name of a feature: it cannot stand before a `=`")
+                raise UsageError(
+                    f"{quoted(given)} is no name of a feature: it cannot stand before a `=`"
+                )
         names = [name.encode() for name in self._format.names]
         if len(set(names)) < len(names):
             raise UsageError("two of the names that are set for features are the same: remove one")
@@ -258,14 +262,14 @@ class _Reader:
         identifier = fields[0].strip()
         if not identifier.isdigit() or len(identifier) > _LONGEST_ID:
             raise self._error(
-                f"sentence id {identifier.decode(errors='replace')!r} is not a whole number: a "
+                f"sentence id {quoted(identifier)} is not a whole number: a "
                 f"line must read {self._shape()}",
                 number,
             )
         found = _FEATURE.findall(features)
         if len(found) != len(features.split()):
             raise self._error(
-                f"{features.decode(errors='replace').strip()!r} where features belong, "
+                f"{quoted(features.strip())} where features belong, "
                 f"`F=value …`: a line must read {self._shape()}",
                 number,
             )

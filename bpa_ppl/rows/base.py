@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, quoted
 
 # Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
 # unit of the last place above the largest of them.
@@ -127,13 +127,16 @@ class Identifiers:
         if self.printed and self.texts is not True and _WHOLE.fullmatch(str(given)):
             value = int(given)
         if not _is_identifier(value):
-            raise self._error(f"sentence id {given!r} is neither a whole number nor a text", line)
+            raise self._error(
+                f"sentence id {quoted(given)} is neither a whole number nor a text", line
+            )
         if self.texts is None:
             self.texts = isinstance(value, str)
         if isinstance(value, str) is not self.texts:
             first = "texts" if self.texts else "whole numbers"
             raise self._error(
-                f"sentence id {given!r}, where the ids before are {first}: write all ids alike",
+                f"sentence id {quoted(given)}, where the ids before are {first}: write all ids "
+                "alike",
                 line,
             )
         if isinstance(value, str):

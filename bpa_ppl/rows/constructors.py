@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.rows.base import REFERENCE, SOURCE, Rows, SentenceLines
 from bpa_ppl.rows.frames import FrameReader
 from bpa_ppl.rows.gathering import Gatherer
@@ -291,7 +291,7 @@ def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> npt.NDArray[np.int64
     """Return how many hypotheses each sentence has."""
     given = np.asarray(sizes)
     if given.dtype.kind not in "iu" and given.size:
-        raise UsageError(f"sizes are whole numbers, not {sizes!r}")
+        raise UsageError(f"sizes are whole numbers, not {quoted(sizes)}")
     if not given.ndim:
         if given < 1 or hypotheses % given:
             raise DataError(f"{hypotheses} hypotheses are no whole lists of {given}")
@@ -309,13 +309,13 @@ def _each_record(records: Any) -> Iterator[Any]:
             raise DataError("the columns of records differ in length: give each as many values")
         return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
     if isinstance(records, str | bytes) or not isinstance(records, Iterable):
-        raise UsageError(f"records are dictionaries, or columns by name, not {records!r}")
+        raise UsageError(f"records are dictionaries, or columns by name, not {quoted(records)}")
     return iter(records)
 
 
 def _plain(values: Any) -> Sequence[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise UsageError(f"a column of records is a sequence of values, not {values!r}")
+        raise UsageError(f"a column of records is a sequence of values, not {quoted(values)}")
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.columns import intern
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import BpaWarning, DataError, quoted
 from bpa_ppl.rows.base import (
     CANDIDATES,
     ID,
@@ -349,7 +349,7 @@ def flattened(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in fields.items():
         if not isinstance(name, str):
-            raise ValueError(f"the name of a field is a text, not {name!r}")
+            raise ValueError(f"the name of a field is a text, not {quoted(name)}")
         inside = opens(prefix + name, value)
         more = flattened(value, f"{prefix}{name}.") if inside else {prefix + name: value}
         twice = more.keys() & flat.keys()

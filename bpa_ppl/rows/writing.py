@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.labels import expand
+from bpa_ppl.labels import expand, repeated
 from bpa_ppl.rows.base import (
     CANDIDATES,
     ID,
@@ -162,9 +162,10 @@ def _check_names(
 ) -> None:
     known = {ID, SOURCE, REFERENCE, REFERENCES}
     taken = {TEXT, TOTAL} | (known | {CANDIDATES} if long else set())
+    taken.update(repeated(names))
     for name in names:
         labelled = long and name.startswith((OF_SENTENCE, f"{REFERENCE}["))
-        if name in taken or labelled or names.count(name) > 1:
+        if name in taken or labelled:
             raise DataError(
                 f"a column {name}, which has another meaning in this format: rename it", origin
             )

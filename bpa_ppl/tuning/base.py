@@ -9,6 +9,7 @@ import numpy as np
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError
+from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality import Metric, statistics
@@ -143,7 +144,7 @@ def lay_out(nbest: NBest, matched: Match, metric: str | Metric) -> TuningLists:
             f"{', '.join(matched.names)}: give lists of the same decoder",
             nbest.origin,
         )
-    columns = [nbest.feature_names.index(name) for name in matched.names]
+    columns = places_of(matched.names, nbest.feature_names)
     features = nbest.features[:, columns].astype(np.float64)
     return TuningLists(
         nbest.offsets,

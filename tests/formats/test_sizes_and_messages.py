@@ -1,0 +1,96 @@
+"""What has many names is read and written in proportion to them; messages stay short."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpa_ppl import DataError, NBest, Weights, read_nbest, read_weights, write_nbest, write_weights
+from bpa_ppl.errors import BpaError, UsageError, printable, quoted
+from bpa_ppl.labels import expand, printed_labels
+from bpa_ppl.registry import NBEST_FORMATS
+
+MANY = 10_000
+# In proportion they take a tenth of this; with one pass over all names for each, many times it.
+SECONDS = 2.0
+TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in ("plain", "fairseq", "sockeye")]
+
+
+@pytest.fixture(scope="module")
+def wide() -> NBest:
+    names = [f"f{i}.x" for i in range(MANY)]
+    return NBest.from_lists([["a b", "a"]], [np.ones((2, MANY))], names, totals=[[2.0, 1.0]])
+
+
+@pytest.mark.parametrize("format", TEXT_FORMATS)
+def test_time_is_linear_in_the_number_of_features(wide: NBest, format: str, tmp_path: Path) -> None:
+    start = time.process_time()
+    write_nbest(wide, tmp_path / "wide", format=format)
+    again = read_nbest(tmp_path / "wide", format=format)
+    assert time.process_time() - start < SECONDS
+    assert set(again.feature_names) == set(wide.feature_names)
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml", "ini", "dense"])
+def test_time_is_linear_in_the_number_of_weights(wide: NBest, suffix: str, tmp_path: Path) -> None:
+    start = time.process_time()
+    weights = Weights(dict.fromkeys(wide.feature_names, 0.5))
+    write_weights(weights, tmp_path / f"weights.{suffix}")
+    assert read_weights(tmp_path / f"weights.{suffix}") == weights
+    assert time.process_time() - start < SECONDS
+
+
+def test_labels_of_several_values_are_grouped_in_one_pass() -> None:
+    names = [*expand("TM0", 20_000), *(f"f{i}" for i in range(20_000))]
+    start = time.process_time()
+    labels = printed_labels(names)
+    assert time.process_time() - start < SECONDS
+    assert labels[0] == ("TM0", 20_000)
+    assert len(labels) == 20_001
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 ||| a ||| LM0= {} ||| -1",
+        "{} ||| a ||| LM0= 1 ||| -1",
+        "0 ||| a ||| LM0= 1 {}= 1 ||| -1",
+        "0 ||| a ||| LM0= 1 ||| {}",
+    ],
+    ids=["value", "id", "label", "total"],
+)
+def test_a_message_repeats_little_of_a_huge_token(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "nbest"
+    path.write_text("0 ||| a ||| LM0= 1 ||| -1\n" + line.format("x1" * 500_000) + "\n")
+    with pytest.raises(DataError) as refused:
+        read_nbest(path)
+    assert len(str(refused.value)) < len(str(path)) + 250
+    assert "x1" * 41 not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ['{"LM0": 1%s}', '{"%s": "x"}', "LM0= 1%s.", "LM0: x%s"], ids=repr)
+def test_a_message_about_weights_repeats_little_of_a_huge_token(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_text(text.replace("%s", "12" * 500_000))
+    with pytest.raises(DataError) as refused:
+        read_weights(path)
+    assert len(str(refused.value)) < len(str(path)) + 250
+
+
+@pytest.mark.parametrize("kind", [DataError, UsageError])
+def test_a_message_is_one_line_whatever_it_repeats(kind: type[BpaError]) -> None:
+    message = str(kind("no \x1b[2J\n\r\x00 name " + "x" * 50_000 + "y " * 50_000))
+    assert printable(message) == message
+    assert len(message) < 2100
+    assert "\\x1b[2J\\n" in message
+    assert "\\n" in str(DataError("wrong", "a\nb", 3))
+
+
+def test_what_is_short_is_quoted_as_it_is() -> None:
+    assert quoted("it's") == repr("it's")
+    assert quoted(b"caf\xc3\xa9\xff") == "'café\N{REPLACEMENT CHARACTER}'"
+    assert quoted(["a"]) == "['a']"
+    assert len(quoted("x" * 81)) == 81
