@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bpa_ppl.errors import checked_seed
 from bpa_ppl.decoding import Reranked, Scoreboard, rerank, scoreboard, write_texts
 from bpa_ppl.diagnostics import Report, check, plot_trace
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.formats import read_nbest, read_weights
-from bpa_ppl.formats.streams import make_folder
+from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter
 from bpa_ppl.sampling import adapt
@@ -82,7 +83,7 @@ def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo
     canonical = read_weights(data / "moses.ini")
     # The posterior carries the text, so that it needs no file beside it.
     text = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True).fitted(pool)
-    order = np.random.default_rng(seed).permutation(len(pool))
+    order = np.random.default_rng(checked_seed(seed)).permutation(len(pool))
     adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))
     first, posterior = (
         adapt(adaptation, canonical, sampler="imh", seed=seed, progress=progress, add=sources)

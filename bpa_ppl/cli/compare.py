@@ -51,7 +51,7 @@ def run(
     from bpa_ppl.comparing import compare_samplers
     from bpa_ppl.diagnostics.comparison.files import write_comparison
     from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS
-    from bpa_ppl.formats.streams import make_folder
+    from bpa_ppl.formats.parts import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures")
     goal, likely = options.metric(metric), options.likelihood(likelihood)

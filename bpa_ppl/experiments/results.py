@@ -25,7 +25,8 @@ from pyarrow import parquet
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.grid import Cell
 from bpa_ppl.experiments.study import Study
-from bpa_ppl.formats.streams import atomic_path, atomic_writer, make_folder
+from bpa_ppl.formats.parts import make_folder
+from bpa_ppl.formats.streams import atomic_path, atomic_writer
 from bpa_ppl.nbest import Float64
 from bpa_ppl.quality import by_name
 from bpa_ppl.registry import METRICS

@@ -6,13 +6,11 @@ import gzip
 import io
 import lzma
 import os
-import secrets
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, Protocol, TextIO, cast
 
@@ -20,6 +18,7 @@ import zstandard
 from isal import isal_zlib
 
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats.parts import is_part, part_of, replace_together
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -285,9 +284,10 @@ def arrow_file(data: bytes) -> Any:
 def atomic_path(path: AnyPath) -> Iterator[Path]:
     """Give a temporary path in the same folder to write to, and rename it to `path` at the end.
 
-    After an error, or Ctrl-C, nothing is left behind and what stood under `path` still stands.
-    The temporary name ends as `path` does. `-` copies the finished file to the standard output;
-    what is no ordinary file (a pipe, /dev/null) is written to directly.
+    After an error, or Ctrl-C, nothing is left behind and what stood under `path` still stands;
+    what a killed process leaves, the next one that writes into the folder removes. The temporary
+    name ends as `path` does. `-` copies the finished file to the standard output; what is no
+    ordinary file (a pipe, /dev/null) is written to directly.
 
     Raises:
         DataError: at once if `path` cannot be written, or later if the disk is full.
@@ -298,27 +298,69 @@ def atomic_path(path: AnyPath) -> Iterator[Path]:
     ...     print((Path(folder) / "a.txt").read_text(), len(os.listdir(folder)))
     done 1
     """
+    with _atomic_paths(path) as (temporary,):
+        yield temporary
+
+
+def require_writable(path: AnyPath) -> None:
+    """Raise what `atomic_path` would raise at once, before work that takes long; leave nothing.
+
+    Raises:
+        DataError: if the file cannot be written.
+
+    >>> require_writable("/no/such/folder/posterior.nc")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: /no/such/folder/posterior.nc: no such folder: check the path
+    """
+    with ExitStack() as stack, _told(path):
+        stack.enter_context(_part(path))
+
+
+@contextmanager
+def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
+    """Do what `atomic_path` does with several files: all of them appear, or none."""
+    with ExitStack() as stack, _told(*paths):
+        parts = [stack.enter_context(_part(path)) for path in paths]
+        yield tuple(temporary for temporary, _ in parts)
+        for path, (temporary, _) in zip(paths, parts, strict=True):
+            if str(path) == STANDARD:
+                sys.stdout.buffer.write(temporary.read_bytes())
+                sys.stdout.flush()
+        replace_together([(part, target) for part, target in parts if target is not None])
+
+
+@contextmanager
+def _part(path: AnyPath) -> Iterator[tuple[Path, Path | None]]:
+    """Give the path to write to, and the one to rename it to; None where it is not renamed."""
     if str(path) == STANDARD:
-        with _copied_to_standard_output() as temporary:
-            yield temporary
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / "output", None
         return
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file() and not target.is_dir():
-        yield target
+        yield target, None
         return
-    temporary = target.with_name(f".{secrets.token_hex(4)}.part.{target.name}")
+    if target.is_dir():
+        raise IsADirectoryError
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError  # which renaming onto the file would not raise
+    with part_of(target) as temporary:
+        yield temporary, target
+
+
+@contextmanager
+def _told(*paths: AnyPath) -> Iterator[None]:
+    """Turn what the system says of outputs into our error, which names them."""
     try:
-        _check_writable(target)
-        temporary.open("xb").close()
-        yield temporary
-        temporary.replace(target)
+        yield
+    except BrokenPipeError:
+        raise  # the reader has enough, and nothing is wrong
     except OSError as error:
-        if error.filename not in (None, str(temporary)):
+        named = error.filename
+        if named is not None and not is_part(named) and named not in map(os.path.realpath, paths):
             raise  # another file, of the code that writes, is to blame
-        raise _denied(path, error, "written") from error
-    finally:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            temporary.unlink()
+        names = ("<standard output>" if str(path) == STANDARD else str(path) for path in paths)
+        raise denied(", ".join(names), error, "written") from error
 
 
 @contextmanager
@@ -360,22 +402,9 @@ def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
     ...     print(sorted(os.listdir(folder)))
     ['a', 'b']
     """
-    with ExitStack() as renames:
-        parts = [(renames.enter_context(atomic_path(path)), path) for path in paths]
-        with ExitStack() as closing:  # everything is on disk before anything is renamed
-            yield tuple(closing.enter_context(_text_file(*part)) for part in parts)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder for results, and those above it, if it is not there.
-
-    Raises:
-        DataError: if it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot make this folder ({error.strerror})", folder) from error
+    with _atomic_paths(*paths) as temporaries, ExitStack() as closing:
+        parts = zip(temporaries, paths, strict=True)
+        yield tuple(closing.enter_context(_text_file(*part)) for part in parts)
 
 
 @contextmanager
@@ -386,24 +415,6 @@ def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
         binary: IO[bytes] = raw if codec is None else codec.encoder(raw)
         with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
             yield text
-
-
-@contextmanager
-def _copied_to_standard_output() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        temporary = Path(folder) / "output"
-        yield temporary
-        with temporary.open("rb") as finished:
-            shutil.copyfileobj(finished, sys.stdout.buffer)
-        sys.stdout.flush()
-
-
-def _check_writable(target: Path) -> None:
-    """Raise the OSError that renaming onto a folder, or a file set read-only, would not raise."""
-    if target.is_dir():
-        raise IsADirectoryError
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError
 
 
 def _plain_bytes(path: AnyPath) -> Generator[bytes, None, None]:
@@ -424,7 +435,7 @@ def _raw_chunks(path: AnyPath) -> Iterator[bytes]:
             while chunk := file.read(_CHUNK):
                 yield chunk
     except OSError as error:
-        raise _denied(path, error, "read") from error
+        raise denied(path, error, "read") from error
 
 
 def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
@@ -463,7 +474,7 @@ def _ahead(items: Iterator[bytes]) -> Iterator[bytes]:
             yield item
 
 
-def _denied(path: AnyPath, error: OSError, done: str) -> DataError:
+def denied(path: AnyPath, error: OSError, done: str) -> DataError:
     """Return the error to raise where the system refuses a file; `done` is read or written."""
     if isinstance(error, FileNotFoundError):
         missing = "file" if done == "read" else "folder"

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.soundness import WEIGHTS, check_finite
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def to_arviz(draws: Draws) -> InferenceData:
             dims=_dims(draws, {name for group in groups.values() for name in group}),
             save_warmup=bool(warmup),
         )
+    for name in data.groups():  # ArviZ puts the time there: equal draws shall give equal bytes
+        data[name].attrs.pop("created_at", None)
     attrs = {**draws.attrs, "kind": draws.kind, "sites": list(draws.sites)}
     data.attrs.update({key: _encoded(value) for key, value in attrs.items()})
     return data
@@ -109,15 +112,22 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
         finite: whether a weight that is not a finite number is an error.
 
     Raises:
-        DataError: if there are no draws of `weights`, or one is not a finite number.
+        DataError: if there are no draws of `weights`, one is not a finite number, or the parts of
+            the posterior do not fit together.
         UsageError: if it is no posterior at all.
 
     >>> data = import_arviz().from_dict(posterior={"weights": np.zeros((2, 10))})
     >>> as_draws(data).weights.shape, as_draws(data).features
     ((2, 10, 1), ('weights',))
     """
-    if isinstance(posterior, Draws):
-        return posterior
+    draws = posterior if isinstance(posterior, Draws) else _draws_of(posterior)
+    if finite:
+        check_finite(draws)
+    return draws
+
+
+def _draws_of(posterior: InferenceData) -> Draws:
+    """Return what any InferenceData holds as draws."""
     if not hasattr(posterior, "groups"):
         raise UsageError(
             f"a posterior is InferenceData or Draws, not {type(posterior).__name__}: read it with "
@@ -129,12 +139,9 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
     attrs = {str(key): _decoded(value) for key, value in posterior.attrs.items()}
     log_weight = statistics.pop(_LOG_WEIGHT, None)
     values = _chain_variables(groups["posterior"]) | {WEIGHTS: weights.values}
-    constants = _arrays(groups.get("constant_data"))
-    constants.pop(_FIXED, None)
     likelihood = groups.get("log_likelihood")
     features = tuple(str(name) for name in weights["feature"].values)
-    if finite:
-        _check_finite(weights.values, features)
+    constants = _constants(groups.get("constant_data"), features)
     timing = dict(groups["posterior"].attrs)
     return Draws(
         values,
@@ -147,7 +154,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
         statistics=statistics,
         warmup=_same_shape(groups.get("warmup_posterior"), values),
         prior=_same_shape(groups.get("prior"), values),
-        sites=tuple(attrs.pop("sites", None) or _moving(values)),
+        sites=_sites(attrs.pop("sites", None), values),
         observed=_arrays(groups.get("observed_data")),
         constants=constants,
         fixed=_fixed(groups.get("constant_data")),
@@ -171,6 +178,8 @@ def _weights_of(groups: Mapping[str, Dataset]) -> DataArray:
     rest = [dim for dim in weights.dims if dim not in ("chain", "draw")]
     ordered = weights.transpose("chain", "draw", *rest)
     if len(rest) == 1:
+        if rest[0] not in ordered.coords:
+            raise DataError(f"weights has no coordinate {rest[0]}: it names the features")
         return ordered.rename({rest[0]: "feature"})
     cells = product(*(ordered[dim].values.tolist() for dim in rest))
     names = [", ".join(map(str, cell)) or WEIGHTS for cell in cells]
@@ -180,17 +189,6 @@ def _weights_of(groups: Mapping[str, Dataset]) -> DataArray:
         coords={"chain": ordered["chain"], "draw": ordered["draw"], "feature": names},
         name=WEIGHTS,
     )
-
-
-def _check_finite(weights: Any, features: tuple[str, ...]) -> None:
-    wrong = ~np.isfinite(weights)
-    if wrong.any():
-        chain, draw, feature = np.argwhere(wrong)[0].tolist()
-        raise DataError(
-            f"the weight of {features[feature]} is not a finite number in draw "
-            f"{draw} of chain {chain} ({int(wrong.any(axis=2).sum())} draws in all): mend the "
-            "sampler that wrote it"
-        )
 
 
 def _chain_variables(group: Dataset | None) -> dict[str, Any]:
@@ -233,12 +231,38 @@ def _sentence_ids(group: Dataset | None) -> Any:
     return None if group is None or "sentence" not in group.coords else group["sentence"].values
 
 
+def _constants(group: Dataset | None, features: tuple[str, ...]) -> dict[str, Any]:
+    """Return what is known beside the draws, if it is of the same features in the same order."""
+    if group is None:
+        return {}
+    for coordinate in ("feature", "other_feature"):
+        found = group.coords.get(coordinate)
+        if found is not None and tuple(map(str, np.ravel(found.values))) != features:
+            raise DataError(
+                f"the {coordinate} of constant_data are not those of the weights, one by one: "
+                "adapt again"
+            )
+    return {name: values for name, values in _arrays(group).items() if name != _FIXED}
+
+
 def _fixed(constants: Dataset | None) -> Weights:
     if constants is None or _FIXED not in constants:
         return Weights({})
     values = constants[_FIXED]
+    if values.dims != ("fixed_feature",) or "fixed_feature" not in values.coords:
+        raise DataError("the fixed weights have no names (fixed_feature): adapt again")
+    if values.dtype.kind not in "iuf":
+        raise DataError(f"the fixed weights are of {values.dtype}, not of numbers: adapt again")
     names = values["fixed_feature"].values
-    return Weights(zip(map(str, names), map(float, values.values), strict=True))
+    return Weights(zip(map(str, names), map(float, values.values), strict=True), "the posterior")
+
+
+def _sites(recorded: Any, values: Mapping[str, Any]) -> tuple[str, ...]:
+    if recorded is None:
+        return tuple(_moving(values))
+    if not isinstance(recorded, list) or not all(isinstance(site, str) for site in recorded):
+        raise DataError(f"the attribute sites is {recorded!r:.80}, not a list of names")
+    return tuple(recorded) or tuple(_moving(values))
 
 
 def _moving(values: Mapping[str, Any]) -> list[str]:
@@ -256,5 +280,5 @@ def _decoded(value: Any) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.posterior.soundness import WEIGHTS, check_form
 from bpa_ppl.weights import Weights, match
 
-#: What draws are: chains that follow the posterior, draws with importance weights, or one point.
-KINDS = ("chains", "weighted", "point")
 POINTS = ("mean", "mode", "draw")
-WEIGHTS = "weights"
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -43,6 +41,9 @@ class Draws:
         fixed: the weights that were not adapted.
         sentence_ids: (S,) of the adaptation sentences, or None.
         attrs: how the draws were made: plain values.
+
+    Raises:
+        DataError: if the parts do not fit together.
     """
 
     values: Arrays
@@ -63,18 +64,7 @@ class Draws:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        one_of(self.kind, KINDS, "kind of draws")
-        if (self.kind == "weighted") != (self.log_weight is not None):
-            raise DataError(
-                f"draws of the kind {self.kind} {'lack' if self.log_weight is None else 'have'} "
-                "importance weights (log_weight): weighted draws have them, and no others"
-            )
-        found = self.weights.shape
-        if len(found) != 3 or found[2] != len(self.features):
-            raise DataError(
-                f"weights has the shape {found}: it needs chains, draws and {len(self.features)} "
-                "features"
-            )
+        check_form(self)
 
     @property
     def weights(self) -> Float64:
@@ -262,7 +252,7 @@ class Draws:
             return self
         share = np.cumsum(self.importance)
         count = len(share)
-        marks = (np.arange(count) + np.random.default_rng(seed).uniform()) / count
+        marks = (np.arange(count) + np.random.default_rng(checked_seed(seed)).uniform()) / count
         chosen = np.searchsorted(share, marks).clip(max=count - 1)
         density = None if self.log_density is None else self.log_density.reshape(-1)[chosen][None]
         return replace(

@@ -1,14 +1,14 @@
-"""Posteriors in files, NetCDF as ArviZ writes it."""
+"""Saving a posterior and loading it again."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import atomic_path
-from bpa_ppl.posterior.adapter import Draws, import_arviz, to_arviz
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.errors import BpaError, DataError
+from bpa_ppl.formats.streams import atomic_path, denied
+from bpa_ppl.posterior.adapter import Draws, as_draws, to_arviz
+from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -17,29 +17,34 @@ if TYPE_CHECKING:
 
 
 def write_posterior(posterior: Posterior, path: str | Path) -> None:
-    """Save a posterior as NetCDF, written beside and renamed.
+    """Save a posterior as NetCDF: made in memory, written beside and renamed.
+
+    The same posterior gives the same bytes.
 
     Raises:
         DataError: if the file cannot be written.
     """
-    data = to_arviz(posterior) if isinstance(posterior, Draws) else posterior
+    content = to_bytes(to_arviz(posterior) if isinstance(posterior, Draws) else posterior)
     with atomic_path(path) as temporary:
-        data.to_netcdf(str(temporary), engine="h5netcdf")
+        temporary.write_bytes(content)
 
 
 def read_posterior(path: str | Path) -> InferenceData:
     """Load a posterior from NetCDF, this library's or another's that has `weights`.
 
+    All of it is read and looked at: what is returned can be checked and used.
+
     Raises:
-        DataError: if the file cannot be read or holds no draws of `weights`.
+        DataError: naming the file, if it cannot be read, is damaged, or holds no draws of
+            `weights` that are finite numbers, one a named feature.
     """
     if not Path(path).is_file():
         raise DataError("no such file: give the posterior that `bpa adapt` wrote", path)
     try:
-        data = import_arviz().from_netcdf(str(path), engine="h5netcdf")
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"not a readable NetCDF posterior ({reason})", path) from error
-    if "posterior" not in data or WEIGHTS not in data["posterior"]:
-        raise DataError("holds no draws of a variable called weights", path)
+        data = from_bytes(Path(path).read_bytes())
+        as_draws(data)
+    except OSError as error:
+        raise denied(path, error, "read") from error
+    except BpaError as error:
+        raise DataError(str(error), path) from error
     return data

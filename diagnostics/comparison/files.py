@@ -13,7 +13,8 @@ from bpa_ppl.diagnostics.comparison.tables import tables
 from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS, write_figure_files
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.errors import one_of
-from bpa_ppl.formats.streams import atomic_writer, make_folder
+from bpa_ppl.formats.parts import make_folder
+from bpa_ppl.formats.streams import atomic_writer
 
 
 def write_comparison(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,7 +196,8 @@ def _warmup(draws: Draws) -> Mapping[str, Float64]:
     """Return the draws of each component before those kept, as far as they were kept."""
     if WEIGHTS not in draws.warmup:
         return {}
-    return replace(draws, values=draws.warmup, log_weight=None).components()
+    sites = tuple(site for site in draws.sites if site in draws.warmup)
+    return Draws(draws.warmup, draws.features, sites=sites).components()
 
 
 def _trace(axes: Any, kept: Float64, warmup: Float64 | None) -> None:

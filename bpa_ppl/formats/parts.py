@@ -1,0 +1,129 @@
+"""What is being written: under a name of its own beside the final one, until all is there.
+
+Such a part is locked as long as its process lives. The next one that writes into the folder
+removes the parts that nobody holds any more: their processes were killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bpa_ppl.errors import DataError
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked there, and nothing of others is removed
+    fcntl = None  # type: ignore[assignment]
+
+_NAME = re.compile(r"\.bpa-[0-9a-f]{8}\.part\..*", re.DOTALL)
+_LONGEST = 200  # bytes of the name of the target that are kept; file systems take 255
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results, and those above it, if it is not there.
+
+    Raises:
+        DataError: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make this folder ({error.strerror})", folder) from error
+
+
+@contextmanager
+def part_of(target: Path) -> Iterator[Path]:
+    """Give a new, empty file beside a target; at the end it is removed if it still is there.
+
+    Raises:
+        OSError: if it cannot be made.
+    """
+    remove_leftovers(target.parent)
+    part, descriptor = _created(target)
+    try:
+        yield part
+    finally:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            part.unlink()
+        os.close(descriptor)
+
+
+def is_part(path: str | Path) -> bool:
+    """Say whether a path is that of a part.
+
+    >>> is_part("/tmp/.bpa-0123abcd.part.posterior.nc"), is_part("/tmp/posterior.nc")
+    (True, False)
+    """
+    return _NAME.fullmatch(os.path.basename(path)) is not None
+
+
+def _created(target: Path) -> tuple[Path, int]:
+    ending = os.fsencode(target.name)[-_LONGEST:].decode(errors="ignore")
+    while True:
+        part = target.with_name(f".bpa-{secrets.token_hex(4)}.part.{ending}")
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        if fcntl is None:
+            return part, descriptor
+        with suppress(OSError):  # some network drives have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return part, descriptor
+        os.close(descriptor)  # another process took it for a leftover before it was locked
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed have left half-written in a folder."""
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        for name in filter(is_part, os.listdir(folder)):
+            with suppress(OSError):  # somebody holds it, or has just removed it
+                _remove_if_free(folder / name)
+
+
+def _remove_if_free(part: Path) -> None:
+    descriptor = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), os.stat(part)):
+            part.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def replace_together(moves: Sequence[tuple[Path, Path]]) -> None:
+    """Rename files to their targets, all of them or none.
+
+    Raises:
+        OSError: if one cannot be renamed; what stood under the targets stands there again.
+    """
+    old: list[Path | None] = []
+    replaced: list[tuple[Path, Path | None]] = []
+    try:
+        for part, target in moves:
+            old.append(_kept(part, target) if len(moves) > 1 else None)
+            part.replace(target)
+            replaced.append((target, old[-1]))
+    except OSError:
+        for target, before in reversed(replaced):
+            before.replace(target) if before else target.unlink()
+        raise
+    finally:
+        for before in old:
+            if before is not None:
+                before.unlink(missing_ok=True)
+
+
+def _kept(part: Path, target: Path) -> Path | None:
+    """Return a second name of what stands under a target; None where nothing does."""
+    old = part.with_name(f".bpa-{secrets.token_hex(4)}.part.old")
+    try:
+        os.link(target, old)
+    except FileNotFoundError:
+        return None
+    return old

@@ -1,0 +1,114 @@
+"""Files appear whole: all together, never half, and what a killed process left is removed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import (
+    atomic_path,
+    atomic_writer,
+    atomic_writers,
+    require_writable,
+)
+
+KILLED = """
+import os, signal, sys
+from bpa_ppl.formats.streams import atomic_writer
+with atomic_writer(sys.argv[1]) as file:
+    file.write("half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "out"], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = os.listdir(tmp_path)
+    assert left != "out"
+    with atomic_writer(tmp_path / "other") as file:
+        file.write("whole")
+    assert os.listdir(tmp_path) == ["other"]
+
+
+def test_what_another_process_is_writing_stays(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "slow") as slow:
+        slow.write_text("one")
+        with atomic_path(tmp_path / "fast") as fast:
+            fast.write_text("two")
+        assert slow.read_text() == "one"
+    assert sorted(os.listdir(tmp_path)) == ["fast", "slow"]
+
+
+def test_hidden_files_of_others_stay(tmp_path: Path) -> None:
+    (tmp_path / ".deadbeef.part.notes").write_text("mine")
+    with atomic_writer(tmp_path / "out") as file:
+        file.write("whole")
+    assert sorted(os.listdir(tmp_path)) == [".deadbeef.part.notes", "out"]
+
+
+def write_with_something_in_the_way(first: Path, second: Path) -> None:
+    with atomic_writers(first, second) as files:
+        for file in files:
+            file.write("new")
+        (second / "in the way").mkdir(parents=True)
+
+
+def test_two_files_are_replaced_or_neither(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("old")
+    with pytest.raises(DataError, match="second"):
+        write_with_something_in_the_way(first, second)
+    assert first.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["first", "second"]
+
+
+def test_a_file_that_was_not_there_is_taken_back_too(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with pytest.raises(DataError, match="second"):
+        write_with_something_in_the_way(first, second)
+    assert os.listdir(tmp_path) == ["second"]
+
+
+def test_two_files_are_replaced_together(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).write_text("old")
+    with atomic_writers(tmp_path / "first", tmp_path / "second") as files:
+        for file in files:
+            file.write("new")
+        assert (tmp_path / "first").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["first", "second"]
+    assert {(tmp_path / name).read_text() for name in ("first", "second")} == {"new"}
+
+
+def test_whether_a_file_can_be_written_is_asked_without_a_trace(tmp_path: Path) -> None:
+    require_writable(tmp_path / "new")
+    require_writable(os.devnull)
+    require_writable("-")
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(DataError, match="no such folder"):
+        require_writable(tmp_path / "missing" / "new")
+    with pytest.raises(DataError, match="is a folder"):
+        require_writable(tmp_path)
+
+
+def test_a_name_as_long_as_the_file_system_takes_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("ö" * 120 + ".txt")
+    with atomic_writer(path) as file:
+        file.write("whole")
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_device_that_is_full_is_named() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs the device /dev/full of Linux")
+    with pytest.raises(DataError, match=r"^/dev/full: it could not be written: No space"):  # noqa: SIM117
+        with atomic_writer("/dev/full") as file:
+            file.write("whole")

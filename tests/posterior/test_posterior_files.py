@@ -1,0 +1,271 @@
+"""Files of posteriors: the same bytes for the same draws, and damage is found as one is read."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from foreign import autoregressive, foreign
+
+from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
+from bpa_ppl.errors import BpaError
+from bpa_ppl.posterior import Draws, as_draws, import_arviz, to_arviz
+from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
+from bpa_ppl.weights import Weights
+
+NAMES = ("LM0", "TM0", "WP0")
+Q = len(NAMES)
+CHAINS, DRAWS, SENTENCES = 2, 60, 5
+
+
+def draws_of_all_kinds(**changes: Any) -> Draws:
+    """Draws with every part that a posterior of ours may have."""
+    rng = np.random.default_rng(3)
+    shape = (CHAINS, DRAWS)
+    parts: dict[str, Any] = {
+        "values": {"weights": rng.normal(size=(*shape, Q)), "scale": rng.gamma(2.0, size=shape)},
+        "features": NAMES,
+        "log_density": rng.normal(size=shape),
+        "log_likelihood": {"oracle": rng.normal(size=(*shape, SENTENCES)).astype(np.float32)},
+        "sentence_sites": ("oracle",),
+        "statistics": {"acceptance_rate": rng.uniform(0.2, 0.4, size=shape)},
+        "warmup": {"weights": rng.normal(size=(CHAINS, 7, Q))},
+        "prior": {"weights": rng.normal(size=(1, 20, Q))},
+        "sites": ("weights", "scale"),
+        "observed": {"oracle": np.arange(SENTENCES)},
+        "constants": {"canonical": np.ones(Q), "prior_mean": np.ones(Q), "mode": np.zeros(Q)},
+        "fixed": Weights({"UnknownWordPenalty0": 1.0}),
+        "sentence_ids": np.arange(SENTENCES),
+        "attrs": {"sampler": "imh", "seed": 1, "settings": {"draws": DRAWS}},
+    }
+    return Draws(**{**parts, **changes})
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    return to_bytes(to_arviz(draws_of_all_kinds()))
+
+
+def test_equal_draws_give_equal_bytes_whenever_they_are_written(content: bytes) -> None:
+    assert to_bytes(to_arviz(draws_of_all_kinds())) == content
+
+
+def test_what_is_sealed_is_netcdf_to_other_programs(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "posterior.nc").write_bytes(content)
+    theirs = import_arviz().from_netcdf(str(tmp_path / "posterior.nc"))
+    ours = from_bytes(content)
+    assert theirs.groups() == ours.groups()
+    for group in ours.groups():
+        assert theirs[group].identical(ours[group]), group
+        theirs[group].close()
+    with h5py.File(tmp_path / "posterior.nc", "a") as file:
+        file.attrs["note"] = "changed on purpose"
+    assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == "changed on purpose"
+
+
+def test_every_flipped_bit_is_found_and_the_file_is_named(content: bytes, tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    path = tmp_path / "flipped.nc"
+    end = len(content) - 80  # in the seal a flip may leave the posterior as it was
+    for place in rng.integers(0, end, size=250):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"flipped\.nc: "):
+            read_posterior(path)
+
+
+def test_a_file_that_was_cut_short_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "short.nc"
+    for length in np.linspace(0, len(content) - 100, 40).astype(int):
+        path.write_bytes(content[:length])
+        with pytest.raises(DataError, match=r"short\.nc: "):
+            read_posterior(path)
+
+
+def test_damage_to_files_of_other_programs_is_found_or_harmless() -> None:
+    data = foreign(autoregressive(0.1, 2, 60, Q, seed=1), NAMES)
+    plain = to_bytes(data).partition(b"\nbpa_ppl sha256 ")[0]
+    rng = np.random.default_rng(9)
+    refused = 0
+    for place in rng.integers(0, len(plain), size=60):
+        damaged = bytearray(plain)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        try:
+            from_bytes(bytes(damaged))
+        except DataError:
+            refused += 1
+    assert refused > 5
+
+
+def test_sizes_that_cannot_be_are_refused_before_memory_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "absurd.nc"
+    with h5py.File(path, "w") as file:
+        group = file.create_group("posterior")
+        group.create_dataset("weights", (4, 10**9, 10**4), "f8", chunks=(1, 1000, 1))
+    with pytest.raises(DataError, match=r"absurd\.nc: says that it holds .* cannot be in a file"):
+        read_posterior(path)
+
+
+def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "posterior.nc"
+    path.write_bytes(b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with pytest.raises(DataError, match=r"posterior\.nc: it could not be written: File too"):
+            write_posterior(draws_of_all_kinds(), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir(tmp_path) == ["posterior.nc"]
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device /dev/full of Linux")
+def test_a_device_that_is_full_is_named() -> None:
+    with pytest.raises(DataError, match=r"^/dev/full: .*No space left"):
+        write_posterior(draws_of_all_kinds(), "/dev/full")
+
+
+def _of(group: str, change: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Return what replaces a group of a posterior by another one made of it."""
+
+    def changed(data: Any) -> None:
+        setattr(data, group, change(data[group]))
+
+    return changed
+
+
+def _filled(group: str, name: str, value: float) -> Callable[[Any], None]:
+    def changed(data: Any) -> None:
+        data[group][name] = data[group][name].copy()
+        data[group][name].values.reshape(-1)[3 % data[group][name].size] = value
+
+    return changed
+
+
+def _attribute(name: str, value: Any) -> Callable[[Any], None]:
+    return lambda data: data.attrs.update({name: value})
+
+
+CRAFTED: dict[str, tuple[Callable[[Any], None], str]] = {
+    "other features than the constants": (
+        _of("posterior", lambda g: g.assign_coords(feature=["LM0", "LM0", "WP0"])),
+        "constant_data are not those of the weights",
+    ),
+    "features without names": (
+        _of("posterior", lambda g: g.drop_vars("feature")),
+        "no coordinate feature",
+    ),
+    "a fixed weight that is free too": (
+        _of("constant_data", lambda g: g.assign_coords(fixed_feature=["LM0"])),
+        "'LM0' names two weights",
+    ),
+    "fixed weights without names": (
+        _of("constant_data", lambda g: g.drop_vars("fixed_feature")),
+        "fixed weights have no names",
+    ),
+    "constants of other features": (
+        _of("constant_data", lambda g: g.assign_coords(feature=["TM0", "LM0", "WP0"])),
+        "constant_data are not those of the weights",
+    ),
+    "weights that are texts": (
+        _of("posterior", lambda g: g.assign(weights=g["weights"].astype(str))),
+        "weights is of <U",
+    ),
+    "no chains": (
+        _of("posterior", lambda g: g.rename(chain="run")),
+        "it needs chain and draw",
+    ),
+    "no draws": (_of("posterior", lambda g: g.isel(draw=slice(0))), "no draws"),
+    "statistics of other draws": (
+        _of("sample_stats", lambda g: g.isel(draw=slice(1, None))),
+        "does not belong to these weights",
+    ),
+    "a likelihood of other chains": (
+        _of("log_likelihood", lambda g: g.isel(chain=[0])),
+        "does not belong to these weights",
+    ),
+    "a mode of two weights": (
+        _of("constant_data", lambda g: g.assign(mode=("x", [0.0, 1.0]))),
+        "does not belong to these weights",
+    ),
+    "a weight that is NaN": (_filled("posterior", "weights", np.nan), "LM0 is not a finite"),
+    "an infinite weight": (_filled("posterior", "weights", np.inf), "LM0 is not a finite"),
+    "a fixed weight that is NaN": (
+        _filled("constant_data", "fixed", np.nan),
+        "UnknownWordPenalty0 is not a finite",
+    ),
+    "a mode that is NaN": (_filled("constant_data", "mode", np.nan), "mode holds what is not"),
+    "a density that is NaN": (_filled("sample_stats", "lp", np.nan), "log density of the draws"),
+    "importance weights that are NaN": (
+        _of("sample_stats", lambda g: g.assign(log_weight=g["lp"] * np.nan)),
+        "log_weight",
+    ),
+    "a kind that does not exist": (_attribute("kind", "guesses"), "unknown kind of draws"),
+    "weighted draws without weights": (_attribute("kind", "weighted"), "lack importance weights"),
+    "sites that are a number": (_attribute("sites", 7), "sites is 7, not a list of names"),
+    "a site without draws": (_attribute("sites", '["weights", "slope"]'), "'slope' is said"),
+    "an exponent in words": (_attribute("likelihood_exponent", "one"), "not a number"),
+    "an exponent below zero": (_attribute("likelihood_exponent", -1.0), "not a number above 0"),
+    "sources that are no records": (_attribute("feature_sources", "lm"), "not a list of records"),
+}
+
+
+@pytest.mark.parametrize("what", ["an infinite weight", "a kind that does not exist", "no draws"])
+def test_the_file_is_named(content: bytes, what: str, tmp_path: Path) -> None:
+    change, message = CRAFTED[what]
+    data = from_bytes(content)
+    change(data)
+    (tmp_path / "crafted.nc").write_bytes(to_bytes(data))
+    with pytest.raises(DataError, match=rf"crafted\.nc: .*{message}"):
+        read_posterior(tmp_path / "crafted.nc")
+
+
+@pytest.mark.parametrize("what", CRAFTED)
+def test_what_does_not_fit_together_is_refused(content: bytes, what: str) -> None:
+    change, message = CRAFTED[what]
+    data = from_bytes(content)
+    change(data)
+    with pytest.raises(BpaError) as refused:
+        as_draws(data)
+    assert message in str(refused.value)
+
+
+def test_a_feature_that_comes_twice_is_refused() -> None:
+    twice = foreign(np.zeros((1, 10, 2)), ("LM0", "LM0"))
+    with pytest.raises(DataError, match="'LM0' names two weights"):
+        as_draws(twice)
+
+
+def test_draws_that_are_no_numbers_never_rerank_whoever_made_them() -> None:
+    broken = np.zeros((1, 10, Q))
+    broken[0, 3, 1] = np.nan
+    lists = NBest.from_lists([["a", "b"]], [np.eye(2, Q)], NAMES)
+    for posterior in (Draws({"weights": broken}, NAMES), foreign(broken, NAMES)):
+        assert not check(posterior)
+        with pytest.raises(DataError, match="TM0 is not a finite number in draw 3 of chain 0"):
+            rerank(lists, posterior, unchecked=True)
+        with pytest.raises(DataError, match="TM0 is not a finite number"):
+            point_weights(posterior)
+
+
+def test_an_attribute_of_a_thousand_brackets_is_a_text(content: bytes) -> None:
+    data = from_bytes(content)
+    data.attrs["note"] = "[" * 100_000
+    again = from_bytes(to_bytes(data))
+    assert check(again).shape == (CHAINS, DRAWS)
+
+
+def test_a_posterior_is_read_from_memory_of_its_own(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "posterior.nc"
+    path.write_bytes(content)
+    posterior = read_posterior(path)
+    path.write_bytes(b"overwritten")
+    assert np.isfinite(posterior["posterior"]["weights"].values).all()
