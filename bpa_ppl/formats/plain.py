@@ -9,7 +9,7 @@ Numbers without names are called after the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, compress
+from itertools import chain
 from pathlib import PurePath
 from typing import Any, NamedTuple, TextIO
 
@@ -32,6 +32,7 @@ from bpa_ppl.formats.streams import (
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
+from bpa_ppl.rows.arrow import pieces, values_of
 from bpa_ppl.rows.base import TOO_LARGE
 
 _NPY = ".npy"
@@ -72,13 +73,11 @@ class Plain(NBestFormat, frozen=True):
         names = _names(scores)
         first = 1
         for block in blocks:
-            texts = decoded(block, options.origin, first)[:-1].split("\n")
-            if b"\r" in block:
-                texts = [text.removesuffix("\r") for text in texts]
-            lines = np.arange(first, first + len(texts))
-            parts = [file.read(first, len(texts), options) for file in scores]
-            yield self._rows(texts, lines, parts, names, options)
-            first += len(texts)
+            texts, index = _texts(block, first, options)
+            lines = np.arange(first, first + len(index))
+            parts = [file.read(first, len(index), options) for file in scores]
+            yield self._rows(texts, index, lines, parts, names, options)
+            first += len(index)
         self._check_end(first - 1, scores, options)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
@@ -143,12 +142,13 @@ class Plain(NBestFormat, frozen=True):
     def _rows(
         self,
         texts: list[str],
+        index: npt.NDArray[np.int32],
         lines: npt.NDArray[np.int64],
         parts: list[npt.NDArray[np.float64]],
         names: tuple[str, ...],
         options: ReadOptions,
     ) -> Rows:
-        values = np.concatenate([np.zeros((len(texts), 0)), *parts], axis=1)
+        values = np.concatenate([np.zeros((len(index), 0)), *parts], axis=1)
         kept = np.all(np.abs(values) < TOO_LARGE, axis=1)
         ids = options.first_id + (lines - 1) // self.nbest
         if not kept.all() and options.bad != "drop":
@@ -161,13 +161,10 @@ class Plain(NBestFormat, frozen=True):
                 int(lines[row]),
             )
         if kept.all():
-            index = np.arange(len(texts), dtype=np.int32)
             return Rows(names, ids, lines, values.astype(np.float32), None, texts, index)
-        strings = list(compress(texts, kept))
-        index = np.arange(len(strings), dtype=np.int32)
         features = values[kept].astype(np.float32)
         dropped = tuple(ids[~kept].tolist())
-        return Rows(names, ids[kept], lines[kept], features, None, strings, index, dropped)
+        return Rows(names, ids[kept], lines[kept], features, None, texts, index[kept], dropped)
 
     def _check_end(self, lines: int, scores: Sequence[_Scores], options: ReadOptions) -> None:
         if lines % self.nbest:
@@ -218,6 +215,21 @@ class _Scores(NamedTuple):
     def more(self) -> bool:
         """Say whether scores are left over."""
         return len(self.take(1, ReadOptions(self.path, "drop"))) > 0
+
+
+def _texts(
+    block: bytes, first: int, options: ReadOptions
+) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Return the distinct texts of a block, and the index of each line into them.
+
+    Raises:
+        DataError: if a line, counted from the first, is not UTF-8.
+    """
+    try:
+        return pieces(block.replace(b"\r\n", b"\n") if b"\r" in block else block, b"\n")
+    except UnicodeDecodeError:
+        decoded(block, options.origin, first)  # says which line it is
+        raise
 
 
 def _opened(path: str) -> _Scores:
@@ -309,13 +321,13 @@ def _regular_numbers(block: bytes, width: int) -> npt.NDArray[np.float64] | None
     try:
         table = arrow.read_csv(
             arrow_file(block),
-            arrow.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
+            arrow.ReadOptions(column_names=names, block_size=len(block) + 1),
             arrow.ParseOptions(delimiter=" ", ignore_empty_lines=False),
             arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()), null_values=[]),
         )
     except pa.ArrowException:
         return None
-    values = np.stack([table[name].to_numpy() for name in names], axis=1)
+    values = np.stack([values_of(table[name]) for name in names], axis=1)
     regular = len(values) == block.count(b"\n") and bool(np.all(np.abs(values) < TOO_LARGE))
     return values if regular else None
 

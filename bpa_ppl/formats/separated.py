@@ -26,6 +26,7 @@ from bpa_ppl.formats.streams import arrow_file, decoded
 from bpa_ppl.labels import label_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
+from bpa_ppl.rows.arrow import numbers_array, texts_array, values_of
 from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
 from bpa_ppl.rows.frames import FrameReader
 from bpa_ppl.rows.records import looks_numeric
@@ -204,7 +205,7 @@ class _Reader:
         try:
             table = arrow.read_csv(
                 arrow_file(data),
-                arrow.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False),
+                arrow.ReadOptions(column_names=names, block_size=len(data) + 1),
                 arrow.ParseOptions(
                     delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
                 ),
@@ -217,7 +218,7 @@ class _Reader:
 
     def _finite(self, table: pa.Table) -> bool:
         numeric = [name for name, is_numeric in self._numeric.items() if is_numeric]
-        return all(bool(np.all(np.abs(table[name].to_numpy()) < TOO_LARGE)) for name in numeric)
+        return all(bool(np.all(np.abs(values_of(table[name])) < TOO_LARGE)) for name in numeric)
 
     def _whole_end(self, data: bytes) -> bool:
         """Say whether the last line does not end inside a quoted cell."""
@@ -283,12 +284,14 @@ class _Reader:
         cells = dict(zip(self._header, zip(*records, strict=True), strict=True))
         if not self._numeric:
             self._numeric = {name: _is_numeric(name, of) for name, of in cells.items()}
-        columns: dict[str, Any] = {}
-        for name, of in cells.items():
-            numeric = self._numeric[name]
-            values = self._numbers(name, of, lines) if numeric else list(of)
-            columns[name] = pa.array(values, pa.float64() if numeric else pa.string())
-        return pa.table(columns)
+        return pa.table(
+            {
+                name: numbers_array(self._numbers(name, of, lines))
+                if self._numeric[name]
+                else texts_array(of)
+                for name, of in cells.items()
+            }
+        )
 
     def _numbers(
         self, name: str, cells: Sequence[str], lines: npt.NDArray[np.int64]

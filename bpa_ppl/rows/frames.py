@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.labels import label_of
+from bpa_ppl.rows.arrow import values_of, whole
 from bpa_ppl.rows.base import (
     CANDIDATES,
     ID,
@@ -158,8 +159,7 @@ class FrameReader:
 
         values = np.empty((rows, len(columns)))
         for place, column in enumerate(columns):
-            cast = column.cast(pa.float64(), safe=False)
-            values[:, place] = cast.to_numpy(zero_copy_only=False)
+            values[:, place] = values_of(column.cast(pa.float64(), safe=False))
         return values
 
     def _dropped(
@@ -280,14 +280,14 @@ def _parts(table: pa.Table, origin: str, numbers: npt.NDArray[np.int64]) -> _Par
         raise DataError(f"two columns {min(twice)}: rename one", origin)
     if CANDIDATES not in table.column_names:
         table = _flat(table)
-    columns = {name: _whole(table[name]) for name in table.column_names}
+    columns = {name: whole(table[name]) for name in table.column_names}
     lists = columns.pop(CANDIDATES, None)
     if lists is not None:
         if not (_is_list(lists.type) and pa.types.is_struct(lists.type.value_type)):
             raise DataError(f"{CANDIDATES} is of type {lists.type}, not lists of objects", origin)
         parents = _parents(lists, CANDIDATES, origin, numbers)
         inside = _flat(pa.Table.from_struct_array(lists.flatten()))
-        return _Parts({n: _whole(inside[n]) for n in inside.column_names}, columns, parents)
+        return _Parts({n: whole(inside[n]) for n in inside.column_names}, columns, parents)
     if TEXT in columns and _is_list(columns[TEXT].type):
         parents = _parents(columns[TEXT], TEXT, origin, numbers)
         listed = [n for n in columns if _is_list(columns[n].type) and not _of_sentence(n)]
@@ -319,20 +319,13 @@ def _flat(table: pa.Table) -> pa.Table:
     return table
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
-
-
 def _parents(
     lists: pa.Array, name: str, origin: str, numbers: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Return the row that each value in a column of lists is from."""
     import pyarrow.compute as pc
 
-    sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    sizes = values_of(pc.list_value_length(lists), missing=0)
     if not sizes.all():
         raise DataError(
             f"{name} is empty: a list has at least one hypothesis",
@@ -368,7 +361,7 @@ def _indices(
         row = int(np.argmin(encoded.is_valid().to_numpy(zero_copy_only=False)))
         line = row + 1 if lines is None else int(lines[row])
         raise DataError(f"{name} is missing: give one in each row", origin, line)
-    return encoded.indices.to_numpy().astype(np.int64)
+    return values_of(encoded.indices).astype(np.int64)
 
 
 def _spread(values: Sequence[Any], parents: npt.NDArray[np.int64]) -> list[Any]:
