@@ -11,7 +11,7 @@ import numpy as np
 from numpyro import handlers
 
 from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, checked_seed
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.nbest import NBest
@@ -76,6 +76,7 @@ def calibrate_sampler(
             f"nothing can be simulated from the likelihood {LIKELIHOODS.name_of(likely)}, which is "
             "no distribution of the oracle: choose oracle, tied or hope, or compare two samplers"
         )
+    seed = checked_seed(seed)
     worth = gains(nbest, metric) if likely.needs_gains else None
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     keep_compiled()

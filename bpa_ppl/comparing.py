@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
 from bpa_ppl.diagnostics.estimates import runs_together
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
@@ -63,6 +63,7 @@ def compare_samplers(
         NotConverged: if the reference run did not converge.
         UsageError: if there is nothing to run, or a setting makes no sense.
     """
+    seed = checked_seed(seed)
     _configured(samplers, runs, settings)
     SAMPLERS.resolve(reference, {"draws": reference_draws})
     extra = {
@@ -89,7 +90,7 @@ def compare_samplers(
             nbest,
             weights,
             sampler=reference,
-            seed=seed + _APART,
+            seed=(seed + _APART) % SEEDS,
             oracle=oracle,
             metric=goal,
             draws=reference_draws,
@@ -136,13 +137,15 @@ def run_samplers(
         DataError: if the lists, references and weights do not fit together.
         UsageError: if there is nothing to run, or a setting makes no sense.
     """
+    seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
     found: dict[str, list[Draws]] = {name: [] for name in chosen}
     steps = [(name, run) for name in chosen for run in range(-1, runs)]
     with reporter(progress, "run") as report:
         for done, (name, run) in enumerate(steps):
             report(done, len(steps), name)
-            arguments = {**options, **chosen[name], "sampler": name, "seed": seed + max(run, 0)}
+            own_seed = (seed + max(run, 0)) % SEEDS
+            arguments = {**options, **chosen[name], "sampler": name, "seed": own_seed}
             start = time.perf_counter()
             posterior = adapt(nbest, weights, **arguments)
             seconds = time.perf_counter() - start

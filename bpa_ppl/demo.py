@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl.errors import checked_seed
 from bpa_ppl.decoding import Reranked, Scoreboard, rerank, scoreboard, write_texts
 from bpa_ppl.diagnostics import Report, check, plot_trace
+from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.formats.parts import make_folder

@@ -7,6 +7,7 @@ import reprlib
 from pathlib import Path
 from typing import Any
 
+SEEDS = 2**32  # of so many, the first is 0
 QUOTED = 80  # characters of what a user gave that a message repeats
 _LONGEST = 2000  # characters of a message; lists of names may be longer
 _RUN = re.compile(rf"\S{{{2 * QUOTED},}}")  # what can only be a name or number gone wrong
@@ -116,9 +117,28 @@ def require(value: Any, kind: type | tuple[type, ...], what: str) -> None:
         kind: the type that it should have, or several.
         what: what is wanted, in words, and how to get one.
 
-    >>> require("dev.nbest", int, "a seed is a whole number")
+    >>> require("dev.nbest", list, "files are given as a list")
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: a seed is a whole number, not 'dev.nbest'
+    bpa_ppl.errors.UsageError: files are given as a list, not 'dev.nbest'
     """
     if not isinstance(value, kind):
         raise UsageError(f"{what}, not {quoted(value)}")
+
+
+def checked_seed(seed: Any) -> int:
+    """Return a seed, if it is one that every random generator in use takes: 0 to 2³² − 1.
+
+    Raises:
+        UsageError: if it is not.
+
+    >>> checked_seed(7)
+    7
+    >>> checked_seed(-1)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: a seed is a whole number from 0 to 4294967295, not -1
+    """
+    # Whatever counts as an index does: NumPy's whole numbers, but no truth values.
+    whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
+    if not whole or not 0 <= int(seed) < SEEDS:
+        raise UsageError(f"a seed is a whole number from 0 to {SEEDS - 1}, not {quoted(seed)}")
+    return int(seed)

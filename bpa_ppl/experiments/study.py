@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, checked_seed
 from bpa_ppl.experiments.methods import CANONICAL, Method, Value, named_methods
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.quality import by_name, counted_metrics
@@ -359,8 +359,10 @@ def _check(study: Study, table: TomlTable) -> None:
     for what, least in (("draws", study.draws), ("sizes", min(study.sizes))):
         if least < 1:
             raise table.error(f"{what} must be 1 or more, not {least}")
-    if study.seed < 0:
-        raise table.error(f"seed must be 0 or more, not {study.seed}")
+    try:
+        checked_seed(study.seed)
+    except UsageError as error:
+        raise table.error(str(error)) from error
     known = {method.name for method in study.methods}
     for sweep in study.sweeps:
         if not known.issuperset(sweep.methods):

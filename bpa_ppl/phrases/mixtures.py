@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.phrases.pairs import PhrasePairs, Side, Texts, index_in, keys, union
 from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, aligned
@@ -228,7 +228,7 @@ def held_out(
     """
     if not 2 <= folds <= len(weights):
         raise UsageError(f"folds are from 2 to {len(weights)}, the number of pairs, not {folds}")
-    fold = np.random.default_rng(seed).permutation(np.arange(len(weights)) % folds)
+    fold = np.random.default_rng(checked_seed(seed)).permutation(np.arange(len(weights)) % folds)
     probabilities, values = np.zeros(len(weights)), []
     for number in range(folds):
         own, others = np.flatnonzero(fold == number), np.flatnonzero(fold != number)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.nbest import Float32
 from bpa_ppl.phrases.pair_features import normalised
 from bpa_ppl.phrases.tables import PhraseCounts
@@ -53,6 +53,7 @@ def svm_feature(
     from sklearn.svm import LinearSVC
 
     one_of(negatives, NEGATIVES, "negative examples")
+    seed = checked_seed(seed)
     common = inside.rows_of(outside) >= 0
     known = inside.numbers_of("source", outside.sources)
     source_known = np.append(inside.source_count, 0)[known][outside.source] > 0

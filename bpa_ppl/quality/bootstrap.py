@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.errors import checked_seed
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.quality.base import Metric, resolve
 
@@ -66,7 +67,7 @@ def resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> Resa
     >>> new.sentences.sum(axis=1).tolist(), new.draws.shape
     ([4.0, 4.0, 4.0], (3, 2))
     """
-    source = np.random.default_rng(seed)
+    source = np.random.default_rng(checked_seed(seed))
     chances = np.full(sentences, 1 / sentences)
     occurrences = source.multinomial(sentences, chances, size=count).astype(np.float64)
     taken = source.integers(draws, size=(count, draws)) if draws else np.zeros((count, 0), np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import BpaWarning, UsageError, require
+from bpa_ppl.errors import BpaWarning, UsageError, checked_seed, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
@@ -26,15 +27,15 @@ from bpa_ppl.models import (
     tabulate,
 )
 from bpa_ppl.models.priors.isotropic import Isotropic, completed, variances
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles, resolve
+from bpa_ppl.quality import Oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
+from bpa_ppl.sampling.choosing import Parts, built, chosen, to_choose
 from bpa_ppl.sampling.density import (
-    Anatomy,
     anatomy,
     constrained,
     constrained_draws,
@@ -47,6 +48,7 @@ from bpa_ppl.sampling.density import (
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.presets import default_likelihood, with_preset
+from bpa_ppl.sampling.sentences import Sentences, scored
 from bpa_ppl.sampling.unmoved import warn_unmoved
 from bpa_ppl.weights import (
     AnyWeights,
@@ -55,7 +57,6 @@ from bpa_ppl.weights import (
     Weights,
     check_named,
     check_totals,
-    deviation_within,
     match,
 )
 
@@ -90,6 +91,8 @@ def adapt(
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
     model: Model = log_linear,
+    choose: str | Iterable[str] = (),
+    choose_by: str = "loo",
     progress: bool | Reporter = False,
     **settings: Any,
 ) -> InferenceData:
@@ -128,6 +131,11 @@ def adapt(
             `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
             of their files, and `rerank` computes the same features of new lists.
         model: a NumPyro program of (lists, prior, likelihood) with a site `weights`.
+        choose: settings that are chosen from these sentences alone, out of a grid: `margin` (γ),
+            `kappa`, `tau`, `prior-variance` (σ_T) and `delta` (of `heuristic`); see
+            `bpa_ppl.sampling.choosing`. What was chosen, and the table of candidates, are recorded.
+        choose_by: `loo`, what a sentence gains by the posterior of the others, or `evidence`, the
+            marginal likelihood by Laplace's approximation, for `prior-variance` alone.
         progress: True draws a bar on standard error.
         settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
 
@@ -139,53 +147,56 @@ def adapt(
         UsageError: if a sampler, metric or setting does not exist or makes no sense.
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
-    require(seed, (int, np.integer), "the seed is a whole number")
+    seed = checked_seed(seed)
     if not callable(model):
         raise UsageError(f"a model is a function of (lists, prior, likelihood), not {model!r}")
     check_named(defaults or {})
     sampler, likelihood = with_preset(preset, sampler, likelihood)
     engine, goal = SAMPLERS.resolve(sampler, settings), resolve(metric, nbest)
-    likely = LIKELIHOODS.resolve(
-        default_likelihood(goal, nbest) if likelihood is None else likelihood
-    )
+    if likelihood is None:
+        likelihood = default_likelihood(goal, nbest) if "margin" not in choose else "margin"
+    parts = Parts(LIKELIHOODS.resolve(likelihood), _family(prior, prior_variance), engine)
+    wanted = to_choose(choose, choose_by, parts)
     prepared = preparation(nbest, goal, categorical, add)
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
-    family, before = _prior(prior, prior_variance, matched)
-    model = _model(model, prior, matched)
+    built(parts.prior, matched)  # what does not fit is found before anything is scored
+    model = _model(model, parts.prior, matched)
     check_totals(nbest, matched.values)
-    search = {"jobs": jobs, "cache": cache}
-    chosen = oracle
-    if chosen is None:
-        chosen = _oracles(nbest, goal, matched, progress, ties=ties, **search)
-    require(chosen, Oracles, "oracles come from the function oracles")
-    worth = _gains(nbest, goal, progress, **search) if likely.needs_gains else None
-    likely, seen = _observed(likely, nbest, goal, worth, chosen, matched.full(before.mean))
+    known = scored(
+        nbest,
+        matched,
+        goal,
+        oracle,
+        with_gains=parts.likelihood.needs_gains or bool(wanted),
+        ties=ties,
+        jobs=jobs,
+        cache=cache,
+        progress=progress,
+    )
     keep_compiled()
+    choice: dict[str, Any] = {}
+    if wanted:
+        posterior_of = partial(_target, known, model, seed)
+        with reporter(progress, f"choose {', '.join(wanted)}") as report:
+            found = chosen(wanted, choose_by, parts, known, posterior_of, report)
+        parts, choice = found.best.parts, {"choice": found.record()}
+    family, before = _prior(parts.prior, matched)
+    engine, (likely, seen) = parts.sampler, known.observed(parts.likelihood, before)
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
-        target = target_of(
-            nbest,
-            matched,
-            before,
-            likelihood=likely,
-            oracle=seen,
-            gains=worth,
-            model=model,
-            seed=seed,
-            progress=report,
-        )
+        target = _target(known, model, seed, parts.likelihood, before, progress=report)
         draws = draws_of(target, engine.sample(target))
-        found = anatomy(target.program, target.data)
-    made = {
-        **_settings(engine, likely, family, found, folded=target.program.likelihood != likely),
+        made = _settings(target, Parts(likely, parts.prior, engine), family)
+    made |= {
+        **choice,
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
-        **_provenance(nbest, chosen),
+        **_provenance(nbest, known.oracles),
         **prepared.record(columns),
     }
     draws = replace(
         draws,
         observed={"oracle": seen},
-        constants={**draws.constants, **_scores(chosen, seen), **prepared.stored()},
+        constants={**draws.constants, **known.scores_of(seen), **prepared.stored()},
         sentence_ids=nbest.sentence_ids,
         attrs={**made, **draws.attrs},
     )
@@ -193,18 +204,19 @@ def adapt(
     return to_arviz(draws)
 
 
-def _settings(
-    engine: Sampler, likely: Likelihood, prior: dict[str, Any], found: Anatomy, *, folded: bool
-) -> dict[str, Any]:
+def _settings(target: Target, parts: Parts, prior: dict[str, Any]) -> dict[str, Any]:
     """Return for the record what was chosen by name, as far as the model made use of it.
 
     A model of one's own may do without a part; what was folded into the lists acts in any case.
     """
+    found = anatomy(target.program, target.data)
+    likely, engine = parts.likelihood, parts.sampler
+    acts = found.likelihood or target.program.likelihood != likely
     made = {"name": LIKELIHOODS.name_of(likely), **likely.settings()}
     return {
         "sampler": SAMPLERS.name_of(engine),
         "settings": engine.settings(),
-        **({"likelihood": made} if found.likelihood or folded else {}),
+        **({"likelihood": made} if acts else {}),
         **({"prior": prior} if found.prior - {"mean"} else {}),
     }
 
@@ -226,6 +238,21 @@ def _matched(
     zeros = {name: 0.0 for names in added.columns for name in names}
     given = {**zeros, **(defaults or {})}
     return added, match(weights, added.nbest, fixed=fixed, defaults=given)
+
+
+def _target(
+    known: Sentences,
+    model: Model,
+    seed: int,
+    likelihood: Likelihood,
+    prior: Prior,
+    **options: Any,
+) -> Target:
+    """Return the posterior with one likelihood and one prior; to be called with x64 enabled."""
+    likely, seen = known.observed(likelihood, prior)
+    gains = known.gains if likely.needs_gains else None
+    made = {"likelihood": likely, "oracle": seen, "gains": gains, "model": model, "seed": seed}
+    return target_of(known.nbest, known.match, prior, **made, **options)
 
 
 def target_of(
@@ -331,29 +358,32 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     )
 
 
-def _prior(
-    chosen: str | PriorFamily | Prior, variance: Any, matched: Match
-) -> tuple[dict[str, Any], Prior]:
-    """Return the prior in words, for the record, and the prior of the free features."""
+def _family(chosen: str | PriorFamily | Prior, variance: Any) -> PriorFamily | Prior:
+    """Return the prior, or the family of priors, with its settings."""
     if variance is not None and not (isinstance(chosen, str) and chosen == "isotropic"):
         raise UsageError("a prior variance is a setting of the isotropic prior: leave it out")
     if isinstance(chosen, Prior):
-        before, new = completed(chosen, matched)
-        kind = "NumPyro distribution" if chosen.other is not None else "Gaussian"
+        return chosen
+    return PRIORS.resolve(chosen, {} if variance is None else variances(variance))
+
+
+def _prior(family: PriorFamily | Prior, matched: Match) -> tuple[dict[str, Any], Prior]:
+    """Return the prior in words, for the record, and the prior of the free features."""
+    if isinstance(family, Prior):
+        before, new = completed(family, matched)
+        kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         return {"name": kind, **({"isotropic": new} if new else {})}, before
-    family = PRIORS.resolve(chosen, {} if variance is None else variances(variance))
     settings = {n: np.asarray(v).tolist() for n, v in family.settings().items()}
-    built = family.build(matched).matched(matched.free_names)
     if isinstance(family, Isotropic):
         settings = {"variance": settings["variance"], **_scaled(family, matched)}
-    return {"name": PRIORS.name_of(family), **settings}, built
+    return {"name": PRIORS.name_of(family), **settings}, built(family, matched)
 
 
-def _model(model: Model, chosen: str | PriorFamily | Prior, matched: Match) -> Model:
+def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:
     """Return the model, or the one that a prior of several sites brings along."""
-    if model is not log_linear or isinstance(chosen, Prior):
+    if model is not log_linear or isinstance(family, Prior):
         return model
-    return PRIORS.resolve(chosen).model(matched) or model
+    return family.model(matched) or model
 
 
 def _scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
@@ -373,52 +403,6 @@ def _scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
         stacklevel=3,
     )
     return {**single, "typical_spread": family.typical_spread, "spread": scaled}
-
-
-def _oracles(
-    nbest: NBest, metric: Any, matched: Match, progress: bool | Reporter, **options: Any
-) -> Oracles:
-    if not len(nbest):
-        # No sentence has an oracle: nothing is scored, and no reference is needed.
-        none = np.zeros(0)
-        return Oracles(none.astype(int), none, none.astype(int), options["ties"], metric.key, "")
-    with reporter(progress, "oracles") as report:
-        preference = nbest.scores(matched.values)
-        return oracles(nbest, metric, preference=preference, progress=report, **options)
-
-
-def _gains(nbest: NBest, metric: Any, progress: bool | Reporter, **options: Any) -> Float64:
-    if not len(nbest):
-        return np.zeros(0)
-    with reporter(progress, "gains") as report:
-        return gains(nbest, metric, progress=report, **options)
-
-
-def _observed(
-    likelihood: Likelihood,
-    nbest: NBest,
-    metric: Metric,
-    worth: Float64 | None,
-    chosen: Oracles,
-    centre: Float64,
-) -> tuple[Likelihood, Int64]:
-    """Return the likelihood with all of its settings, and what it observes of each list."""
-    if worth is None:
-        return likelihood, chosen.index
-    likely = likelihood.scaled(_edit(nbest, metric, worth))
-    return likely, likely.targets(nbest, chosen.index, worth, nbest.scores(centre))
-
-
-def _scores(chosen: Oracles, seen: Int64) -> dict[str, Float64]:
-    """Return the sentence scores of the oracles, where those were observed."""
-    return {"oracle_score": chosen.score} if np.array_equal(chosen.index, seen) else {}
-
-
-def _edit(nbest: NBest, metric: Metric, worth: Float64) -> float:
-    """Return how much of a gain is as much as one edit: see `Likelihood.scaled`."""
-    if isinstance(metric, TER) or not len(nbest):
-        return 1.0
-    return deviation_within(nbest, worth) or 1.0
 
 
 def _domains(nbest: NBest) -> npt.NDArray[np.int64] | None:

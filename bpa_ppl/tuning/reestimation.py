@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from bpa_ppl.errors import UsageError, require
+from bpa_ppl.errors import UsageError, checked_seed, require
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, counted_metrics, resolve, set_aside
@@ -87,7 +85,7 @@ def reestimate(
     (True, 'TER of the lists: 50.00 → 0.00')
     """
     require(nbest, NBest, "reestimate takes n-best lists (NBest): read a file with read_nbest")
-    require(seed, (int, np.integer), "the seed is a whole number")
+    seed = checked_seed(seed)
     chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
     name = TUNERS.name_of(chosen)
     if extra is not None and not chosen.takes_extra:

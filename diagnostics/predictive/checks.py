@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.stats import binom
 
 from bpa_ppl.diagnostics.significance import uniformity
-from bpa_ppl.errors import DataError, one_of
+from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
@@ -131,7 +131,7 @@ def predictive_check(
     prepared = Preparation.recorded(draws.attrs, draws.constants)
     nbest = prepared.of_own(nbest).nbest if oracle is None else prepared(nbest)
     index = _observed(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     weights = _picked(draws, nbest, group, rng)
     columns = []
     for s, (p, string) in enumerate(_predictive(nbest, weights)):
@@ -173,7 +173,7 @@ def reliability(
     """
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
     nbest = Preparation.recorded(draws.attrs, draws.constants)(nbest)
-    weights = _picked(draws, nbest, "posterior", np.random.default_rng(seed))
+    weights = _picked(draws, nbest, "posterior", np.random.default_rng(checked_seed(seed)))
     lists = list(_predictive(nbest, weights))
     p = np.array([shares.max() for shares, _ in lists])
     right = np.array([shares.argmax() == of[index[s]] for s, (shares, of) in enumerate(lists)])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, checked_seed
 from bpa_ppl.models.instance_weighting.objective import log_likelihood, mixed
 from bpa_ppl.models.instance_weighting.priors import PhiPrior
 from bpa_ppl.models.instance_weighting.problem import Problem
@@ -154,7 +154,7 @@ def _starts(variant: Variant, problem: Problem, count: int, seed: int) -> Iterat
         large = first.copy()
         large[1] = 3.0
         yield large
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     for _ in range(count):
         yield first + rng.normal(size=size)
 

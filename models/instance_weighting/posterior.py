@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from numpyro.infer import MCMC, NUTS, init_to_value
 
+from bpa_ppl.errors import checked_seed
 from bpa_ppl.models.instance_weighting.fitting import fit
 from bpa_ppl.models.instance_weighting.objective import log_likelihood, mixed
 from bpa_ppl.models.instance_weighting.priors import PhiPrior
@@ -63,7 +64,7 @@ def laplace(
     ready, before = prepared(problem, variant), prior or PhiPrior()
     mode = unconstrained(variant, fit(problem, variant, prior=before).phi)
     root = _scale(ready, variant, before, mode)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     normal = rng.normal(size=(draws, len(mode)))
     stretch = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size=(draws, 1)))
     z = mode + (normal * stretch) @ root.T
@@ -115,7 +116,7 @@ def nuts(
     ready, before = prepared(problem, variant), prior or PhiPrior()
     mode = unconstrained(variant, fit(problem, variant, prior=before).phi)
     root = _scale(ready, variant, before, mode)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     starts = mode + rng.normal(size=(chains, len(mode))) @ root.T
     with jax.enable_x64(True):
         data = jax.tree.map(np.asarray, ready._replace(names=()))

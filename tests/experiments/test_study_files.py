@@ -9,7 +9,9 @@ import pytest
 
 from bpa_ppl import DataError
 from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments.grid import tasks
 from bpa_ppl.experiments.methods import named_methods
+from bpa_ppl.models import Margin, Oracle
 from bpa_ppl.registry import RULES, SAMPLERS, TUNERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +56,7 @@ def test_the_example_is_a_study() -> None:
         ("sizes = [4, 8]", "sizes = [0]", ".*sizes must be 1 or more, not 0"),
         ("draws = 3", "draws = true", ".*draws must be a whole number, not True"),
         ("draws = 3", "draws = 0", ".*draws must be 1 or more, not 0"),
-        ("seed = 5", "seed = -1", ".*seed must be 0 or more, not -1"),
+        ("seed = 5", "seed = -1", ".*seed is a whole number from 0 to .*, not -1"),
         ("seed = 5", "sed = 5", ".*unknown key 'sed': correct or remove it"),
         ('"mira"', '"mirra"', ".*unknown method 'mirra': choose among auto, heuristic, .*"),
         ('"mira"', '"mert+"', r".*method mert\+ needs the text .*: add \[development\]"),
@@ -82,6 +84,39 @@ def test_mistakes(study_file: Path, old: str, new: str, message: str) -> None:
         read_study(edited(study_file, old, new))
     assert re.fullmatch(message, str(caught.value)), str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
+    steep = '[variants.steep]\nlike = "map"\nlikelihood = "margin"\ngamma = 4\n'
+    swept = (
+        '[sweeps.margins]\nsetting = "gamma"\nvalues = [1, 8]\nmethods = ["steep"]\nsizes = [4]\n'
+    )
+    path = edited(study_file, "[variants.mert-ter]", f"{steep}{swept}[variants.mert-ter]")
+    study = read_study(edited(path, 'methods = ["', 'methods = ["steep", "'))
+    likely = {
+        task.cell.setting: task.method.likely()
+        for task in tasks(study)
+        if task.cell.method == "steep"
+    }
+    assert likely == {"": Margin(gamma=4), "gamma=1": Margin(gamma=1), "gamma=8": Margin(gamma=8)}
+    known = named_methods()
+    assert {known[name].likely() for name in ("mcmc", "heur-vit", "rwm-isotropic")} == {Oracle()}
+    assert known["imh"].likely() is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('like = "mert"\nlikelihood = "margin"', "has no likelihood: it is no sampler"),
+        ('like = "map"\nlikelihood = "hinge"', "unknown likelihood 'hinge': choose one of"),
+        ('like = "map"\nlikelihood = "margin"\nkappa = 2', "has no setting kappa"),
+        ('like = "map"\nlikelihood = "margin"\ngamma = -2', "gamma must be a number from 0"),
+    ],
+)
+def test_mistakes_in_likelihoods(study_file: Path, lines: str, message: str) -> None:
+    added = f"[variants.other]\n{lines}\n[variants.mert-ter]"
+    with pytest.raises(DataError, match=message):
+        read_study(edited(study_file, "[variants.mert-ter]", added))
 
 
 @pytest.mark.parametrize(("value", "kind"), [("0.5", "whole"), ('"many"', ""), ("-3", "")])

@@ -1,0 +1,69 @@
+"""Seeds: whatever draws refuses what is none, with one sentence, before it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bpa_ppl
+from bpa_ppl import NBest, UsageError, Weights
+from bpa_ppl.calibrating import calibrate_sampler
+from bpa_ppl.comparing import run_samplers
+from bpa_ppl.demo import run_demo
+from bpa_ppl.errors import SEEDS, checked_seed
+from bpa_ppl.posterior import Draws
+from bpa_ppl.quality import bootstrap
+from bpa_ppl.registry import SAMPLERS, TUNERS
+from bpa_ppl.sampling.weight_trace import visited_weights
+
+NO_SEEDS = [-1, 2**63, 1.5, "a", None, True, 10**5000, np.float64(1), SEEDS]
+WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
+Use = Callable[[NBest, Any], Any]
+
+
+def drawn(nbest: NBest, seed: Any) -> Draws:
+    return Draws(
+        {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])
+    ).resampled(seed)
+
+
+USES: dict[str, Use] = {
+    **{
+        f"sampler {name}": lambda nbest, seed, name=name: bpa_ppl.adapt(
+            nbest, WEIGHTS, sampler=name, seed=seed
+        )
+        for name in SAMPLERS
+        if name != "weight-trace"
+    },
+    **{
+        f"tuner {name}": lambda nbest, seed, name=name: bpa_ppl.reestimate(
+            nbest, WEIGHTS, tuner=name, seed=seed
+        )
+        for name in TUNERS
+    },
+    "visited weights": lambda nbest, seed: visited_weights(nbest, WEIGHTS, seed=seed),
+    "bootstrap": lambda nbest, seed: bootstrap.resamples(10, 3, seed=seed),
+    "comparison": lambda nbest, seed: run_samplers(nbest, WEIGHTS, ["map"], seed=seed),
+    "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
+    "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),
+    "draws": drawn,
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_what_is_no_seed_is_refused(toy: NBest, use: Use) -> None:
+    for seed in NO_SEEDS:
+        with pytest.raises(
+            UsageError, match=r"^a seed is a whole number from 0 to 4294967295, not"
+        ):
+            use(toy, seed)
+
+
+@pytest.mark.parametrize("seed", [0, SEEDS - 1, np.int64(3), np.uint8(3)])
+def test_whole_numbers_of_any_kind_are_seeds(seed: Any) -> None:
+    assert checked_seed(seed) == int(seed)
+    assert type(checked_seed(seed)) is int
