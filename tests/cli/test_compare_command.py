@@ -76,6 +76,14 @@ def test_calibrate_tells_the_verdict(folder: Path) -> None:
         (("calibrate", *LISTS, "--replications", 3), "ask for 20 or more"),
         (("calibrate", *LISTS, "--samplers", "gibbs"), "unknown sampler 'gibbs'"),
         (("calibrate", *LISTS, "--samplers", ""), "names no sampler"),
+        (
+            ("calibrate", *LISTS, "--likelihood", "margin", "-r", "ref"),
+            "nothing can be simulated from the likelihood margin",
+        ),
+        (
+            ("calibrate", *LISTS, "--likelihood", "hope:kappa=1"),
+            "calibrate --likelihood hope:kappa=1 needs --references",
+        ),
     ],
 )
 def test_bad_input_is_told_in_one_line(folder: Path, arguments: tuple, told: str) -> None:

@@ -30,6 +30,16 @@ def test_a_likelihood_with_a_setting(folder: Path) -> None:
     np.testing.assert_array_equal(written().mean, adapted(likelihood=Margin(gamma=4.0)).mean)
 
 
+def test_the_paper_s_model_by_one_option(folder: Path) -> None:
+    short = ("--set", "draws=50", "--set", "warmup=50")
+    done = run(*BASE[:-2], "--preset", "published", *short)
+    assert done.code == 0, done.err
+    assert written().attrs["sampler"] == "rwm-isotropic"
+    assert written().attrs["likelihood"] == {"name": "oracle"}
+    assert run(*BASE).code == 0
+    assert written().attrs["likelihood"] == {"name": "margin", "gamma": 2}
+
+
 def test_a_prior_from_a_file(folder: Path) -> None:
     canonical = bpa_ppl.read_weights("moses.ini")
     free = {name: value for name, value in canonical.items() if name != "UnknownWordPenalty0"}
@@ -58,6 +68,7 @@ def test_a_family_of_priors_with_a_setting(folder: Path) -> None:
             ("--likelihood", "margin:gamma=-1"),
             "gamma must be a number from 0 on or nothing, not -1",
         ),
+        (("--preset", "paper"), "unknown preset 'paper': choose one of published"),
         (("--prior", "flat"), "unknown prior 'flat': choose one of isotropic"),
         (("--prior", "none.json"), "none.json: no such file"),
         (("--extra", "nbest"), "--extra and --extra-references go together"),

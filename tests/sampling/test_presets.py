@@ -1,0 +1,58 @@
+"""What `adapt` does unless it is told: the likelihood that suits the gain, and presets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from judged import judged
+
+from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
+from bpa_ppl.models import Margin
+
+pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
+
+
+def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
+    return as_draws(adapt(lists, weights, **{"sampler": "map", **options}))
+
+
+@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "ter+bleu"])
+def test_gains_in_words_have_a_margin(toy: NBest, metric: str) -> None:
+    found = made(toy, metric=metric)
+    assert found.attrs["likelihood"]["name"] == "margin"
+    same = made(toy, metric=metric, likelihood=Margin())
+    np.testing.assert_array_equal(found.mean, same.mean)
+
+
+def test_without_a_known_gain_there_is_none(toy: NBest) -> None:
+    known = oracles(toy)
+    found = made(replace(toy, references=None), oracle=known)
+    assert found.attrs["likelihood"] == {"name": "oracle"}
+    np.testing.assert_array_equal(found.mean, made(toy, likelihood="oracle").mean)
+
+
+def test_scores_of_ones_own_have_none() -> None:
+    found = made(judged(20), {"logprob": 0.1}, metric="comet", categorical="system")
+    assert found.attrs["likelihood"] == {"name": "oracle"}
+
+
+def test_the_published_model_and_sampler(toy: NBest) -> None:
+    short = {"draws": 50, "warmup": 50}
+    preset = as_draws(adapt(toy, CANONICAL, preset="published", **short))
+    named = made(toy, sampler="rwm-isotropic", likelihood="oracle", prior_variance=0.1, **short)
+    np.testing.assert_array_equal(preset.weights, named.weights)
+    assert preset.attrs["settings"]["proposal_variance"] == 0.01
+
+
+def test_what_is_named_goes_before_the_preset(toy: NBest) -> None:
+    found = made(toy, preset="published", likelihood="margin")
+    assert (found.attrs["sampler"], found.attrs["likelihood"]["name"]) == ("map", "margin")
+
+
+def test_an_unknown_preset_is_refused(toy: NBest) -> None:
+    with pytest.raises(UsageError, match="unknown preset 'printed': choose one of published"):
+        made(toy, preset="printed")
