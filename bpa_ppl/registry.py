@@ -247,5 +247,6 @@ RULES: Registry[Rule] = Registry(
         "viterbi": "bpa_ppl.decoding.viterbi:Viterbi",
         "map": "bpa_ppl.decoding.points:Map",
         "mean": "bpa_ppl.decoding.points:Mean",
+        "mbr": "bpa_ppl.decoding.mbr:Mbr",
     },
 )

@@ -36,8 +36,9 @@ FUNCTIONS = {
     "read_weights": "path format='auto'",
     "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
     "extra=None progress=False **settings",
-    "rerank": "nbest posterior * rule='predictive' derivations='separate' defaults=None "
-    "where=None unchecked=False jobs=1 backend='local' scheduler=None progress=False",
+    "rerank": "nbest posterior * rule='predictive' derivations='separate' sure=None "
+    "temperature=None confidence=False defaults=None where=None unchecked=False jobs=1 "
+    "backend='local' scheduler=None progress=False",
     "update": "posterior nbest * known=None metric=None oracle=None where=None sampler='imh' "
     "seed=0 jobs=1 cache=True unchecked=False progress=False",
     "write_nbest": "nbest path weights=None * format='auto'",
@@ -92,7 +93,7 @@ ROOMS = {
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
     "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of",
-    "tuning": "Command Reestimation Tuned Tuner TuningLists TuningProblem redecode reestimate",
+    "tuning": "Command Redecoded Reestimation Tuned Tuner TuningLists TuningProblem redecode reestimate",
 }
 #: Registry -> the names that can be chosen, in order.
 CHOICES = {

@@ -18,14 +18,25 @@ def run(
     reading: options.Reading,
     output: Annotated[str, typer.Option("--output", "-o", help="Translations; - is stdout.")] = "-",
     details: Annotated[
-        Path | None, typer.Option(help="Also write choices and probabilities, tab-separated.")
+        Path | None,
+        typer.Option(help="Also write choices, probabilities and expectations, tab-separated."),
     ] = None,
     references: options.References = None,
     sources: options.Sources = None,
-    rule: Annotated[str, typer.Option(help=f"{options.names_in(RULES)}.")] = "predictive",
+    rule: Annotated[
+        str, typer.Option(help=f"{options.names_in(RULES)}; mbr:gain=bleu with a setting.")
+    ] = "predictive",
     derivations: Annotated[
         str, typer.Option(help="Equal strings: scored separate, as published, or summed.")
     ] = "separate",
+    sure: Annotated[
+        float | None,
+        typer.Option(help="Change the first-best only where this sure that it gets better: 0.7."),
+    ] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="Probabilities to the power of 1 / this; as recorded, else 1."),
+    ] = None,
     default: options.Default = None,
     where: options.Places = None,
     jobs: Annotated[int, typer.Option(help="Processes that decide; -1 takes every core.")] = 1,
@@ -45,8 +56,10 @@ def run(
         bpa_ppl.read_posterior(posterior),
         output,
         details,
-        rule=rule,
+        rule=options.component(RULES, rule, "--rule"),
         derivations=derivations,
+        sure=sure,
+        temperature=temperature,
         defaults=options.numbers(default, "--default"),
         where=options.places(where),
         unchecked=unchecked,
@@ -59,3 +72,5 @@ def run(
         print(summary.scores, file=sys.stderr if output == "-" else sys.stdout)
     else:
         options.say(f"{summary.changed} of {summary.sentences} translations changed", quiet)
+    if summary.expected is not None:
+        options.say(f"expected TER against what is right in the lists {summary.expected}", quiet)

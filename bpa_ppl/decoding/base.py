@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from bpa_ppl.component import Component
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
 
 
@@ -42,11 +42,22 @@ class Voters(NamedTuple):
 class Rule(Component, frozen=True):
     """A decision rule: who votes, and how votes are counted.
 
+    Votes make probabilities of hypotheses, and the most probable one of a list is chosen. A rule
+    that looks at texts, or at what hypotheses have to do with one another, has `needs_texts` and
+    makes the choice itself from these probabilities (`decide`).
+
     Attributes:
         needs_density: whether it looks at how probable each draw is.
+        needs_texts: whether it decides by `decide`, with the texts of the lists.
     """
 
     needs_density: ClassVar[bool] = False
+    needs_texts: ClassVar[bool] = False
+
+    @property
+    def criterion(self) -> str:
+        """The gain by which one choice is better than another: `ter`, `bleu` or `chrf`."""
+        return "ter"
 
     def voters(self, draws: Draws, nbest: NBest) -> Voters:
         """Return who votes: every draw, unless a rule says otherwise.
@@ -79,6 +90,16 @@ class Rule(Component, frozen=True):
     def combined(self, parts: jax.Array) -> jax.Array:
         """Return the votes of all draws from those of groups of draws, (groups, N) ↦ (N,)."""
         raise NotImplementedError
+
+    def decide(self, lists: NBest, probabilities: Float64) -> Int64:
+        """Return the choice from each list, (S,), by a rule that needs texts.
+
+        Args:
+            lists: some lists (S of them), with texts, features, and nothing else.
+            probabilities: (hypotheses,) exp(votes), which sum to 1 over each list, those of
+                derivations; equal strings are the rule's own affair.
+        """
+        return lists.best(probabilities)
 
 
 def _normalised(log_values: Any) -> Float64:

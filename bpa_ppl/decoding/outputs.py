@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from bpa_ppl.decoding.base import Rule
+from bpa_ppl.decoding.confidence import Expected, expected
+from bpa_ppl.decoding.deciding import Deciding, Options
 from bpa_ppl.decoding.reranking import Decided, decisions
-from bpa_ppl.decoding.results import DETAILS, Scoreboard, details_rows, text_rows
+from bpa_ppl.decoding.results import CONFIDENCE, DETAILS, Scoreboard, details_rows, text_rows
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
 from bpa_ppl.models.preparing import gain_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Score, resolve, statistics
-from bpa_ppl.registry import RULES
+from bpa_ppl.quality import BLEU, Metric, Score, resolve, statistics
+from bpa_ppl.quality.bleu import ORDER
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
     from bpa_ppl.posterior.adapter import Posterior
 
 
@@ -34,11 +34,13 @@ class Summary:
         changed: how many translations differ from the canonical first-best.
         scores: the corpus scores, that by the column that the posterior was adapted to first; None
             where the lists had neither it nor references.
+        expected: the TER that is expected of the choices, where it was computed.
     """
 
     sentences: int
     changed: int
     scores: Scoreboard | None
+    expected: Expected | None = None
 
 
 def rerank_to(
@@ -47,15 +49,8 @@ def rerank_to(
     output: AnyPath,
     details: AnyPath | None = None,
     *,
-    rule: str | Rule = "predictive",
-    derivations: str = "separate",
-    defaults: Mapping[str, float] | None = None,
-    where: Where | None = None,
-    unchecked: bool = False,
-    jobs: int = 1,
-    backend: str = "local",
-    scheduler: str | None = None,
     progress: bool | Reporter = False,
+    **options: Unpack[Options],
 ) -> Summary:
     """Rerank lists as `rerank` does, and write the choices as they come.
 
@@ -63,47 +58,31 @@ def rerank_to(
     done; after an error neither of them is there.
 
     Args:
-        nbest: as for `rerank`, like all arguments that are not named here.
-        posterior: as above.
+        nbest: as for `rerank`.
+        posterior: as for `rerank`.
         output: the translations, one a line; `-` is the standard output.
-        details: a table, see `write_details`.
-        rule: as above.
-        derivations: as above.
-        defaults: as above.
-        where: as above.
-        unchecked: as above.
-        jobs: as above.
-        backend: as above.
-        scheduler: as above.
-        progress: as above.
+        details: a table, see `write_details`, with what is expected of each choice.
+        progress: as for `rerank`.
+        options: the other arguments of `rerank`.
 
     Raises:
         DataError: as `rerank`, and if a file cannot be written.
         NotConverged: as `rerank`.
         UsageError: as `rerank`.
     """
-    stream = decisions(
-        nbest,
-        posterior,
-        rule=rule,
-        derivations=derivations,
-        defaults=defaults,
-        where=where,
-        unchecked=unchecked,
-        jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
-    )
+    deciding = Deciding(**options)
+    deciding = replace(deciding, confidence=deciding.confidence or details is not None)
+    stream = decisions(nbest, posterior, deciding)
     total = len(nbest) if isinstance(nbest, NBest) else 0
     gain = gain_of(as_draws(posterior).attrs)
     tally = Tally(("ter", "bleu") if gain is None else (gain, "ter", "bleu"))
     paths = [output] if details is None else [output, details]
     with (
         atomic_writers(*paths) as (texts, *tables),
-        reporter(progress, f"rerank {RULES.name_of(RULES.resolve(rule))}") as report,
+        reporter(progress, deciding.name) as report,
     ):
         for table in tables:
-            table.write("\t".join(DETAILS) + "\n")
+            table.write("\t".join((*DETAILS, *CONFIDENCE)) + "\n")
         for decided in stream:
             texts.writelines(text_rows(decided.choices))
             for table in tables:
@@ -127,6 +106,7 @@ class Tally:
         self.sentences = self.changed = 0
         self._sums = {resolve(m): _Sums() for m in metrics}
         self._numbers: set[int] = set()  # of references
+        self._expected: Float64 | None = None
 
     def add(self, decided: Decided) -> None:
         """Count the choices from some more lists."""
@@ -134,6 +114,9 @@ class Tally:
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
+        if choices.confidence is not None:
+            known = 0.0 if self._expected is None else self._expected
+            self._expected = np.asarray(known + choices.confidence.sums)
         for metric, sums in self._sums.items():
             there = set(metric.columns) <= {*lists.feature_names, *lists.extras}
             if there and (lists.references or "references" not in metric.needs):
@@ -150,13 +133,18 @@ class Tally:
             changed=self.changed,
             sentences=self.sentences,
         )
-        return Summary(self.sentences, self.changed, board if whole and self.sentences else None)
+        scores = board if whole and self.sentences else None
+        before = None if self._expected is None else expected(self._expected)
+        return Summary(self.sentences, self.changed, scores, before)
 
     def _score(self, metric: Metric, sums: Float64) -> Score:
         # Of the references a signature tells the number only.
         signature = metric.signature([("",) * number for number in sorted(self._numbers)])
         value = float(metric.value(sums))
-        return Score(value, metric.key, metric.title, signature, decimals=metric.decimals)
+        details = {}
+        if isinstance(metric, BLEU):  # its counts have the words of both sides
+            details["length_ratio"] = float(sums[ORDER] / max(sums[2 * ORDER], 1))
+        return Score(value, metric.key, metric.title, signature, details, metric.decimals)
 
 
 class _Sums:

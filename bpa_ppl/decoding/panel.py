@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.decoding.base import Rule, Voters
+from bpa_ppl.decoding.confidence import Confidence, confidence_in
 from bpa_ppl.errors import DataError
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models.lists import PADDING
@@ -22,6 +23,7 @@ from bpa_ppl.registry import RULES
 _CHUNK = 16  # lists decided at once
 _ROUND = 64  # lengths of lists are rounded up to a multiple
 _GROUP = 512  # draws that vote at once
+_SOME = 64  # draws by which the spread of an expectation is known
 
 
 class Votes(NamedTuple):
@@ -31,6 +33,23 @@ class Votes(NamedTuple):
     probability: Float64
     canonical: Int64
     canonical_probability: Float64
+    confidence: Confidence | None
+
+
+class Settings(NamedTuple):
+    """What decides besides the votes.
+
+    Attributes:
+        derivations: `separate` or `summed`.
+        temperature: probabilities are raised to the power of 1 / temperature.
+        sure: the first-best is changed only where the choice is better with a higher probability.
+        confidence: whether it is computed what is expected of the choices.
+    """
+
+    derivations: str = "separate"
+    temperature: float = 1.0
+    sure: float | None = None
+    confidence: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +61,17 @@ class Panel:
         rule: how votes are counted.
         groups: the voters, in groups of which one votes at once.
         canonical: (K,) the canonical weights, or None where they are not known.
-        derivations: `separate` or `summed`.
+        settings: what decides besides.
     """
 
     feature_names: tuple[str, ...]
     rule: Rule
     groups: Voters
     canonical: Float64 | None
-    derivations: str
+    settings: Settings
 
     @classmethod
-    def of(cls, draws: Draws, lists: NBest, rule: Rule, derivations: str) -> Panel:
+    def of(cls, draws: Draws, lists: NBest, rule: Rule, settings: Settings) -> Panel:
         """Return the panel for lists with these columns.
 
         Raises:
@@ -68,7 +87,7 @@ class Panel:
         canonical = None
         if draws.canonical is not None:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
-        return cls(lists.feature_names, rule, groups, canonical, derivations)
+        return cls(lists.feature_names, rule, groups, canonical, settings)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Panel, tuple(getattr(self, field.name) for field in fields(self))
@@ -79,10 +98,33 @@ class Panel:
         keep_compiled()
         return jax.jit(partial(_log_scores, self.rule, self.groups))
 
+    @property
+    def confident(self) -> bool:
+        """Whether it is computed what is expected of the choices."""
+        return self.settings.confidence or self.settings.sure is not None
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether the texts of lists matter, beyond which ones are equal."""
+        return self.rule.needs_texts or self.confident
+
+    @cached_property
+    def some(self) -> Float64:
+        """(K, D) some of the voters, as many times as their share is of D."""
+        weights = np.asarray(self.groups.weights, np.float64)
+        share = np.cumsum(np.exp(np.asarray(self.groups.log_weight, np.float64)).reshape(-1))
+        flat = weights.reshape(-1, weights.shape[-1])
+        marks = (np.arange(_SOME) + 0.5) / _SOME * share[-1]
+        return flat[np.searchsorted(share, marks)].T
+
     def decide(self, lists: NBest) -> Votes:
-        """Return the decision on each list; texts do not matter beyond which ones are equal."""
+        """Return the decision on each list."""
+        if self.needs_texts:
+            lists = bare(lists, texts=True)
         parts = [self._chunk(chunk) for chunk in lists.chunks(_CHUNK)]
-        return Votes(*map(np.concatenate, zip(*parts, strict=True)))
+        *columns, confidences = zip(*parts, strict=True)
+        confidence = Confidence.joined(confidences) if self.confident else None
+        return Votes(*map(np.concatenate, columns), confidence)
 
     def _chunk(self, lists: NBest) -> Votes:
         log_scores = np.asarray(self.log_scores(*_padded(lists)), np.float64)
@@ -92,28 +134,52 @@ class Panel:
             else lists.best(lists.scores(self.canonical))
         )
         votes = [
-            _vote(log_scores[s, :size], lists.string_index[lists.rows(s)], self.derivations)
+            _vote(log_scores[s, :size], lists.string_index[lists.rows(s)], self.settings)
             for s, size in enumerate(lists.sizes)
         ]
+        choice = np.array([vote.best for vote in votes], np.int64)
+        p = np.concatenate([vote.p for vote in votes]) if self.needs_texts else None
+        if self.rule.needs_texts:
+            choice = self.rule.decide(lists, p)
+        confidence = None
+        if self.confident:
+            choice, confidence = self._expected(lists, p, choice, canonical)
         return Votes(
-            choice=np.array([best for best, _ in votes], np.int64),
-            probability=np.array([p[best] for best, p in votes]),
+            choice=choice,
+            probability=np.array([v.behind[c] for c, v in zip(choice, votes, strict=True)]),
             canonical=canonical,
             canonical_probability=np.array(
-                [p[c] for c, (_, p) in zip(canonical, votes, strict=True)]
+                [v.behind[c] for c, v in zip(canonical, votes, strict=True)]
             ),
+            confidence=confidence,
+        )
+
+    def _expected(
+        self, lists: NBest, p: Float64, choice: Int64, canonical: Int64
+    ) -> tuple[Int64, Confidence]:
+        """Return the choices that are sure enough, and what is expected of them."""
+        scores = (lists.features.astype(np.float64) @ self.some) / self.settings.temperature
+        highest = np.maximum.reduceat(scores, lists.offsets[:-1])
+        by_draw = np.exp(scores - np.repeat(highest, lists.sizes, axis=0))
+        by_draw /= np.repeat(np.add.reduceat(by_draw, lists.offsets[:-1]), lists.sizes, axis=0)
+        return confidence_in(
+            lists, p, by_draw, choice, canonical, self.rule.criterion, self.settings.sure
         )
 
 
-def bare(lists: NBest) -> NBest:
+def bare(lists: NBest, *, texts: bool = False) -> NBest:
     """Return lists with no more than a panel looks at, to be sent to it.
+
+    Args:
+        lists: some lists.
+        texts: whether it looks at texts.
 
     >>> bare(NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])).strings
     ('', '')
     """
-    texts: Sequence[str] = ("",) * len(lists.strings)
     left_out = lists.without("totals", "references", "sources", *lists.extras)
-    return replace(left_out.without(*lists.sentence_extras), strings=tuple(texts))
+    left_out = left_out.without(*lists.sentence_extras)
+    return left_out if texts else replace(left_out, strings=("",) * len(lists.strings))
 
 
 def _log_scores(rule: Rule, groups: Voters, features: jax.Array, base: jax.Array) -> jax.Array:
@@ -132,17 +198,31 @@ def _log_scores(rule: Rule, groups: Voters, features: jax.Array, base: jax.Array
     return jax.lax.map(of_list, (features, base))
 
 
-def _vote(log_scores: Float64, strings: np.ndarray, derivations: str) -> tuple[int, Float64]:
-    """Return the position of the winner of one list, and the probability behind each position."""
-    p = np.exp(log_scores - log_scores.max())
+class _Vote(NamedTuple):
+    """The vote on one list of N hypotheses.
+
+    Attributes:
+        best: the position of the winner.
+        behind: (N,) the probability behind each position: of the derivation or of the string.
+        p: (N,) the probability of each derivation.
+    """
+
+    best: int
+    behind: Float64
+    p: Float64
+
+
+def _vote(log_scores: Float64, strings: np.ndarray, settings: Settings) -> _Vote:
+    """Return the vote on one list."""
+    p = np.exp((log_scores - log_scores.max()) / settings.temperature)
     p /= p.sum()
     best = int(np.argmax(p))
-    if derivations == "separate":
-        return best, p
+    if settings.derivations == "separate":
+        return _Vote(best, p, p)
     _, group = np.unique(strings, return_inverse=True)
     summed: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
     # The best derivation of the winning string stands for it.
-    return int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed
+    return _Vote(int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed, p)
 
 
 def _padded(lists: NBest) -> tuple[Float32, Float32]:

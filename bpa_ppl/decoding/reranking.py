@@ -8,28 +8,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
 from bpa_ppl.decoding.base import Rule
-from bpa_ppl.decoding.panel import Panel, Votes, bare
+from bpa_ppl.decoding.confidence import Confidence
+from bpa_ppl.decoding.deciding import Deciding, Options
+from bpa_ppl.decoding.panel import Panel, Settings, Votes, bare
 from bpa_ppl.diagnostics import check
-from bpa_ppl.errors import DataError, NotConverged, UsageError, one_of
+from bpa_ppl.errors import DataError, NotConverged, UsageError
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.registry import RULES
 from bpa_ppl.weights import Weights
-from bpa_ppl.workers import Future, Pool, Shared, check_backend, in_order, number_of, pool
+from bpa_ppl.workers import Future, Pool, Shared, in_order, number_of, pool
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import Where
     from bpa_ppl.posterior.adapter import Posterior
 
-#: What competes in a list: each derivation, or each string with its derivations summed.
-DERIVATIONS = ("separate", "summed")
 _TABLE = 64  # lists handed to a worker at once: a multiple of what a panel decides at once
 _SMALL = 100_000  # hypotheses that are decided sooner than worker processes have started
 _SHOWN = 5  # changes in a notebook
@@ -48,6 +47,7 @@ class Reranked:
         texts: the chosen translations.
         canonical_texts: those of the canonical weights.
         references: the references of each sentence, as far as the lists have them.
+        confidence: what is expected of the choices, where it was asked for.
     """
 
     sentence_ids: Int64
@@ -58,6 +58,7 @@ class Reranked:
     texts: list[str]
     canonical_texts: list[str]
     references: list[tuple[str, ...]]
+    confidence: Confidence | None = None
 
     @property
     def changed(self) -> np.ndarray:
@@ -86,6 +87,9 @@ def rerank(
     *,
     rule: str | Rule = "predictive",
     derivations: str = "separate",
+    sure: float | None = None,
+    temperature: float | None = None,
+    confidence: bool = False,
     defaults: Mapping[str, float] | None = None,
     where: Where | None = None,
     unchecked: bool = False,
@@ -100,10 +104,17 @@ def rerank(
         nbest: lists, or a stream of them (`iter_nbest`), of which few are held at a time.
         posterior: from `adapt`, or anybody's with a variable `weights` and feature names.
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
-            (the best pair of weights and translation), `map` or `mean` (one weight vector), or a
-            rule with its settings.
+            (the best pair of weights and translation), `map` or `mean` (one weight vector), `mbr`
+            (the translation that is expected to be worth most), or a rule with its settings.
         derivations: `separate` scores each derivation, as published; `summed` adds up those of
             equal strings.
+        sure: change the canonical first-best only where the choice is better than it with a higher
+            probability than this (0 to 1), see `Confidence`. None always takes the choice.
+        temperature: probabilities of derivations are raised to the power of 1 / temperature, before
+            those of equal strings are added up. None takes what the posterior records (see
+            `diagnostics.calibrated`), else 1. The order of derivations stays, so that `predictive`
+            chooses the same; sums over strings, and `mbr`, may choose others.
+        confidence: also return what is expected of the choices: `Reranked.confidence`.
         defaults: weights of features that the posterior does not know, such as one that was
             fixed when somebody else made it.
         where: where files lie now that features are computed from and that have moved since the
@@ -121,11 +132,12 @@ def rerank(
             computed from is missing or has changed.
         UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
     """
-    stream = rerank_stream(
-        nbest,
-        posterior,
+    deciding = Deciding(
         rule=rule,
         derivations=derivations,
+        sure=sure,
+        temperature=temperature,
+        confidence=confidence,
         defaults=defaults,
         where=where,
         unchecked=unchecked,
@@ -133,11 +145,12 @@ def rerank(
         backend=backend,
         scheduler=scheduler,
     )
+    stream = decisions(nbest, posterior, deciding)
     total = len(nbest) if isinstance(nbest, NBest) else 0
     parts: list[Reranked] = []
     done = 0
-    with reporter(progress, f"rerank {RULES.name_of(RULES.resolve(rule))}") as report:
-        for part in stream:
+    with reporter(progress, deciding.name) as report:
+        for _, part in stream:
             parts.append(part)
             done += len(part.choice)
             report(done, max(total, done), "sentences")
@@ -147,31 +160,10 @@ def rerank(
 
 
 def rerank_stream(
-    nbest: NBest | Iterable[NBest],
-    posterior: Posterior,
-    *,
-    rule: str | Rule = "predictive",
-    derivations: str = "separate",
-    defaults: Mapping[str, float] | None = None,
-    where: Where | None = None,
-    unchecked: bool = False,
-    jobs: int = 1,
-    backend: str = "local",
-    scheduler: str | None = None,
+    nbest: NBest | Iterable[NBest], posterior: Posterior, **options: Unpack[Options]
 ) -> Iterator[Reranked]:
     """Do what `rerank` does, and yield the choices part by part; same arguments and errors."""
-    decided = decisions(
-        nbest,
-        posterior,
-        rule=rule,
-        derivations=derivations,
-        defaults=defaults,
-        where=where,
-        unchecked=unchecked,
-        jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
-    )
+    decided = decisions(nbest, posterior, Deciding(**options))
     return (choices for _, choices in decided)
 
 
@@ -183,32 +175,25 @@ class Decided(NamedTuple):
 
 
 def decisions(
-    nbest: NBest | Iterable[NBest],
-    posterior: Posterior,
-    *,
-    rule: str | Rule,
-    derivations: str,
-    defaults: Mapping[str, float] | None,
-    where: Where | None,
-    unchecked: bool,
-    jobs: int,
-    backend: str,
-    scheduler: str | None,
+    nbest: NBest | Iterable[NBest], posterior: Posterior, deciding: Deciding
 ) -> Iterator[Decided]:
     """Yield lists and choices part by part; arguments and errors as those of `rerank`."""
-    chosen = RULES.resolve(rule)
-    one_of(derivations, DERIVATIONS, "treatment of derivations")
-    check_backend(backend, scheduler)
-    width = number_of(jobs)
-    draws = with_defaults(as_draws(posterior), defaults)
-    if not unchecked:
+    draws = with_defaults(as_draws(posterior), deciding.defaults)
+    if not deciding.unchecked:
         refuse_unconverged(draws)
-    panels = _Panels(draws, chosen, derivations)
-    prepared = Preparation.recorded(draws.attrs, draws.constants, where)
+    panels = _Panels(draws, deciding.chosen, _settings(deciding, draws))
+    prepared = Preparation.recorded(draws.attrs, draws.constants, deciding.where)
     tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
-    if backend == "local" and width == 1:
+    if deciding.backend == "local" and number_of(deciding.jobs) == 1:
         return _decided_here(tables, panels)
-    return _decided_by_workers(tables, panels, width, backend, scheduler)
+    return _decided_by_workers(tables, panels, deciding)
+
+
+def _settings(deciding: Deciding, draws: Draws) -> Settings:
+    temperature = deciding.temperature
+    if temperature is None:
+        temperature = float(draws.attrs.get("temperature", 1.0))
+    return Settings(deciding.derivations, temperature, deciding.sure, deciding.confidence)
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
@@ -245,6 +230,8 @@ def _joined(parts: Iterable[Reranked]) -> Reranked:
 def _concatenated(column: list[Any]) -> Any:
     if isinstance(column[0], list):
         return [item for part in column for item in part]
+    if column[0] is None or isinstance(column[0], Confidence):
+        return Confidence.joined(column) if column[0] else None
     return np.concatenate(column)
 
 
@@ -268,14 +255,14 @@ def _no_lists(given: Any) -> UsageError:
 class _Panels:
     """The panel for the columns of each table: the same one as long as they are the same."""
 
-    def __init__(self, draws: Draws, rule: Rule, derivations: str):
-        self._what = draws, rule, derivations
+    def __init__(self, draws: Draws, rule: Rule, settings: Settings):
+        self._what = draws, rule, settings
         self._panel: Panel | None = None
 
     def of(self, lists: NBest) -> Panel:
         if self._panel is None or self._panel.feature_names != lists.feature_names:
-            draws, rule, derivations = self._what
-            self._panel = Panel.of(draws, lists, rule, derivations)
+            draws, rule, settings = self._what
+            self._panel = Panel.of(draws, lists, rule, settings)
         return self._panel
 
 
@@ -285,10 +272,10 @@ def _decided_here(tables: Iterable[NBest], panels: _Panels) -> Iterator[Decided]
 
 
 def _decided_by_workers(
-    tables: Iterator[NBest], panels: _Panels, jobs: int, backend: str, scheduler: str | None
+    tables: Iterator[NBest], panels: _Panels, deciding: Deciding
 ) -> Iterator[Decided]:
     first: deque[NBest] = deque()
-    if backend == "local":
+    if deciding.backend == "local":
         waiting = 0
         while waiting < _SMALL and (lists := next(tables, None)) is not None:
             first.append(lists)
@@ -296,7 +283,7 @@ def _decided_by_workers(
         if waiting < _SMALL:
             yield from _decided_here(first, panels)
             return
-    with pool(jobs, backend, scheduler) as workers:
+    with pool(number_of(deciding.jobs), deciding.backend, deciding.scheduler) as workers:
         begun = _begun(chain(_drained(first), tables), panels, workers)
         for lists, votes in in_order(workers, begun):
             yield _decided(lists, votes)
@@ -316,7 +303,7 @@ def _begun(
         panel = panels.of(lists)
         if known is None or known[0] is not panel:
             known = panel, workers.share(panel)
-        yield lists, workers.submit(Panel.decide, known[1], bare(lists))
+        yield lists, workers.submit(Panel.decide, known[1], bare(lists, texts=panel.needs_texts))
 
 
 def _decided(lists: NBest, votes: Votes) -> Decided:

@@ -51,7 +51,7 @@ def test_files_and_scores_are_those_of_the_whole(
     lists: NBest, posterior: Any, piece: int, tmp_path: Path
 ) -> None:
     # Lists of other chunks are padded to other lengths, which may change the last bits.
-    whole = rerank(lists.chunks(piece), posterior, unchecked=True)
+    whole = rerank(lists.chunks(piece), posterior, unchecked=True, confidence=True)
     write_texts(whole, tmp_path / "texts")
     write_details(whole, tmp_path / "details")
     paths = tmp_path / "ours", tmp_path / "our details"
@@ -60,6 +60,8 @@ def test_files_and_scores_are_those_of_the_whole(
     assert paths[1].read_bytes() == (tmp_path / "details").read_bytes()
     board = scoreboard(whole)
     assert str(summary.scores) == str(board)
+    assert whole.confidence is not None
+    assert str(summary.expected) == str(whole.confidence.corpus)
     assert (summary.sentences, summary.changed) == (90, board.changed)
     assert summary.scores is not None
     for ours, theirs in (

@@ -1,0 +1,152 @@
+"""Confidence: what the posterior predictive distribution expects of the choices that are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.quality.pairs import Edited, likely, pairs_of
+
+# Translations that are less probable are left out: too few to matter, too many to be compared.
+_NEGLIGIBLE = 1e-6
+_NORMAL = 1.959963984540054  # half the width of a 95% interval, in standard deviations
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The expected TER of a text.
+
+    Attributes:
+        value: in percent.
+        low, high: 95% of the values that are expected, over draws and over what is right.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} (95%: {self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence:
+    """What the posterior predictive distribution expects of the choices (S sentences, D draws).
+
+    It says which hypothesis e' of a list is right, with probability p(e'|f), equal strings
+    together. TER is against what is right in that sense, not against a reference: a reference is
+    seldom in the list, and the oracle's own errors come on top.
+
+    Attributes:
+        better: (S,) the probability that the rule's choice has a higher gain, with e' as the
+            reference, than the canonical first-best; 0 where they are the same string.
+        worse: (S,) that it has a lower one.
+        edits: (S,) expected edits of the choice.
+        canonical_edits: (S,) those of the canonical first-best.
+        length: (S,) the expected length of what is right, in words.
+        variance: (S,) of the edits of the choice, given the weights.
+        by_draw: (S, D) the expected edits of the choice given each of some draws of the weights.
+    """
+
+    better: Float64
+    worse: Float64
+    edits: Float64
+    canonical_edits: Float64
+    length: Float64
+    variance: Float64
+    by_draw: Float64
+
+    @classmethod
+    def joined(cls, parts: Sequence[Confidence]) -> Confidence:
+        """Return that of several parts as one."""
+        return cls(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(cls)
+            )
+        )
+
+    @property
+    def ter(self) -> Float64:
+        """(S,) the expected TER of each choice, in percent."""
+        return 100 * self.edits / np.maximum(self.length, 1)
+
+    @property
+    def canonical_ter(self) -> Float64:
+        """(S,) that of each canonical first-best."""
+        return 100 * self.canonical_edits / np.maximum(self.length, 1)
+
+    @property
+    def sums(self) -> Float64:
+        """(3 + D,) what `expected` is a function of; sums of parts add up."""
+        columns = np.column_stack([self.edits, self.length, self.variance, self.by_draw])
+        return np.asarray(columns.sum(axis=0))
+
+    @property
+    def corpus(self) -> Expected:
+        """The expected TER of the whole text."""
+        return expected(self.sums)
+
+
+def expected(sums: Float64) -> Expected:
+    """Return the expected TER of a text from `Confidence.sums`.
+
+    Sentences are independent given the weights; what draws of the weights differ in is added. Its
+    variance is E_λ Var(edits|λ) + Var_λ E(edits|λ).
+
+    >>> print(expected(np.array([30.0, 100.0, 9.0, 26.0, 34.0])))
+    30.00 (95%: 20.20 to 39.80)
+    """
+    edits, length, variance, by_draw = sums[0], max(sums[1], 1.0), sums[2], sums[3:]
+    half = _NORMAL * float(np.sqrt(variance + by_draw.var()))
+    low, high = max(edits - half, 0.0), edits + half
+    return Expected(*(100 * float(value) / length for value in (edits, low, high)))
+
+
+def confidence_in(
+    lists: NBest,
+    probabilities: Float64,
+    by_draw: Float64,
+    choice: Int64,
+    canonical: Int64,
+    gain: str,
+    sure: float | None = None,
+) -> tuple[Int64, Confidence]:
+    """Return the choices, as far as they are sure enough, and what is expected of them.
+
+    Args:
+        lists: some lists.
+        probabilities: (hypotheses,) of the posterior predictive distribution.
+        by_draw: (hypotheses, D) p(e|f,λ) for some draws of the weights.
+        choice: (S,) the rule's choice from each list.
+        canonical: (S,) the canonical first-best of each.
+        gain: by which a choice is better: `ter`, `bleu` or `chrf`.
+        sure: the first-best stays unless the choice is better with a higher probability.
+    """
+    parts, chosen = [], choice.copy()
+    for s in range(len(lists)):
+        rows = lists.rows(s)
+        strings, of = np.unique(lists.string_index[rows], return_inverse=True)
+        p = np.bincount(of, weights=probabilities[rows])
+        right = likely(np.where(p > _NEGLIGIBLE, p, 0.0))
+        texts, pair = [lists.strings[i] for i in strings], of[[choice[s], canonical[s]]]
+        edited = Edited(texts)
+        edits = np.zeros((2, len(texts)))
+        edits[:, right] = edited.edits(pair, right)
+        worth = -edits[:, right]
+        if gain != "ter":
+            worth = pairs_of(texts, gain).scores(pair, right)
+        share = p[right] / p[right].sum()
+        better = share @ (worth[0] > worth[1])
+        worse = share @ (worth[0] < worth[1])
+        if sure is not None and better <= sure:
+            edits[0], chosen[s] = edits[1], canonical[s]
+        mean = edits[:, right] @ share
+        each = edits[0, of] @ by_draw[rows]
+        variance = np.mean(edits[0, of] ** 2 @ by_draw[rows] - each**2)
+        parts.append((better, worse, *mean, share @ edited.lengths[right], variance, each))
+    columns = (np.array(part, np.float64) for part in zip(*parts, strict=True))
+    return chosen, Confidence(*columns)
