@@ -1,0 +1,89 @@
+"""The adaptation sentences with all that is known of their hypotheses: oracles and gains."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpa_ppl.errors import require
+from bpa_ppl.models import Likelihood, Prior
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles
+from bpa_ppl.weights import Match, deviation_within
+
+
+class Sentences(NamedTuple):
+    """What likelihoods look at.
+
+    Attributes:
+        nbest: the lists, with the features that are adapted.
+        match: the canonical weights, laid beside those features.
+        metric: what a gain is in.
+        oracles: which hypotheses are the best.
+        gains: (hypotheses,) what each is worth; None where nothing asked for it.
+    """
+
+    nbest: NBest
+    match: Match
+    metric: Metric
+    oracles: Oracles
+    gains: Float64 | None
+
+    @property
+    def edit(self) -> float:
+        """How much of the gain is as much as one edit: see `Likelihood.scaled`."""
+        if self.gains is None or isinstance(self.metric, TER) or not len(self.nbest):
+            return 1.0
+        return deviation_within(self.nbest, self.gains) or 1.0
+
+    def observed(self, likelihood: Likelihood, prior: Prior) -> tuple[Likelihood, Int64]:
+        """Return the likelihood with all of its settings, and what it observes of each list."""
+        if self.gains is None or not likelihood.needs_gains:
+            return likelihood, self.oracles.index
+        likely, scores = likelihood.scaled(self.edit), self.match.full(prior.mean)
+        known = self.oracles.index, self.gains, self.nbest.scores(scores)
+        return likely, likely.targets(self.nbest, *known)
+
+    def scores_of(self, seen: Int64) -> dict[str, Float64]:
+        """Return the sentence scores of the oracles, where those were observed."""
+        same = np.array_equal(self.oracles.index, seen)
+        return {"oracle_score": self.oracles.score} if same else {}
+
+
+def scored(
+    nbest: NBest,
+    match: Match,
+    metric: Metric,
+    oracle: Oracles | None,
+    *,
+    with_gains: bool,
+    ties: str,
+    jobs: int,
+    cache: bool,
+    progress: bool | Reporter,
+) -> Sentences:
+    """Return the sentences with their oracles, unless those are given, and gains if asked for."""
+    known, worth = oracle, None
+    if known is None and not len(nbest):
+        # No sentence has an oracle: nothing is scored, and no reference is needed.
+        none = np.zeros(0)
+        known = Oracles(none.astype(int), none, none.astype(int), ties, metric.key, "")
+    if known is None:
+        with reporter(progress, "oracles") as report:
+            known = oracles(
+                nbest,
+                metric,
+                ties=ties,
+                preference=nbest.scores(match.values),
+                jobs=jobs,
+                cache=cache,
+                progress=report,
+            )
+    require(known, Oracles, "oracles come from the function oracles")
+    if with_gains:
+        with reporter(progress, "gains") as report:
+            more = {"jobs": jobs, "cache": cache, "progress": report}
+            worth = gains(nbest, metric, **more) if len(nbest) else np.zeros(0)
+    return Sentences(nbest, match, metric, known, worth)
