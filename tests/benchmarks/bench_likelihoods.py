@@ -64,7 +64,11 @@ class Material(NamedTuple):
 
     def scores(self, posterior: Any) -> Float64:
         """Return TER, BLEU and the length ratio of what the posterior mean, or mode, chooses."""
-        weights = bpa.as_draws(posterior).aligned(self.test, bpa.as_draws(posterior).mean[None])[0]
+        draws = bpa.as_draws(posterior)
+        return self.of_weights(draws.aligned(self.test, draws.mean[None])[0])
+
+    def of_weights(self, weights: Float64) -> Float64:
+        """Return the same of what one weight vector chooses."""
         rows = self.test.offsets[:-1] + self.test.best(self.test.scores(weights))
         counts = self.bleu.counts[rows].sum(axis=0)
         return np.array([self.ter.corpus(rows), self.bleu.corpus(rows), counts[4] / counts[8]])
