@@ -181,8 +181,8 @@ class _Reader:
         texts = list(chain.from_iterable(lists))
         if not good.all():
             texts = [texts[i] for i in np.flatnonzero(good)]
-        kept = rows[good]
-        table = (-values if self._costs else values)[good]
+        table = -values if self._costs else values
+        kept, table = (rows, table) if good.all() else (rows[good], table[good])
         return Rows(
             names=expand(_NAME, self._width),
             ids=np.array(ids, dtype=np.int64)[kept],
@@ -291,8 +291,11 @@ class _Reader:
         given = [[line.score] if line.scores is None else line.scores for line in lines]
         scores = list(chain.from_iterable(given))
         try:
-            values = np.array(scores, dtype=np.float64).reshape(len(scores), -1)
-        except ValueError:  # numbers beside lists of one, or lists of different lengths
+            if isinstance(scores[0], float):
+                values = np.fromiter(scores, np.float64, len(scores))[:, np.newaxis]
+            else:
+                values = np.array(scores, dtype=np.float64).reshape(len(scores), -1)
+        except (TypeError, ValueError):  # numbers beside lists, or lists of different lengths
             scores = [score if isinstance(score, list) else [score] for score in scores]
             numbers = np.repeat(np.arange(first, first + len(lines)), sizes)
             self._check_widths(scores, numbers)
