@@ -1,0 +1,81 @@
+"""Columns of Arrow to NumPy and back: what PyArrow and Python say themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bpa_ppl.rows.arrow import numbers_array, pieces, texts_array, values_of, whole
+
+COLUMNS = {
+    "floats": pa.array([1.5, -0.0, 1e300]),
+    "whole numbers": pa.array([1, -2, 3], pa.int32()),
+    "with gaps": pa.array([None, 1.5, None, 2.5]),
+    "nothing": pa.array([], pa.float64()),
+    "only gaps": pa.nulls(3).cast(pa.float64()),
+    "a part": pa.array([0.0, None, 1.5, None, 2.5])[1:4],
+    "small": pa.array([1.5, None], pa.float32()),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+@pytest.mark.parametrize("cut", [False, True], ids=["one piece", "two pieces"])
+def test_numbers_as_pyarrow_gives_them(column, cut):
+    given = pa.chunked_array([column[:1], column[1:]]) if cut else column
+    np.testing.assert_array_equal(values_of(given), column.to_numpy(zero_copy_only=False))
+
+
+def test_whole_numbers_stay_so_where_one_is_missing():
+    values = values_of(pa.array([3, None], pa.int32()), missing=0)
+    assert values.tolist() == [3, 0]
+    assert values.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("parts", [[], [["a"]], [["a"], [None, "b"]]])
+def test_columns_in_one_piece(parts):
+    column = pa.chunked_array(parts, pa.string())
+    assert whole(column).to_pylist() == column.to_pylist()
+
+
+def test_arrays_as_pyarrow_makes_them():
+    numbers, texts = [1.5, np.nan, -2.0], ["a", "", "né\n", "𝄞"]
+    np.testing.assert_array_equal(numbers_array(numbers).to_pylist(), pa.array(numbers).to_pylist())
+    made = texts_array(texts)
+    made.validate(full=True)
+    assert made.equals(pa.array(texts, pa.large_string()))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pieces_as_python_splits_them(seed):
+    rng = np.random.default_rng(seed)
+    words = ["", "a", "né", "a cat", "𝄞", "\r", "\x00"]
+    lines = [words[i] for i in rng.integers(len(words), size=rng.integers(1, 200))]
+    texts, index = pieces("".join(f"{line}\n" for line in lines).encode(), b"\n")
+    assert [texts[i] for i in index] == lines
+    assert len(set(texts)) == len(texts)
+
+
+def test_pieces_that_are_no_text():
+    with pytest.raises(UnicodeDecodeError):
+        pieces(b"a\n\xff\n", b"\n")
+
+
+def test_tables_are_read_without_pandas(tmp_path: Path):
+    csv, plain, scores = (tmp_path / name for name in ("lists.csv", "lists", "scores"))
+    csv.write_text("id,text,lm\n" + "0,a cat,-1.5\n" * 100)
+    plain.write_text("a cat\n" * 100)
+    scores.write_text("lm\n" + "-1.5\n" * 100)
+    code = (
+        "import sys; from bpa_ppl import read_nbest\n"
+        f"lists = read_nbest({str(csv)!r})\n"
+        f"other = read_nbest({str(plain)!r}, format='plain:nbest=100,scores={scores}')\n"
+        "assert (lists.features == other.features).all() and lists.strings == other.strings\n"
+        "print('pyarrow' in sys.modules, 'pandas' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["True", "False"]
