@@ -13,7 +13,6 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.models import Likelihood, Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
-from bpa_ppl.progress import Reporter
 from bpa_ppl.quality import Metric, Oracles, gains, oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, METRICS
 from bpa_ppl.sampling.growing import OneList, one_by_one
@@ -57,6 +56,10 @@ class Seen:
             np.concatenate([self.score, more.score]),
             np.concatenate([self.ids, more.ids]),
         )
+
+    def first(self, count: int) -> Seen:
+        """Return the first ones, without their lists."""
+        return Seen((), self.index[:count], self.score[:count], self.ids[:count])
 
     def last(self, count: int) -> Seen:
         """Return the last ones, without their lists."""
@@ -125,42 +128,29 @@ class Recorded:
         )
 
     def observe(
-        self,
-        nbest: NBest,
-        oracle: Oracles | None = None,
-        *,
-        own: bool = False,
-        jobs: int = 1,
-        cache: bool = True,
-        progress: Reporter | None = None,
+        self, nbest: NBest, oracle: Oracles | None = None, *, own: bool = False, **search: Any
     ) -> Seen:
         """Return what is seen of some sentences.
 
         Args:
             nbest: their lists, with references if the metric needs them.
             oracle: oracles found before.
-            own: these are the lists that the sources of features were fitted to.
-            jobs, cache, progress: of the search for oracles.
+            own: these are the sentences that the posterior was adapted to.
+            search: `jobs`, `cache` and `progress` of the search for oracles.
 
         Raises:
             DataError: if the lists do not have the features of the posterior, or no references.
-            UsageError: if the metric is not that of the posterior.
+            UsageError: if there is no sentence, or the metric is not that of the posterior.
         """
-        require(nbest, NBest, "sentences are n-best lists (NBest): read a file with read_nbest")
-        if not len(nbest):
-            raise UsageError("there is no sentence to add: the lists are empty")
-        made = self.prepared.of_own(nbest).nbest if own else self.prepared(nbest)
-        lists = self._in_order(made)
-        search: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
+        lists = self._prepared(nbest, own)
         chosen = oracle
         if chosen is None:
-            preference = lists.scores(self.match.values)
-            goal = self._goal(lists)
+            preference, goal = lists.scores(self.match.values), self._goal(lists)
             chosen = oracles(lists, goal, ties=self.ties, preference=preference, **search)
         require(chosen, Oracles, "oracles come from the function oracles")
-        index, worth = chosen.index, None
-        if self.likelihood.needs_gains:
-            worth = gains(lists, self._goal(lists), **search)
+        worth = self._worth(lists, **search)
+        index = chosen.index
+        if worth is not None:
             scores = lists.scores(self.centre)
             index = self.likelihood.targets(lists, chosen.index, worth, scores)
         return Seen(
@@ -170,8 +160,32 @@ class Recorded:
             lists.sentence_ids,
         )
 
-    def _in_order(self, nbest: NBest) -> NBest:
+    def observe_again(self, nbest: NBest, seen: Seen, **search: Any) -> Seen:
+        """Return sentences that the posterior was adapted to with what a model sees of them.
+
+        Args:
+            nbest: their lists, with references if the likelihood looks at gains.
+            seen: what the posterior records of them.
+            search: as for `observe`.
+
+        Raises:
+            DataError, UsageError: as `observe`.
+        """
+        lists = self._prepared(nbest, own=True)
+        worth = self._worth(lists, **search)
+        return replace(seen, lists=one_by_one(lists, self.match, seen.index, worth))
+
+    def _worth(self, lists: NBest, **search: Any) -> Float64 | None:
+        if not self.likelihood.needs_gains:
+            return None
+        return gains(lists, self._goal(lists), **search)
+
+    def _prepared(self, given: NBest, own: bool) -> NBest:
         """Return the lists with the columns of the posterior, in its order."""
+        require(given, NBest, "sentences are n-best lists (NBest): read a file with read_nbest")
+        if not len(given):
+            raise UsageError("there is no sentence to add: the lists are empty")
+        nbest = self.prepared.of_own(given).nbest if own else self.prepared(given)
         names = self.match.names
         missing = [name for name in names if name not in nbest.feature_names]
         unknown = [name for name in nbest.feature_names if name not in names]

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import log_likelihood
 
-from bpa_ppl.errors import BpaError, BpaWarning, DataError, UsageError
+from bpa_ppl.errors import BpaError, BpaWarning, DataError, UsageError, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.nbest import Float64, NBest
@@ -252,7 +252,8 @@ class Sequential:
 
     def _attrs(self, draws: Draws) -> dict[str, Any]:
         """Return the attributes of the posterior, with the record of all updates."""
-        attrs = dict(draws.attrs)
+        # What was read from a file has numbers of NumPy's.
+        attrs = {n: v.item() if isinstance(v, np.generic) else v for n, v in draws.attrs.items()}
         told = [{**step._asdict(), "sampler": attrs.get("sampler")} for step in self._steps]
         attrs[_COUNT] = self._first + len(self._added)
         return attrs | ({"updates": [*attrs.get("updates", ()), *told]} if told else {})
@@ -306,23 +307,28 @@ class Sequential:
     def _exactly(self, known: NBest, first: int) -> _Before:
         """Return the exact density of what came before, from the lists of its sentences."""
         draws = self._weighed.draws
-        seen = self._recorded.observe(known, own=True, **self._search)
-        if len(seen) != first:
+        require(known, NBest, "the known sentences are n-best lists (NBest)")
+        if len(known) != first:
             raise DataError(
-                f"the known lists are of {len(seen)} sentences, and the posterior was adapted to "
+                f"the known lists are of {len(known)} sentences, and the posterior was adapted to "
                 f"{first}: give those, and not what was added since",
                 known.origin,
             )
-        if draws.pointwise is not None and draws.pointwise.shape[-1] == first + len(self._added):
-            here = self._log_likelihoods(seen, blocks=1)
-            there = draws.pointwise.reshape(len(draws.flat), -1)[: len(here), :first]
-            if not np.allclose(here, there, rtol=1e-3, atol=1e-2):
-                raise DataError(
-                    "the known lists are not those that the posterior was adapted to: under the "
-                    "same weights their oracles have other probabilities; give the same lists and "
-                    "references, in the same order",
-                    known.origin,
-                )
+        recorded = _sentences(draws)
+        if len(recorded) < first + len(self._added):
+            # Draws made afresh from a Gaussian do not know those sentences.
+            seen = self._recorded.observe(known, own=True, **self._search)
+            return _Before("exact", Prior.recorded(draws), seen)
+        seen = self._recorded.observe_again(known, recorded.first(first), **self._search)
+        here = self._log_likelihoods(seen, blocks=1)
+        there = np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[: len(here), :first]
+        if not np.allclose(here, there, rtol=1e-3, atol=1e-2):
+            raise DataError(
+                "the known lists are not those that the posterior was adapted to: under the same "
+                "weights what was observed has other probabilities; give the same lists and "
+                "references, in the same order",
+                known.origin,
+            )
         return _Before("exact", Prior.recorded(draws), seen)
 
 
