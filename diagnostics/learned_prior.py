@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, page
+from bpa_ppl.diagnostics.pages.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.page import Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.models.priors.learned import Hierarchy
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 #: A weight is a domain's own where it lies so many posterior standard deviations from μ.
 APART = 2.0
+#: A weight is shared where that interval around the weight of every domain lies within so many
+#: standard deviations of its prior, on either side of μ.
+NEAR = 1.0
+_ROWS = 40  # of the figure
+_WIDE = 1.96  # standard deviations of a 95 % interval
 
 
 class Sharing(NamedTuple):
@@ -24,25 +33,31 @@ class Sharing(NamedTuple):
         mean: μ.
         uncertainty: the standard deviation of μ.
         between: the standard deviation of the weights of domains around μ, √Σ.
+        unit: the standard deviation of its prior before any domain was seen.
         weights: by domain; those that have the feature.
+        deviations: the standard deviations of those.
         own: domains whose weight lies apart, and by how many posterior standard deviations.
+        near: whether the weight of each domain is known to lie near μ, within `NEAR` units.
     """
 
     name: str
     mean: float
     uncertainty: float
     between: float
+    unit: float
     weights: dict[str, float]
+    deviations: dict[str, float]
     own: dict[str, float]
+    near: bool
 
     @property
     def verdict(self) -> str:
         """Who has this weight, in words."""
         if len(self.weights) == 1:
             return f"of {next(iter(self.weights))} alone"
-        if not self.own:
-            return "shared"
-        return "own: " + ", ".join(f"{label} ({z:+.1f} sd)" for label, z in self.own.items())
+        if self.own:
+            return "own: " + ", ".join(f"{label} ({z:+.1f} sd)" for label, z in self.own.items())
+        return "shared" if self.near else "not known yet"
 
 
 def sharing(found: Hierarchy) -> list[Sharing]:
@@ -51,25 +66,27 @@ def sharing(found: Hierarchy) -> list[Sharing]:
     Args:
         found: from `learn_hierarchy`.
     """
-    apart = {
-        label: domain.apart / domain.apart_deviation for label, domain in found.domains.items()
-    }
-    rows = []
-    for k, name in enumerate(found.names):
-        have = [label for label, domain in found.domains.items() if domain.has[k]]
-        rows.append(
-            Sharing(
-                name,
-                float(found.mean[k]),
-                _deviation(found.mean_covariance, k),
-                _deviation(found.between, k),
-                {label: float(found.domains[label].mean[k]) for label in have},
-                {label: float(apart[label][k]) for label in have if abs(apart[label][k]) > APART},
-            )
-        )
+    rows = [_sharing(found, k) for k in range(len(found.names))]
     # In units of the prior: what varies most is least shared.
-    unit = dict(zip(found.names, np.sqrt(found.prior_variance).tolist(), strict=True))
-    return sorted(rows, key=lambda row: -row.between / unit[row.name])
+    return sorted(rows, key=lambda row: -row.between / row.unit)
+
+
+def _sharing(found: Hierarchy, k: int) -> Sharing:
+    having = {label: domain for label, domain in found.domains.items() if domain.has[k]}
+    apart = {label: domain.apart[k] / domain.apart_deviation[k] for label, domain in having.items()}
+    unit = float(np.sqrt(found.prior_variance[k]))
+    furthest = max(abs(d.apart[k]) + APART * d.apart_deviation[k] for d in having.values())
+    return Sharing(
+        found.names[k],
+        float(found.mean[k]),
+        _deviation(found.mean_covariance, k),
+        _deviation(found.between, k),
+        unit,
+        {label: float(domain.mean[k]) for label, domain in having.items()},
+        {label: _deviation(domain.covariance, k) for label, domain in having.items()},
+        {label: float(z) for label, z in apart.items() if abs(z) > APART},
+        bool(furthest <= NEAR * unit),
+    )
 
 
 def as_table(found: Hierarchy) -> str:
@@ -87,41 +104,115 @@ def learned_prior_page(found: Hierarchy, draws: Mapping[str, Draws]) -> str:
         found: from `learn_hierarchy`.
         draws: the posteriors, by the same labels.
     """
-    rows = sharing(found)
-    canonical: dict[str, float] = {}
-    for one in draws.values():
-        if one.canonical is not None:
-            canonical |= dict(zip(one.features, one.canonical.tolist(), strict=True))
-    labels = list(found.domains)
-    header = ("weight", "canonical", "mean μ", "± sd", "between domains", *labels, "")
+    rows, labels = sharing(found), list(found.domains)
+    canonical = _canonical(draws)
+    header = ("weight", "", "canonical", "mean μ", "± sd", "between domains", *labels)
     cells = [
         [
-            row.name,
+            *(row.name, row.verdict),
             *(_number(canonical.get(row.name)), _number(row.mean)),
             *(_number(row.uncertainty), _number(row.between)),
             *(_number(row.weights.get(label)) for label in labels),
-            row.verdict,
         ]
         for row in rows
     ]
     note = (
         "The weights of a domain are a draw of N(μ, Σ). A weight is a domain's own where it lies "
-        f"more than {APART:g} posterior standard deviations from μ; those that vary most between "
-        "domains, in units of their prior, come first."
+        f"more than {APART:g} posterior standard deviations from μ. It is shared where no domain's "
+        f"weight may be, within as many, further than {NEAR:g} standard deviation of its prior "
+        "from μ; else more sentences would tell. Those that vary most between domains, in units "
+        "of their prior, come first."
     )
     learned = [
         [label, str(one.attrs.get("adaptation_sentences", "–")), str(len(one.features))]
         for label, one in draws.items()
     ]
-    shared = sum(row.verdict == "shared" for row in rows)
+    caption = (
+        "In standard deviations of the prior that the domains had, from the canonical weight "
+        "(from 0 where there is none). Grey: what is expected of one more domain, 95 %. Points and "
+        "lines: the domains, 95 %; filled where a weight is the domain's own."
+        + (f" The first {_ROWS} of {len(rows)} weights." if len(rows) > _ROWS else "")
+    )
+    picture = drawn(
+        sharing_figure(rows[:_ROWS], canonical),
+        "the weights of each domain and those expected of the next one, with intervals",
+        caption,
+        "svg",
+    )
     return page(
         "Learned prior",
-        Verdict(f"{shared} of {len(rows)} weights are shared by all domains", None),
+        Verdict(_summary(rows), None),
         [
-            Section("Weights", (Table(header, cells, note),)),
+            Section("Shared and own", (picture,)),
+            Section("Weights", (Text(note), Table(header, cells))),
             Section("Domains", (Table(("domain", "sentences", "weights"), learned),)),
         ],
     )
+
+
+def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> Figure:
+    """Draw each weight by domain, before what is expected of the next one.
+
+    Args:
+        rows: from `sharing`; one line each.
+        canonical: weights that count as 0 in the picture, by feature.
+    """
+    figure, axes = canvas(1, 1, 0.8 + 0.33 * len(rows))
+    (plot,) = axes[0]
+    places = np.arange(len(rows))[::-1]
+    unit = np.array([row.unit for row in rows])
+    start = np.array([canonical.get(row.name, 0.0) for row in rows])
+    mean = (np.array([row.mean for row in rows]) - start) / unit
+    next_one = _WIDE * np.array([np.hypot(row.uncertainty, row.between) for row in rows]) / unit
+    plot.hlines(
+        places,
+        mean - next_one,
+        mean + next_one,
+        color="0.83",
+        linewidth=14,
+        label="the next domain",
+    )
+    plot.plot(mean, places, "|", color="0.3", markersize=14, mew=2, label="mean μ")
+    labels = list(dict.fromkeys(label for row in rows for label in row.weights))
+    for number, domain in enumerate(labels):
+        shift = 0.5 * ((number + 0.5) / len(labels) - 0.5)
+        for k, row in enumerate(rows):
+            if domain not in row.weights:
+                continue
+            at = (row.weights[domain] - start[k]) / unit[k]
+            wide = _WIDE * row.deviations[domain] / unit[k]
+            fill = f"C{number % 10}" if domain in row.own else "white"
+            plot.errorbar(
+                at, places[k] - shift, xerr=wide, fmt="o", color=f"C{number % 10}", mfc=fill, ms=5
+            )
+        plot.plot([], [], "o-", color=f"C{number % 10}", label=label(domain))
+    plot.axvline(0.0, color="C3", linewidth=1, linestyle=":", label="canonical")
+    plot.set_yticks(places, [label(row.name) for row in rows])
+    plot.set_ylim(-0.6, len(rows) - 0.4)
+    plot.set(xlabel="weight, in standard deviations of its first prior")
+    plot.grid(axis="x", color="0.9")
+    plot.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
+    return figure
+
+
+def _summary(rows: Sequence[Sharing]) -> str:
+    """Say in one sentence how many weights are shared, and how many are not."""
+    shared = sum(row.verdict == "shared" for row in rows)
+    own = sum(bool(row.own) for row in rows)
+    unknown = sum(row.verdict == "not known yet" for row in rows)
+    return (
+        f"{shared} of {len(rows)} weights are shared by all domains"
+        + (f", {own} are some domain's own" if own else "")
+        + (f", {unknown} are not known well enough to tell" if unknown else "")
+    )
+
+
+def _canonical(draws: Mapping[str, Draws]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in draws.values():
+        if one.canonical is not None:
+            found |= dict(zip(one.features, one.canonical.tolist(), strict=True))
+    return found
 
 
 def _number(value: float | None) -> str:

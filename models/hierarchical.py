@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
@@ -33,6 +36,8 @@ class Hierarchical:
             nearer to none.
     """
 
+    #: Sites that the sentences make depend on one another, for the metric of a sampler.
+    together = ("shared", "own")
     domains: int
     spread: float = 0.5
     concentration: float = 2.0
@@ -54,23 +59,144 @@ class Hierarchical:
         before = prior.distribution()
         size = before.event_shape[0]
         shared = numpyro.sample("shared", before)
-        scale = numpyro.sample(
-            "scale", dist.HalfNormal(self.spread * before.variance**0.5).to_event(1)
-        )
-        root = _correlation(size, self.concentration)
+        root = self.root(prior)
         shape = (self.domains + 1, size)
         own = numpyro.sample("own", dist.Normal(0.0, 1.0).expand(shape).to_event(2))
-        weights = shared[None] + (own @ root.T) * scale[None]
+        weights = shared[None] + own @ root.T
         numpyro.deterministic("weights", weights[-1])
         by_domain = numpyro.deterministic("by_domain", weights[:-1])
         with numpyro.plate("sentence", len(lists.oracle)):
             likelihood.observe(lists, by_domain)
 
+    def root(self, prior: Prior) -> Any:
+        """State the sites `scale` and `correlation`, and return diag(τ) L, (Q, Q)."""
+        before = prior.distribution()
+        scale = numpyro.sample(
+            "scale", dist.HalfNormal(self.spread * before.variance**0.5).to_event(1)
+        )
+        return scale[:, None] * _correlation(before.event_shape[0], self.concentration)
+
 
 def _correlation(size: int, concentration: float) -> Any:
     """Return the Cholesky factor of the correlations; of one weight there are none."""
-    import jax.numpy as jnp
-
     if size == 1:
         return jnp.ones((1, 1))
     return numpyro.sample("correlation", dist.LKJCholesky(size, concentration))
+
+
+class Terms(NamedTuple):
+    """What the sentences of each of D domains say of its weights, as a Gaussian term.
+
+    Attributes:
+        precision: (D, Q, Q) A, positive semi-definite.
+        shift: (D, Q) b: the term is exp(b·λ − λ·A λ / 2).
+    """
+
+    precision: Any
+    shift: Any
+
+    def log_term(self, weights: Any) -> Any:
+        """Return the logarithm of the term of each domain at its weights, (D, Q) ↦ (D,)."""
+        return jnp.einsum("dq,dq->d", self.shift, weights) - 0.5 * jnp.einsum(
+            "dq,dqr,dr->d", weights, self.precision, weights
+        )
+
+
+@dataclass(frozen=True)
+class Integrated:
+    """`Hierarchical` with Gaussian terms for the domains; μ and λ_d are integrated out.
+
+    Only τ and L are left to be sampled, and what is left out has a Gaussian conditional: see
+    `Conditional`. To be run on `Terms` in the place of lists.
+
+    Args:
+        model: the hierarchy.
+    """
+
+    model: Hierarchical
+
+    def __call__(self, lists: Terms, prior: Prior, likelihood: Any) -> None:
+        """Run the model."""
+        given = Conditional.of(lists, prior, self.model.root(prior))
+        numpyro.factor("domains", given.log_total)
+
+
+class Conditional(NamedTuple):
+    """μ and the domains' z given Σ = R Rᵀ, in units of the prior: μ = m + F v, F Fᵀ = Var(μ).
+
+    v ~ N(P⁻¹p, P⁻¹), and z_d ~ N(M_d⁻¹ (r_d − C_dᵀ v), M_d⁻¹) given v.
+
+    Attributes:
+        log_total: () log ∫ of all terms over μ and z, up to a constant.
+        mean: (Q,) P⁻¹p.
+        factor: (Q, Q) the Cholesky factor of P.
+        own_factor: (D, Q, Q) that of M_d.
+        right: (D, Q) r_d.
+        cross: (D, Q, Q) C_d.
+    """
+
+    log_total: Any
+    mean: Any
+    factor: Any
+    own_factor: Any
+    right: Any
+    cross: Any
+
+    @classmethod
+    def of(cls, terms: Terms, prior: Prior, root: Any) -> Conditional:
+        """Complete the squares, domain by domain.
+
+        Args:
+            terms: of the domains.
+            prior: of μ, a Gaussian.
+            root: (Q, Q) R.
+        """
+        unit, size = unit_of(prior), root.shape[0]
+        root = jax.scipy.linalg.solve_triangular(unit, root, lower=True)
+        identity = jnp.eye(size)
+        precision = jnp.einsum("qi,dqr,rj->dij", unit, terms.precision, unit)
+        shift = (terms.shift - terms.precision @ prior.mean) @ unit
+        cross = precision @ root
+        own_factor = jnp.linalg.cholesky(identity[None] + jnp.einsum("qi,dqj->dij", root, cross))
+        right = shift @ root
+        solved = _solved(own_factor, jnp.concatenate([right[..., None], cross.mT], axis=-1))
+        seen = precision - cross @ solved[..., 1:]
+        whole = identity + (seen + seen.mT).sum(axis=0) / 2
+        factor = jnp.linalg.cholesky(whole)
+        pull = (shift - jnp.einsum("dqi,di->dq", cross, solved[..., 0])).sum(axis=0)
+        mean = jax.scipy.linalg.cho_solve((factor, True), pull)
+        log_total = (
+            0.5 * (right * solved[..., 0]).sum()
+            + 0.5 * pull @ mean
+            - _log_diagonal(own_factor)
+            - _log_diagonal(factor)
+        )
+        return cls(log_total, mean, factor, own_factor, right, cross)
+
+    def draw(self, prior: Prior, key: jax.Array) -> tuple[Any, Any]:
+        """Return μ, (Q,), and z of each domain and of the next one, (D + 1, Q)."""
+        noise = jax.random.normal(key, (len(self.right) + 2, len(self.mean)))
+        back = partial(jax.scipy.linalg.solve_triangular, lower=False)
+        v = self.mean + back(self.factor.mT, noise[0])
+        centre = _solved(self.own_factor, (self.right - v @ self.cross)[..., None])
+        spread = back(self.own_factor.mT, noise[1:-1, :, None])
+        own = jnp.concatenate([(centre + spread)[..., 0], noise[-1:]])
+        return prior.mean + unit_of(prior) @ v, own
+
+
+def unit_of(prior: Prior) -> Any:
+    """Return the Cholesky factor of a Gaussian prior's covariance, (Q, Q)."""
+    if prior.covariance is not None:
+        return jnp.linalg.cholesky(prior.covariance)
+    return jnp.diag(jnp.sqrt(jnp.asarray(prior.variance)))
+
+
+def _solved(factor: Any, right: Any) -> Any:
+    """Return M⁻¹ of some columns, from the Cholesky factors of M; (D, Q, Q), (D, Q, K)."""
+    half = jax.scipy.linalg.solve_triangular(factor, right, lower=True)
+    return jax.scipy.linalg.solve_triangular(factor.mT, half, lower=False)
+
+
+def _log_diagonal(factor: Any) -> Any:
+    """Return half the log determinant from Cholesky factors, all of them together."""
+    return jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)).sum()

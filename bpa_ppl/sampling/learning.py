@@ -16,6 +16,7 @@ from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarc
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws, read_posterior
 from bpa_ppl.sampling.adapting import DOMAIN, adapt
+from bpa_ppl.sampling.domain_terms import DomainTerms, sampled_hierarchy
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ _ALIKE = {"likelihood": "likelihoods", "oracle_metric": "metrics"}
 _COUNT = "adaptation_sentences"
 
 
-def learn_prior(posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 5.0) -> Prior:
+def learn_prior(
+    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 5.0, full: bool = False
+) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
 
     The weights of a domain are a draw of N(μ, Σ); what is learned is the distribution of the
@@ -44,6 +47,8 @@ def learn_prior(posteriors: Posteriors, *, shrinkage: float = 0.05, strength: fl
         shrinkage: what Σ is shrunk to, as a share of the variance of the posteriors' own priors:
             0.05 of σ_T = 0.1 is 0.005 I.
         strength: how many domains that counts as.
+        full: sample Σ by the full hierarchical model, instead of its mode by EM; then shrinkage
+            and strength say nothing: see `sampled_hierarchy`.
 
     Returns:
         a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` keeps it.
@@ -62,11 +67,12 @@ def learn_prior(posteriors: Posteriors, *, shrinkage: float = 0.05, strength: fl
     >>> prior.names, bool(prior.covariance[0, 0] < 0.2)
     (('LM0',), True)
     """
-    return learn_hierarchy(posteriors, shrinkage=shrinkage, strength=strength).prior()
+    found = learn_hierarchy(posteriors, shrinkage=shrinkage, strength=strength, full=full)
+    return found.prior()
 
 
 def learn_hierarchy(
-    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 5.0
+    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 5.0, full: bool = False
 ) -> Hierarchy:
     """Learn what the weights of several domains share, and what is a domain's own.
 
@@ -85,6 +91,8 @@ def learn_hierarchy(
             found[label] = evidence(one)
         except BpaError as error:
             raise DataError(f"the posterior {label}: {error}") from error
+    if full:
+        return sampled_hierarchy(found)
     return hierarchy(found, shrinkage=shrinkage, strength=strength)
 
 
@@ -104,7 +112,9 @@ def learn_prior_jointly(
         pools: the lists of each domain, of one system: with the same features.
         weights: the canonical weights.
         model: None is `Hierarchical` with its defaults.
-        options: of `adapt`; the sampler is `nuts` unless another one is given.
+        options: of `adapt`. The sampler is `DomainTerms` unless another one is given, such as
+            `nuts`, which looks at all lists in every step; settings of it are `chains`, `draws`
+            and `warmup`.
 
     Raises:
         UsageError: if there are fewer than two domains.
@@ -118,7 +128,10 @@ def learn_prior_jointly(
         pool.with_sentence_extras(**{DOMAIN: (f"{number:06d}",) * len(pool)})
         for number, pool in enumerate(pools.values())
     ]
-    options = {"sampler": "nuts", **options}
+    if "sampler" not in options:
+        named = [name for name in DomainTerms.__struct_fields__ if name in options]
+        own = {name: options.pop(name) for name in named}
+        options["sampler"] = DomainTerms.configured("sampler of domains", own)
     return adapt(NBest.concatenate(tagged, renumber=True), weights, model=chosen, **options)
 
 

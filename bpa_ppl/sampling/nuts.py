@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated
 
@@ -53,9 +54,8 @@ class Nuts(Sampler, frozen=True):
         """Draw from the posterior by NUTS."""
         mode, because = _metric(target)
         if mode is None:
-            make = _adapting_all if values_of(target) <= _DENSE else _adapting_each
-            plan = Plan(make, target.program, self._tuning(), FIELDS)
-            found = run_chains(plan, target, None, _jittered(target, self.chains))
+            plan = Plan(_adapting(target), target.program, self._tuning(), FIELDS)
+            found = run_chains(plan, target, None, jittered(target, self.chains))
             return replace(found, attrs={"metric": f"found in the warm-up: {because}"})
         settings = self if values_of(target) <= _DENSE else self._tuning()
         plan = Plan(_kernel, target.program, settings, FIELDS)
@@ -81,7 +81,7 @@ def _metric(target: Target) -> tuple[Mode | None, str]:
     return (fit.mode if fit.pareto_k <= POOR_PARETO_K else None), fit.because
 
 
-def _jittered(target: Target, chains: int) -> Sites:
+def jittered(target: Target, chains: int) -> Sites:
     """Return z of a start for each chain, near that of the target."""
     rng = np.random.default_rng([target.seed, 3])
     return jax.tree.map(
@@ -89,9 +89,28 @@ def _jittered(target: Target, chains: int) -> Sites:
     )
 
 
+def _adapting(target: Target) -> Callable[[Program, Nuts, None], NUTS]:
+    """Return what makes a kernel that finds its metric: full as far as a warm-up can find it."""
+    if values_of(target) <= _DENSE:
+        return _adapting_all
+    together = _together(target.program)
+    values = sum(int(np.size(target.start[site])) for site in together)
+    return _adapting_together if 0 < values <= _DENSE else _adapting_each
+
+
+def _together(program: Program) -> tuple[str, ...]:
+    """Return the sites of a model that depend on one another, as far as it says so."""
+    return tuple(getattr(program.model, "together", ()))
+
+
 def _adapting_all(program: Program, settings: Nuts, covariance: None) -> NUTS:
     # Sites that depend on one another, such as a scale and what it scales, turn together.
     return NUTS(program, dense_mass=True, target_accept_prob=settings.target_accept)
+
+
+def _adapting_together(program: Program, settings: Nuts, covariance: None) -> NUTS:
+    block = [_together(program)]
+    return NUTS(program, dense_mass=block, target_accept_prob=settings.target_accept)
 
 
 def _adapting_each(program: Program, settings: Nuts, covariance: None) -> NUTS:

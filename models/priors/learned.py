@@ -150,10 +150,7 @@ def hierarchy(
         raise UsageError("a prior is learned from the posteriors of at least two domains")
     if not (shrinkage > 0 and strength > 0):
         raise UsageError("shrinkage and strength of a learned prior are positive numbers")
-    names = tuple(dict.fromkeys(name for one in found.values() for name in one.names))
-    terms = [_over(names, one) for one in found.values()]
-    start = _average(names, found.values(), "prior_mean")
-    variance = _average(names, found.values(), "prior_variance")
+    names, start, variance, terms = laid_out(found)
     # In units of √v, so that the unit of a feature makes no difference.
     scale = np.sqrt(variance)
     scaled = [
@@ -181,6 +178,33 @@ def hierarchy(
         domains,
         variance,
         iterations,
+    )
+
+
+class LaidOut(NamedTuple):
+    """What several domains say, over all of their Q features.
+
+    Attributes:
+        names: (Q,) every feature that some domain has.
+        mean: (Q,) of the priors that they were adapted with: the mean over the domains.
+        variance: (Q,) v of those.
+        terms: of each domain (Q, Q) precision and (Q,) shift; 0 for what it has not.
+    """
+
+    names: tuple[str, ...]
+    mean: Float64
+    variance: Float64
+    terms: list[tuple[Float64, Float64]]
+
+
+def laid_out(found: Mapping[str, Evidence]) -> LaidOut:
+    """Match the features of several domains by name."""
+    names = tuple(dict.fromkeys(name for one in found.values() for name in one.names))
+    return LaidOut(
+        names,
+        _average(names, found.values(), "prior_mean"),
+        _average(names, found.values(), "prior_variance"),
+        [_over(names, one) for one in found.values()],
     )
 
 

@@ -3,9 +3,10 @@
     python tests/benchmarks/bench_learned_priors.py [--tables NAME …] [--draws 10]
 
 Tables: `shared` (the list's 14 features; prior from the two other domains, 100 sentences each),
-`rich` (with a language model and a lexicon of each domain's own texts), `full` (the hierarchical
-model sampled over all sentences at once, beside empirical Bayes) and `sparse` (priors of many
-indicators, simulated).
+`rich` (with a language model and a lexicon of each domain's own texts), `held` (settings of learned
+priors for those, on adaptation sentences held out), `full` (the hierarchical model sampled over all
+sentences at once, beside empirical Bayes, and by NUTS over all hypotheses in every step) and
+`sparse` (priors of 500 indicators, simulated; ours beside NumPyro's NUTS as it comes).
 
 Each draw has its own sentences in every domain; the mode of the posterior chooses among the
 500-best lists of all 500 test sentences. Printed: TER ± 2 standard deviations over the draws /
@@ -19,21 +20,26 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from bench_features import CORPORA, DOMAINS, Task, head, row, scores
-from measuring import DATA, canonical, drawn, lists
+from measuring import DATA, canonical, clock, drawn, lists
+from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.formats.streams import read_lines
-from bpa_ppl.models import Margin, Prior
+from bpa_ppl.models import Horseshoe, Margin, Prior
 from bpa_ppl.nbest import NBest
-from bpa_ppl.sampling import learn_prior_jointly
+from bpa_ppl.posterior.statistics import ess, r_hat
+from bpa_ppl.sampling import learn_hierarchy, learn_prior_jointly, target_of
+from bpa_ppl.weights import match
 
 #: Sentences of every other domain that a prior is learned from.
 LEARNED_FROM = 100
@@ -59,35 +65,45 @@ class Learning:
         zeros = dict.fromkeys(task.new, 0.0)
         return bpa.adapt(sample, canonical(), defaults=zeros, **self.options, **more)
 
-    def prior(self, domain: str, seed: int) -> Prior:
+    def prior(self, domain: str, seed: int, **how: Any) -> Prior:
         """Return the prior for a domain, learned from the two others."""
         others = [other for other in DOMAINS if other != domain]
-        return bpa.learn_prior({other: self.posterior(other, seed) for other in others})
+        return bpa.learn_prior({other: self.posterior(other, seed) for other in others}, **how)
 
-    def scores(self, domain: str, learned: bool, size: int, seed: int) -> tuple[float, float]:
-        """Return TER and BLEU of one draw."""
+    def scores(self, domain: str, how: Any, size: int, seed: int) -> tuple[float, float]:
+        """Return TER and BLEU of one draw; `how` the prior is learned, None is not at all."""
         task = self.task(domain, seed)
         sample = drawn(task.pool, size, seed) if size else task.pool[:0]
-        prior: dict[str, Any] = {"prior": self.prior(domain, seed)} if learned else {}
+        prior = {} if how is None else {"prior": self.prior(domain, seed, **how)}
         return scores(task.test, self.adapted(task, sample, sampler="map", **prior))
 
 
-def table(title: str, learnings: Mapping[str, Learning], draws: int, domains: Any) -> None:
-    """Print each domain, and the mean over them, with the isotropic and with the learned prior."""
-    head(title, SIZES)
-    for name, learning in learnings.items():
-        for prior, learned in (("isotropic", False), ("learned", True)):
-            found = {d: cache(partial(learning.scores, d, learned)) for d in domains}
-            for domain, of_draw in found.items():
-                row(f"{domain}, {name}, {prior} prior", SIZES, draws, of_draw)
-            if len(found) > 1:
-                means(f"mean of the domains, {name}, {prior} prior", found, draws)
+#: How priors of a table are learned.
+PRIORS: dict[str, Any] = {"isotropic prior": None, "learned prior": {}}
 
 
-def means(name: str, found: Mapping[str, Callable[[int, int], Any]], draws: int) -> None:
+def table(
+    title: str,
+    learnings: Mapping[str, Learning],
+    draws: int,
+    priors: Mapping[str, Any] = PRIORS,
+    sizes: tuple[int, ...] = SIZES,
+) -> None:
+    """Print each domain, and the mean over them, with some priors."""
+    head(title, sizes)
+    for (name, learning), (prior, how) in product(learnings.items(), priors.items()):
+        found = {d: cache(partial(learning.scores, d, how)) for d in DOMAINS}
+        for domain, of_draw in found.items():
+            row(f"{domain}, {name}, {prior}", sizes, draws, of_draw)
+        means(f"mean of the domains, {name}, {prior}", found, draws, sizes)
+
+
+def means(
+    name: str, found: Mapping[str, Callable[[int, int], Any]], draws: int, sizes: tuple[int, ...]
+) -> None:
     """Print the means over domains of TER, of its spread, and of BLEU."""
     cells = []
-    for size in SIZES:
+    for size in sizes:
         every = np.array([[of(size, seed) for seed in range(draws)] for of in found.values()])
         ter, bleu = every.mean(axis=(0, 1))
         spread = 2 * every[..., 0].std(axis=1, ddof=min(1, draws - 1)).mean()
@@ -105,7 +121,7 @@ def shared_table(draws: int) -> None:
     """Print what a prior of the 14 weights is worth."""
     margin = Learning(lambda domain, seed: plain(domain), likelihood=Margin(gamma=2.0))
     published = Learning(lambda domain, seed: plain(domain), likelihood="oracle")
-    table("14 features", {"published": published, "margin": margin}, draws, DOMAINS)
+    table("14 features", {"published": published, "margin": margin}, draws)
 
 
 class Rich:
@@ -113,15 +129,21 @@ class Rich:
 
     Captions have their own parallel text; of the other domains the texts are 400 of their 500
     adaptation pairs, and A is drawn from the other 100.
+
+    Args:
+        folder: for the texts.
+        held: texts are 200 of those pairs, and what is tested on are the last 200; of captions
+            A is drawn from one half of the adaptation sentences and tested on the other. So
+            settings can be chosen without a test sentence.
     """
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, held: bool = False):
+        self.folder, self.held = folder, held
         self.captions = cache(self._captions)
 
     def __call__(self, domain: str, seed: int) -> Task:
         """Return the lists of a domain, split anew for each draw."""
-        return self.captions() if domain == "captions" else self._split(domain, seed)
+        return self._captions_of(seed) if domain == "captions" else self._split(domain, seed)
 
     def _captions(self) -> Task:
         sides = tuple(str(CORPORA / f"captions.train.{side}.xz") for side in ("fr", "en"))
@@ -129,10 +151,22 @@ class Rich:
             LanguageModel(text=sides[1]), Lexicon(pairs=sides)
         )
 
+    def _captions_of(self, seed: int) -> Task:
+        task = self.captions()
+        if not self.held:
+            return task
+        order = np.random.default_rng([seed, 7]).permutation(len(task.pool))
+        half = len(order) // 2
+        parts = (task.pool.select(np.sort(part)) for part in (order[:half], order[half:]))
+        return Task(*parts, task.new)
+
     def _split(self, domain: str, seed: int) -> Task:
         pool, test, _ = with_sources(domain)
         order = np.random.default_rng([seed, 7]).permutation(len(pool))
         text, kept = order[:400], np.sort(order[400:])
+        if self.held:
+            text, kept, out = order[:200], np.sort(order[200:300]), np.sort(order[300:])
+            test = pool.select(out)
         assert pool.sources is not None
         assert pool.references is not None
         sides = {
@@ -161,77 +195,201 @@ def rich_table(draws: int, folder: Path) -> None:
         "margin 2, TER": Learning(rich, likelihood=Margin(gamma=2.0)),
         "margin 8, mixed": Learning(rich, likelihood=Margin(gamma=8.0), metric="ter+bleu"),
     }
-    table("14 + LM, OOV and lexicon", learnings, draws, DOMAINS)
+    table("14 + LM, OOV and lexicon", learnings, draws)
 
 
-def full_table(sentences: int = LEARNED_FROM, hypotheses: int = 100) -> None:
-    """Print the hierarchical model beside empirical Bayes, and how long each takes."""
+#: Ways to learn a prior that are compared on adaptation sentences alone.
+WAYS: dict[str, Any] = {
+    **{f"strength {strength:g}": {"strength": strength} for strength in (1, 2.5, 5, 10, 20)},
+    **{f"shrinkage {share:g}": {"shrinkage": share} for share in (0.0125, 0.025, 0.1, 0.2)},
+}
+
+
+def held_table(draws: int, folder: Path) -> None:
+    """Print what settings of learned priors are worth on adaptation sentences held out."""
+    rich = Rich(folder, held=True)
+    learning = Learning(rich, likelihood=Margin(gamma=8.0), metric="ter+bleu")
+    table("Held out: 14 + LM, OOV and lexicon", {"mixed": learning}, draws, WAYS, (0, 10))
+
+
+def full_table(sentences: int = LEARNED_FROM, few: int = 50) -> None:
+    """Print the hierarchical model beside empirical Bayes, and how long each takes.
+
+    NUTS over all hypotheses in every step is run on lists of the first few of them alone.
+    """
     likely = Margin(gamma=2.0)
-    pools = {
-        domain: drawn(plain(domain).pool, sentences, _APART).truncate(hypotheses)
-        for domain in DOMAINS
-    }
-    start = perf_counter()
-    posteriors = {
-        domain: bpa.adapt(pool, canonical(), sampler="laplace", likelihood=likely)
-        for domain, pool in pools.items()
-    }
-    ours, between = bpa.learn_prior(posteriors), perf_counter()
-    joint = learn_prior_jointly(pools, canonical(), likelihood=likely, chains=2, draws=500)
-    full, end = Prior.of(joint), perf_counter()
-    print(f"\nEM {between - start:.0f} s, hierarchical model {end - between:.0f} s")
+    pools = {domain: drawn(plain(domain).pool, sentences, _APART) for domain in DOMAINS}
+    seconds, posteriors = clock(
+        lambda: {
+            domain: bpa.adapt(pool, canonical(), sampler="laplace", likelihood=likely)
+            for domain, pool in pools.items()
+        }
+    )
+    print(f"\nposteriors of the domains: {seconds:.1f} s")
+    seconds, em = clock(lambda: learn_hierarchy(posteriors))
+    print(f"EM: {seconds:.1f} s, {em.iterations} steps")
+    seconds, full = clock(lambda: learn_hierarchy(posteriors, full=True))
+    print(f"full model, from the posteriors: {seconds:.1f} s")
+    jointly = partial(learn_prior_jointly, weights=canonical(), likelihood=likely)
+    seconds, joint = clock(lambda: jointly(pools))
+    print(f"full model, over all lists by terms: {seconds:.1f} s")
     print(bpa.check(joint))
-    shared = bpa.as_draws(joint).values["shared"]
-    print(f"{'the next domain':<24}{'EM':>18}{'hierarchical':>18}{'apart':>8}")
-    for k, name in enumerate(full.names):
-        cells = [f"{p.mean[k]:.3f} ± {np.sqrt(p.covariance[k, k]):.3f}" for p in (ours, full)]
-        apart = (ours.mean[k] - shared[..., k].mean()) / shared[..., k].std()
-        print(f"{name:<24}" + "".join(f"{cell:>18}" for cell in cells) + f"{apart:>+7.1f}σ")
+    compare_to_em(em, full, joint)
+    short = {domain: pool.truncate(few) for domain, pool in pools.items()}
+    seconds, by_terms = clock(lambda: jointly(short))
+    print(f"\n{few} hypotheses a list: by terms {seconds:.1f} s", flush=True)
+    settings: dict[str, Any] = {"chains": 2, "warmup": 500, "draws": 500}
+    seconds, by_nuts = clock(lambda: jointly(short, sampler="nuts", **settings))
+    steps = np.mean(bpa.as_draws(by_nuts).statistics["n_steps"])
+    print(f"NUTS over all of them: {seconds:.1f} s, {steps:.0f} steps a draw")
+    print(bpa.check(by_nuts))
+    apart(by_terms, by_nuts)
 
 
-def sparse_table(features: int, sentences: int = 200, hypotheses: int = 20) -> None:
-    """Print what priors make of many indicators of which five matter (simulated lists)."""
-    rng = np.random.default_rng(0)
-    truth = np.zeros(features)
-    truth[:5] = [2.0, -2.0, 1.5, 3.0, -2.5]
-    tables = []
-    for _ in range(sentences):
-        fires = rng.uniform(size=(hypotheses, features)) < 10 / features
-        fires[:, :5] = rng.uniform(size=(hypotheses, 5)) < 0.3
-        table = np.column_stack([rng.normal(size=hypotheses), fires])
-        noise = rng.gumbel(size=hypotheses)
-        best = int(np.argmax(table[:, 0] + fires @ truth + noise))
-        tables.append(np.roll(table, -best, axis=0))
-    names = ["LM0", *(f"x{k}" for k in range(features))]
-    pool = NBest.from_lists([["w"] * hypotheses] * sentences, tables, names)
-    none = np.zeros(sentences)
-    given = bpa.Oracles(none.astype(int), none, none.astype(int), "first", "ter", "")
-    columns = ("rms error", "of the five", "divergent", "seconds")
-    print(f"\n{f'{features} indicators':<16}" + "".join(f"{name:>12}" for name in columns))
-    for prior in ("isotropic", "horseshoe", "spike-slab"):
-        start = perf_counter()
-        posterior = bpa.adapt(
-            pool,
-            {"LM0": 1.0},
-            defaults=dict.fromkeys(names[1:], 0.0),
-            oracle=given,
-            prior=prior,
-            sampler="nuts",
-            chains=2,
-            draws=500,
+def compare_to_em(em: Any, full: Any, joint: Any) -> None:
+    """Print μ and √Σ of EM beside what the hierarchical model says of them."""
+    draws = bpa.as_draws(joint)
+    head = ("μ: EM", "full, posteriors", "full, lists", "EM apart", "√Σ: EM", "full, 90 %")
+    print(f"{'weight':<22}" + "".join(f"{name:>18}" for name in head))
+    for k, name in enumerate(em.names):
+        mean, deviation = moments(draws, "shared", k)
+        low, high = quantile(draws, "scale", k, (0.05, 0.95))
+        between = np.sqrt(em.between[k, k])
+        cells = [
+            f"{em.mean[k]:.3f} ± {np.sqrt(em.mean_covariance[k, k]):.3f}",
+            f"{full.mean[k]:.3f} ± {np.sqrt(full.mean_covariance[k, k]):.3f}",
+            f"{mean:.3f} ± {deviation:.3f}",
+            f"{(em.mean[k] - mean) / deviation:+.2f} sd",
+            f"{between:.3f}",
+            f"{low:.3f}–{high:.3f}" + (" " if low <= between <= high else "!"),
+        ]
+        print(f"{name:<22}" + "".join(f"{cell:>18}" for cell in cells))
+
+
+def apart(one: Any, other: Any) -> None:
+    """Print how far the means of two posteriors are apart, and the ratio of their spreads."""
+    both = bpa.as_draws(one), bpa.as_draws(other)
+    for site in ("shared", "scale", "weights"):
+        found = np.array(
+            [[moments(draws, site, k) for k in range(len(draws.features))] for draws in both]
         )
-        draws = bpa.as_draws(posterior)
-        error = draws.mean[1:] - truth
-        every, five = (float(np.sqrt(np.mean(e**2))) for e in (error, error[:5]))
-        divergent = int(np.sum(draws.statistics["diverging"]))
-        seconds = perf_counter() - start
-        print(f"{prior:<16}{every:>12.3f}{five:>12.3f}{divergent:>12}{seconds:>12.0f}", flush=True)
-        print("\n".join(finding.advice for finding in bpa.check(posterior).failures))
+        shift = np.abs(found[0, :, 0] - found[1, :, 0]) / found[1, :, 1]
+        ratio = found[0, :, 1] / found[1, :, 1]
+        print(
+            f"{site}: means {shift.mean():.2f} sd apart, at most {shift.max():.2f}; standard "
+            f"deviations {ratio.min():.2f} to {ratio.max():.2f} times those of NUTS"
+        )
+
+
+def moments(draws: bpa.Draws, site: str, k: int) -> tuple[float, float]:
+    """Return weighted mean and standard deviation of one component of a site."""
+    values = draws.values[site].reshape(len(draws.importance), -1)[:, k]
+    mean = np.average(values, weights=draws.importance)
+    return mean, np.sqrt(np.average((values - mean) ** 2, weights=draws.importance))
+
+
+def quantile(draws: bpa.Draws, site: str, k: int, at: tuple[float, ...]) -> Any:
+    """Return weighted quantiles of one component of a site."""
+    values = draws.values[site].reshape(len(draws.importance), -1)[:, k]
+    order = np.argsort(values)
+    shares = np.cumsum(draws.importance[order]) / draws.importance.sum()
+    return values[order][np.searchsorted(shares, at)]
+
+
+class Sparse(NamedTuple):
+    """Simulated lists with one dense feature and many indicators, of which five matter.
+
+    Attributes:
+        pool: the lists; the first hypothesis of each was chosen by the true weights.
+        truth: the weights of the indicators.
+    """
+
+    pool: NBest
+    truth: Any
+
+    @classmethod
+    def simulated(cls, features: int, sentences: int = 200, hypotheses: int = 10) -> Sparse:
+        """Draw the lists: an indicator fires in two of a hundred hypotheses, those five in 30."""
+        rng = np.random.default_rng(0)
+        truth = np.zeros(features)
+        truth[:5] = [2.0, -2.0, 1.5, 3.0, -2.5]
+        tables = []
+        for _ in range(sentences):
+            fires = rng.uniform(size=(hypotheses, features)) < 10 / features
+            fires[:, :5] = rng.uniform(size=(hypotheses, 5)) < 0.3
+            table = np.column_stack([rng.normal(size=hypotheses), fires])
+            noise = rng.gumbel(size=hypotheses)
+            best = int(np.argmax(table[:, 0] + fires @ truth + noise))
+            tables.append(np.roll(table, -best, axis=0))
+        names = ["LM0", *(f"x{k}" for k in range(features))]
+        return cls(NBest.from_lists([["w"] * hypotheses] * sentences, tables, names), truth)
+
+    @property
+    def given(self) -> bpa.Oracles:
+        """The first hypothesis of each list."""
+        none = np.zeros(len(self.pool))
+        return bpa.Oracles(none.astype(int), none, none.astype(int), "first", "ter", "")
+
+    def adapted(self, prior: str, **settings: Any) -> Any:
+        """Return the posterior under a prior by name."""
+        zeros = dict.fromkeys(self.pool.feature_names[1:], 0.0)
+        options = {"likelihood": "oracle", "oracle": self.given, "prior": prior}
+        return bpa.adapt(self.pool, {"LM0": 1.0}, defaults=zeros, **options, **settings)
+
+    def plain(self, prior: Any, warmup: int, draws: int, chains: int) -> dict[str, Any]:
+        """Return draws of `weights` by NumPyro's NUTS alone, as it comes, and its divergences."""
+        zeros = dict.fromkeys(self.pool.feature_names[1:], 0.0)
+        matched = match({"LM0": 1.0}, self.pool, defaults=zeros)
+        with jax.enable_x64(True):
+            target = target_of(
+                self.pool,
+                matched,
+                prior.build(matched),
+                oracle=self.given.index,
+                model=prior.model(matched),
+            )
+            chain = MCMC(
+                NUTS(target.program),
+                num_warmup=warmup,
+                num_samples=draws,
+                num_chains=chains,
+                chain_method="vectorized",
+                progress_bar=False,
+            )
+            chain.run(jax.random.key(0), *target.data, extra_fields=("diverging", "num_steps"))
+            fields = chain.get_extra_fields(group_by_chain=True)
+            weights = chain.get_samples(group_by_chain=True)["weights"]
+            return {"weights": np.asarray(weights), **jax.device_get(fields)}
+
+
+def sparse_table(features: int, chains: int = 2, draws: int = 500) -> None:
+    """Print what priors make of many indicators of which five matter (simulated lists)."""
+    task = Sparse.simulated(features)
+    columns = ("rms error", "of the five", "divergent", "steps", "least ESS", "R-hat", "seconds")
+    print(f"\n{f'{features} indicators':<24}" + "".join(f"{name:>12}" for name in columns))
+
+    def line(name: str, weights: Any, diverging: Any, steps: Any, seconds: float) -> None:
+        error = weights.mean(axis=(0, 1))[1:] - task.truth
+        cells = [np.sqrt(np.mean(e**2)) for e in (error, error[:5])]
+        cells += [np.sum(diverging), np.mean(steps), np.min(ess(weights)), np.max(r_hat(weights))]
+        print(f"{name:<24}" + "".join(f"{cell:>12.3g}" for cell in (*cells, seconds)), flush=True)
+
+    start = perf_counter()
+    found = task.plain(Horseshoe(), 500, draws, chains)
+    seconds = perf_counter() - start
+    line("horseshoe, plain NUTS", found["weights"], found["diverging"], found["num_steps"], seconds)
+    for prior in ("horseshoe", "spike-slab", "isotropic"):
+        start = perf_counter()
+        posterior = task.adapted(prior, sampler="nuts", chains=chains, draws=draws)
+        seconds, known = perf_counter() - start, bpa.as_draws(posterior)
+        stats = known.statistics
+        line(f"{prior}, nuts", known.weights, stats["diverging"], stats["n_steps"], seconds)
+        print(bpa.check(posterior), flush=True)
 
 
 def main() -> None:
     """Read the command line and print the tables."""
-    names = ("shared", "rich", "full", "sparse")
+    names = ("shared", "rich", "held", "full", "sparse")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", default=names, choices=names)
     parser.add_argument("--draws", type=int, default=10)
@@ -243,6 +401,8 @@ def main() -> None:
             shared_table(options.draws)
         if "rich" in options.tables:
             rich_table(options.draws, Path(name))
+        if "held" in options.tables:
+            held_table(options.draws, Path(name))
         if "full" in options.tables:
             full_table()
         if "sparse" in options.tables:
