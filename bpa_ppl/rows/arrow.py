@@ -81,7 +81,7 @@ def pieces(data: bytes, end: bytes) -> tuple[list[str], npt.NDArray[np.int32]]:
     _, places, content = encoded.dictionary.buffers()
     length = int(np.frombuffer(places, np.int64)[len(encoded.dictionary)])
     texts = content.to_pybytes()[:length].decode().split(end.decode())[:-1]
-    return texts, np.from_dlpack(encoded.indices)
+    return texts, values_of(encoded.indices)
 
 
 def numbers_array(values: Sequence[float]) -> pa.Array:
