@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bpa_ppl.cli import options
+from bpa_ppl.formats.streams import STANDARD, require_writable
 from bpa_ppl.registry import TUNERS
 
 if TYPE_CHECKING:
@@ -41,6 +43,19 @@ def run(
         ),
     ] = None,
     iterations: Annotated[int, typer.Option(help="Decode at most so many times.")] = 25,
+    returned: Annotated[
+        str,
+        typer.Option(
+            "--return", help="Weights of the loop: best on all its lists, or those found last."
+        ),
+    ] = "best",
+    rounds: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that keeps weights and lists of each iteration: the same command goes on "
+            "where it was killed. OUTPUT.rounds if not given, and removed at the end."
+        ),
+    ] = None,
     template: Annotated[
         Path | None, typer.Option(help="moses.ini to copy, with the new weights put in.")
     ] = None,
@@ -70,12 +85,24 @@ def run(
     }
     lists = options.with_needs(read_again(nbest), goal, "tune")
     canonical = options.canonical(weights)
+    require_writable(output)
+    passing = Path(f"{output}.rounds")  # removed when the weights are written
     if command is None:
         found = reestimate(lists, canonical, **wanted)
     else:
-        say = partial(_say_iteration, quiet)
-        found = redecode(lists, canonical, command, iterations=iterations, report=say, **wanted)
+        found = redecode(
+            lists,
+            canonical,
+            command,
+            iterations=iterations,
+            returned=returned,
+            folder=rounds or (None if str(output) == STANDARD else passing),
+            report=partial(_say_iteration, quiet),
+            **wanted,
+        )
     bpa_ppl.write_weights(found.weights, output, template=template)
+    if command is not None and rounds is None:
+        shutil.rmtree(passing, ignore_errors=True)
     options.say(found, quiet)
 
 

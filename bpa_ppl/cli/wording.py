@@ -15,6 +15,8 @@ _OPTIONS = {
     "leave the default out": "leave --default out",
     "(`unchecked` overrides)": "(--unchecked overrides)",
     "(fixed)": "(--fixed)",
+    "allow more (iterations)": "allow more (--iterations)",
+    "iterations (folder)": "iterations (--rounds)",
     "(extra)": "(--extra)",
     "or name the format": "or name the format (--format)",
     "name the format if": "name the format (--format) if",

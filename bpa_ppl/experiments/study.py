@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bpa_ppl.errors import DataError, UsageError, checked_seed
+from bpa_ppl.errors import DataError, UsageError, checked_seed, quoted
 from bpa_ppl.experiments.methods import CANONICAL, Method, Value, named_methods
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.quality import by_name, counted_metrics
@@ -26,6 +26,9 @@ _KINDS = {
 }
 # What goes into names of files.
 _NAME = re.compile(r"[A-Za-z0-9+_-]+")
+# Of sentences and of draws; larger ones are slips, and would fill the memory.
+_MOST = 1_000_000
+_LARGEST = 10**18  # whole numbers that fit 64 bits
 
 
 @dataclass(frozen=True)
@@ -240,17 +243,21 @@ class TomlTable:
     def done(self) -> None:
         """Raise a DataError if a key has not been taken."""
         if self._values:
-            raise self.error(f"unknown key {next(iter(self._values))!r}: correct or remove it")
+            raise self.error(
+                f"unknown key {quoted(next(iter(self._values)))}: correct or remove it"
+            )
 
     def error(self, message: str) -> DataError:
         """Return an error that says where it is."""
         return DataError(f"in [{self.name}]: {message}" if self.name else message, self.path)
 
     def _checked(self, value: Any, kind: type[T], key: str) -> T:
-        if kind is float and isinstance(value, int):
+        if kind is float and isinstance(value, int) and abs(value) < _LARGEST:
             value = float(value)
+        if isinstance(value, int) and abs(value) >= _LARGEST:
+            raise self.error(f"{key} must be a number of at most 18 digits")
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise self.error(f"{key} must be {_KINDS[kind]}, not {value!r}")
+            raise self.error(f"{key} must be {_KINDS[kind]}, not {quoted(value)}")
         return value
 
 
@@ -259,11 +266,15 @@ def _read_toml(path: Path) -> TomlTable:
         return TomlTable(tomllib.loads(read_text(path)), "", path)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"not a TOML file: {error}", path) from error
+    except RecursionError as error:
+        raise DataError("lists or tables inside one another without an end", path) from error
+    except ValueError as error:  # Python reads no numbers of thousands of digits
+        raise DataError("a whole number has more than 4,000 digits: correct it", path) from error
 
 
 def _method(table: TomlTable, name: str, known: Mapping[str, Method]) -> Method:
     if name not in known:
-        raise table.error(f"unknown method {name!r}: choose among {', '.join(known)}")
+        raise table.error(f"unknown method {quoted(name)}: choose among {', '.join(known)}")
     return _changed(table, known[name], {})
 
 
@@ -319,7 +330,7 @@ def _sweep(table: TomlTable, known: Mapping[str, Method]) -> Sweep:
     setting, values = table.take("setting", str), table.take("values", list)
     for value in values:
         if not isinstance(value, Value) or (isinstance(value, str) and not _NAME.fullmatch(value)):
-            raise table.error(f"values must be numbers or names, not {value!r}")
+            raise table.error(f"values must be numbers or names, not {quoted(value)}")
     sweep = Sweep(
         setting=setting,
         values=tuple(values),
@@ -356,9 +367,11 @@ def _check(study: Study, table: TomlTable) -> None:
     """Raise a DataError if the parts of a study do not fit together."""
     if not study.domains:
         raise table.error("there is no domain: add a table [domains.NAME]")
-    for what, least in (("draws", study.draws), ("sizes", min(study.sizes))):
-        if least < 1:
-            raise table.error(f"{what} must be 1 or more, not {least}")
+    sizes = [*study.sizes, *(size for sweep in study.sweeps for size in sweep.sizes)]
+    for what, values in (("draws", [study.draws]), ("sizes", sizes)):
+        odd = next((value for value in values if not 1 <= value <= _MOST), None)
+        if odd is not None:
+            raise table.error(f"{what} must be from 1 to {_MOST:,}, not {odd:,}")
     try:
         checked_seed(study.seed)
     except UsageError as error:

@@ -1,11 +1,12 @@
 """Re-estimation of the weights: MERT, batch MIRA, PRO, and the loop that decodes anew."""
 
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningLists, TuningProblem
-from bpa_ppl.tuning.redecoding import Command, redecode
+from bpa_ppl.tuning.redecoding import Command, Redecoded, redecode
 from bpa_ppl.tuning.reestimation import Reestimation, reestimate
 
 __all__ = [
     "Command",
+    "Redecoded",
     "Reestimation",
     "Tuned",
     "Tuner",

@@ -48,6 +48,11 @@ class TuningLists:
         rows: Int64 = best_rows(self.scores(weights), self.offsets)
         return rows
 
+    def gain(self, metric: Metric, weights: Float64) -> float:
+        """Return the corpus score of the lists reranked, in percent; higher is better."""
+        sums = self.counts[self.best(weights)].sum(axis=0)
+        return float(metric.signed(metric.value(sums)))
+
     def joined(self, other: TuningLists) -> TuningLists:
         """Return the lists of both."""
         return TuningLists(

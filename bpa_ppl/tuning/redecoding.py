@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError, one_of
 from bpa_ppl.formats import write_weights
 from bpa_ppl.nbest import NBest
-from bpa_ppl.tuning.reestimation import Reestimation, reestimate
-from bpa_ppl.weights import AnyWeights, Weights
+from bpa_ppl.quality import Metric, resolve, set_aside
+from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate
+from bpa_ppl.tuning.rounds import Rounds, identity
+from bpa_ppl.weights import AnyWeights, Weights, match
+
+#: Which weights a loop returns.
+RETURNED = ("best", "last")
 
 #: Turns weights into the n-best lists of the tuning sentences.
 Decoder = Callable[[Weights], NBest]
+
+
+@dataclass(frozen=True, eq=False)
+class Redecoded(Reestimation):
+    """What a loop of decodings found, from its start to its end.
+
+    `before` and `after` are scores of the lists of all decodings together, `visited` the weights
+    of each iteration, after those at the start.
+
+    Attributes:
+        iteration: which one found the weights; 0 if they are those of the start.
+        iterations: how many there were.
+    """
+
+    iteration: int = 0
+    iterations: int = 0
+
+    def __str__(self) -> str:
+        found = f"with the weights of iteration {self.iteration} of {self.iterations}"
+        if not self.iteration:
+            found = f"no iteration of {self.iterations} was better than the start"
+        scores = super().__str__().replace("of the lists", "of the whole loop", 1)
+        return f"{scores}, {found}"
 
 
 def redecode(
@@ -29,9 +58,11 @@ def redecode(
     decode: Decoder,
     *,
     iterations: int = 25,
+    returned: str = "best",
+    folder: str | Path | None = None,
     report: Callable[[int, Reestimation, int], None] | None = None,
     **options: Any,
-) -> Reestimation:
+) -> Redecoded:
     """Re-estimate until decoding with the new weights brings no new hypothesis.
 
     Source: Och (2003), section 5. Each iteration starts from the weights of the one before, on
@@ -42,36 +73,112 @@ def redecode(
         weights: those of that decoding.
         decode: what decodes the same sentences with other weights.
         iterations: stop after so many, with a warning.
+        returned: `best` returns the weights, of all iterations and the start, whose first-best of
+            all decodings scores best; `last` those of the last iteration.
+        folder: keep weights and lists of each iteration there: the same loop, started again, goes
+            on where it was killed.
         report: called after each with its number, what it found, and how many hypotheses the
             decoder added to the lists.
         options: of `reestimate`: `tuner`, `metric`, `seed`, …
 
     Raises:
-        DataError: as `reestimate`, and if the decoder's lists do not fit the first ones.
+        DataError: as `reestimate`, if the decoder's lists do not fit the first ones, or the folder
+            is of another loop.
         UsageError: as `reestimate`, and if there is no iteration.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]])
     >>> found = redecode(lists, {"LM0": 1.0}, lambda weights: lists, metric="ter")
     >>> found.weights["LM0"] < 0
     True
+    >>> print(found)
+    TER of the whole loop: 50.00 → 0.00, with the weights of iteration 1 of 1
     """
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}")
-    lists = nbest
+    one_of(returned, RETURNED, "choice of weights")
+    goal = resolve(options.get("metric", "bleu"), nbest)
+    path = [_named(nbest, weights, goal, options)]
+    what = {**options, "decoder": getattr(decode, "line", "a function")}
+    kept = Rounds(None if folder is None else Path(folder), identity(nbest, path[0], what))
+    lists, added = nbest, 0
     for iteration in range(1, iterations + 1):
-        found = reestimate(lists, weights, **options)
-        weights = found.weights
-        lists, added = merge(lists, decode(found.weights))
-        if report is not None:
-            report(iteration, found, added)
+        step = _step(iteration, lists, path[-1], kept, decode, options)
+        path.append(step.weights)
+        lists, added = merge(lists, step.decoded)
+        if report is not None and step.found is not None:
+            report(iteration, step.found, added)
         if not added:
-            return found
-    warnings.warn(
-        f"the decoder still finds new hypotheses after {iterations} iterations: allow more of them",
-        BpaWarning,
-        stacklevel=2,
+            break
+    if added:
+        warnings.warn(
+            f"the limit of {iterations} iterations is reached, and the decoder still finds new "
+            "hypotheses: allow more (iterations)",
+            BpaWarning,
+            stacklevel=2,
+        )
+    return _chosen(lists, path, returned, goal, options)
+
+
+class _Step(NamedTuple):
+    """One iteration: its weights, what was decoded with them, and how they were found, if now."""
+
+    weights: Weights
+    decoded: NBest
+    found: Reestimation | None
+
+
+def _step(
+    iteration: int,
+    lists: NBest,
+    weights: Weights,
+    kept: Rounds,
+    decode: Decoder,
+    options: Mapping[str, Any],
+) -> _Step:
+    """Tune and decode, or take what was found before."""
+    found, known = None, kept.weights(iteration)
+    if known is None:
+        found = reestimate(lists, weights, **options)
+        known = found.weights
+        kept.keep_weights(iteration, known)
+    decoded = kept.nbest(iteration)
+    if decoded is None:
+        decoded = decode(known)
+        kept.keep_nbest(iteration, decoded)
+    return _Step(known, decoded, found)
+
+
+def _named(nbest: NBest, weights: AnyWeights, goal: Metric, options: Mapping[str, Any]) -> Weights:
+    """Return the weights of the start, one a feature that is no column of the metric."""
+    matching = {name: options.get(name) for name in ("fixed", "defaults")}
+    matched = match(weights, set_aside(nbest, goal.columns), **matching)
+    return Weights(zip(matched.names, matched.values.tolist(), strict=True))
+
+
+def _chosen(
+    lists: NBest,
+    path: list[Weights],
+    returned: str,
+    goal: Metric,
+    options: Mapping[str, Any],
+) -> Redecoded:
+    """Return the weights of one iteration; all are compared on the lists of all decodings."""
+    matched, laid = laid_out(lists, path[0], goal, options.get("fixed"))
+    visited = np.array([[weights[name] for name in matched.names] for weights in path])
+    gains = [laid.gain(goal, point[matched.free]) for point in visited]
+    last = len(path) - 1
+    # Of equally good ones the latest, which was tuned on the most.
+    best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
+    return Redecoded(
+        path[best],
+        goal.key,
+        goal.signed(gains[0]),
+        goal.signed(gains[best]),
+        visited,
+        goal.decimals,
+        best,
+        last,
     )
-    return found
 
 
 @dataclass(frozen=True)
@@ -101,29 +208,37 @@ class Command:
                 )
 
     def __call__(self, weights: Weights) -> NBest:
-        """Run the command in a shell, with files in a folder that is removed afterwards.
+        """Run the command in a shell, with files in a folder that is removed if it does its work.
 
         Raises:
-            DataError: if it fails, or writes no lists that can be read.
+            DataError: if it fails, or writes no lists that can be read: the folder then stays.
         """
-        with tempfile.TemporaryDirectory(prefix="bpa-") as folder:
-            given, made = Path(folder) / "weights", Path(folder) / "nbest"
+        folder = Path(tempfile.mkdtemp(prefix="bpa-"))
+        given, made = folder / "weights", folder / "nbest"
+        line = self.line
+        for place, path in {"{weights}": given, "{nbest}": made}.items():
+            line = line.replace(place, shlex.quote(str(path)))
+        remedy = f"try it by hand: {line}"
+        try:
             write_weights(weights, given, template=self.template, format=self._format)
-            places = {"{weights}": given, "{nbest}": made}
-            line = self.line
-            for place, path in places.items():
-                line = line.replace(place, shlex.quote(str(path)))
-            _run(line)
+            _run(line, remedy)
             if not made.is_file():
-                raise DataError(f"the decoder command wrote no n-best lists: {self.line}")
-            return self.read(made)
+                raise DataError(f"the decoder command wrote no n-best lists; {remedy}")
+            lists = self.read(made)
+        except DataError:
+            raise
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+        return lists
 
     @property
     def _format(self) -> str:
         return "dense" if self.template is None else "moses.ini"
 
 
-def _run(line: str) -> None:
+def _run(line: str, remedy: str) -> None:
     done = subprocess.run(
         line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
@@ -131,7 +246,7 @@ def _run(line: str) -> None:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise DataError(
             f"the decoder command failed with exit code {done.returncode}: "
-            f"{said[-1] if said else 'it said nothing'}; try it by hand: {line}"
+            f"{said[-1] if said else 'it said nothing'}; {remedy}"
         )
 
 

@@ -11,8 +11,8 @@ from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, counted_metrics, resolve, set_aside
 from bpa_ppl.registry import METRICS, TUNERS
-from bpa_ppl.tuning.base import Tuner, TuningProblem, lay_out
-from bpa_ppl.weights import AnyWeights, Weights, match
+from bpa_ppl.tuning.base import Tuner, TuningLists, TuningProblem, lay_out
+from bpa_ppl.weights import AnyWeights, Match, Weights, match
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +95,10 @@ def reestimate(
             f"no tuner can optimise {goal.key}, whose corpus score is no function of counts: "
             f"choose one of {', '.join(counted_metrics(unreported=True))}"
         )
-    nbest = set_aside(nbest, goal.columns)
-    extra = None if extra is None else set_aside(extra, goal.columns)
-    matched = match(weights, nbest, fixed=fixed, defaults=defaults)
+    matched, lists = laid_out(nbest, weights, goal, fixed, defaults)
+    others = None if extra is None else lay_out(set_aside(extra, goal.columns), matched, goal)
     with reporter(progress, f"tune {name}") as report:
-        problem = TuningProblem(
-            lists=lay_out(nbest, matched, goal),
-            metric=goal,
-            start=matched.free_values,
-            seed=seed,
-            progress=report,
-            extra=None if extra is None else lay_out(extra, matched, goal),
-        )
+        problem = TuningProblem(lists, goal, matched.free_values, seed, report, others)
         tuned = chosen.tune(problem)
     return Reestimation(
         Weights(zip(matched.names, matched.full(tuned.weights), strict=True)),
@@ -116,3 +108,27 @@ def reestimate(
         matched.full(tuned.visited),
         goal.decimals,
     )
+
+
+def laid_out(
+    nbest: NBest,
+    weights: AnyWeights,
+    metric: Metric,
+    fixed: Iterable[str] | None = None,
+    defaults: Mapping[str, float] | None = None,
+) -> tuple[Match, TuningLists]:
+    """Return weights beside the features of lists, and the lists as tuners see them.
+
+    Args:
+        nbest: the lists, with the columns of the metric.
+        weights: as for `reestimate`, like the other arguments.
+        metric: what is optimised.
+        fixed: as above.
+        defaults: as above.
+
+    Raises:
+        DataError: as `reestimate`.
+    """
+    lists = set_aside(nbest, metric.columns)
+    matched = match(weights, lists, fixed=fixed, defaults=defaults)
+    return matched, lay_out(lists, matched, metric)

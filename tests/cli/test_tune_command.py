@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,53 @@ def test_the_loop_runs_the_command_until_nothing_is_new(folder: Path) -> None:
     assert Path("calls").read_text() == "run\nrun\n"
     assert f"{len(lines) // 2} new hypotheses" in done.err
     assert ", 0 new hypotheses" in done.err
+    assert re.search(
+        r"BLEU of the whole loop: \S+ → \S+, with the weights of iteration \d of 2", done.err
+    )
+    assert not Path("new.json.rounds").exists()
+
+
+def test_a_loop_that_fails_goes_on_where_it_was(folder: Path) -> None:
+    lines = Path("nbest").read_text().splitlines(keepends=True)
+    Path("first").write_text("".join(line for i, line in enumerate(lines) if i % 10 < 5))
+    command = "echo run >> calls && test -e ready {weights} && cp nbest {nbest}".replace(
+        "-e ready {weights}", "-e ready -a -e {weights}"
+    )
+    tune = ("tune", "first", *TUNE[2:], *FAST, "--decoder", command, "-o", "new.json")
+    failed = run(*tune)
+    assert failed.code == 2
+    assert "try it by hand" in failed.err
+    kept = bpa_ppl.read_weights("new.json.rounds/weights.1.json")
+    assert list(Path("new.json.rounds").glob("nbest.*")) == []
+    Path("ready").touch()
+    done = run(*tune, "--return", "last")
+    assert done.code == 0
+    assert Path("calls").read_text().count("run") == 3
+    assert "iteration 1:" not in done.err  # its weights were there
+    whole = run(*tune, "--return", "last", "--rounds", "kept")
+    assert bpa_ppl.read_weights("kept/weights.1.json") == kept
+    assert bpa_ppl.read_weights("kept/weights.2.json") == bpa_ppl.read_weights("new.json")
+    assert whole.err.splitlines()[-1] == done.err.splitlines()[-1]
+    other = run(*tune, "--rounds", "kept", "--seed", "1")
+    assert (other.code, other.out) == (2, "")
+    assert "kept: this folder is of a loop with other settings" in other.err
+    assert "(--rounds)" in other.err
+
+
+def test_the_limit_is_told_and_an_output_that_cannot_be_written_is_found_first(
+    folder: Path,
+) -> None:
+    command = "echo run >> calls; sed s/^/0/ {weights} > /dev/null; cp nbest {nbest}"
+    loop = (*TUNE, *FAST, "--decoder", command, "--iterations", "1")
+    Path("nbest").write_text(Path("nbest").read_text())
+    done = run("tune", "first", *loop[2:], "-o", "none/new.json")
+    assert (done.code, Path("calls").exists()) == (2, False)
+    lines = Path("nbest").read_text().splitlines(keepends=True)
+    Path("first").write_text("".join(line for i, line in enumerate(lines) if i % 10 < 5))
+    cut = run("tune", "first", *loop[2:], "-o", "new.json")
+    assert cut.code == 0
+    assert "note: the limit of 1 iterations is reached" in cut.err
+    assert "allow more (--iterations)" in cut.err
 
 
 @pytest.mark.parametrize(

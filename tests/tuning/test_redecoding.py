@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from bpa_ppl import (
     reestimate,
     write_nbest,
 )
-from bpa_ppl.tuning import Command, Reestimation, redecode
+from bpa_ppl.tuning import Command, Redecoded, Reestimation, Tuned, Tuner, TuningProblem, redecode
 from bpa_ppl.tuning.redecoding import merge
 
 STAND_IN = Path(__file__).with_name("stand_in_decoder.py")
@@ -79,7 +80,9 @@ def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) 
     def keep(iteration: int, found: Reestimation, added: int) -> None:
         reports.append((iteration, found.after, added))
 
-    found = redecode(decoder(CANONICAL), CANONICAL, decoder, report=keep, metric="ter")
+    found = redecode(
+        decoder(CANONICAL), CANONICAL, decoder, report=keep, metric="ter", returned="last"
+    )
     assert [iteration for iteration, _, _ in reports] == list(range(1, len(reports) + 1))
     assert len(reports) > 1
     assert reports[-1][2] == 0
@@ -112,7 +115,7 @@ def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
         return NBest.from_lists([[f"new {next(count)}"]], [np.zeros((1, 3))], toy.feature_names)
 
     start = dict.fromkeys(toy.feature_names, 1.0)
-    with pytest.warns(BpaWarning, match="after 2 iterations"):
+    with pytest.warns(BpaWarning, match="the limit of 2 iterations is reached, and the decoder"):
         redecode(toy, start, decode, iterations=2, tuner="mira", epochs=1)
     assert next(count) == 2
     with pytest.raises(UsageError, match="iterations must be 1 or more"):
@@ -149,6 +152,148 @@ def test_a_command_that_fails_is_an_error(decoder: Command, line: str, message: 
     first = decoder(CANONICAL)
     with pytest.raises(DataError, match=message):
         redecode(first, CANONICAL, Command(line, decoder.read), tuner="mira", epochs=1)
+
+
+class Wandering:
+    """A decoder whose lists get worse after the first weights."""
+
+    def __init__(self, feature_names: tuple[str, ...]):
+        self.names = feature_names
+        self.weights: list[Weights] = []
+
+    def __call__(self, weights: Weights) -> NBest:
+        self.weights.append(weights)
+        texts = [["the cat sat down", f"worse {n}"] for n in range(len(self.weights))]
+        # The new text has the best score under every weights that are not those of the start.
+        features = [np.array([[0.0, 0, 0], [1.0, 0, 0]]) * n for n in range(len(texts))]
+        return NBest.from_lists(texts[-1:], features[-1:], self.names)
+
+
+class Turning(Tuner, frozen=True):
+    """A tuner that is right once, and wrong from then on."""
+
+    def tune(self, problem: TuningProblem) -> Tuned:
+        """Return weights that depend on the number of hypotheses alone."""
+        first = problem.lists.offsets[1] == 4
+        weights = np.array([-1.0 if first else 1.0, 0.0, 0.0])
+        return Tuned(weights, weights[None])
+
+
+@pytest.fixture
+def first() -> NBest:
+    """Where a loop begins: four hypotheses, of which the canonical weights like the worst."""
+    texts = [["the cat sat down", "a", "b c", "d"]]
+    features = [[[-1.0, 0, 0], [0.5, 0, 0], [0.6, 0, 0], [0.7, 0, 0]]]
+    names = ["LM0", "TM0[0]", "TM0[1]"]
+    return NBest.from_lists(texts, features, names, references=["the cat sat down"])
+
+
+START = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
+
+
+@pytest.mark.filterwarnings("ignore:the limit of:bpa_ppl.errors.BpaWarning")
+def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None:
+    def loop(**options: object) -> Redecoded:
+        decode = Wandering(first.feature_names)
+        wanted: dict = {"tuner": Turning(), "metric": "ter", "iterations": 4, **options}
+        return redecode(first, START, decode, **wanted)
+
+    best, last = loop(), loop(returned="last")
+    assert best.weights["LM0"] == -1
+    assert (best.iteration, best.iterations, last.iteration) == (1, 4, 4)
+    assert last.weights["LM0"] == 1
+    assert (best.before, best.after) == (100.0, 0.0)
+    assert last.after == last.before == 100.0
+    assert best.visited[:, 0].tolist() == [1.0, -1.0, 1.0, 1.0, 1.0]
+    assert str(best) == (
+        "TER of the whole loop: 100.00 → 0.00, with the weights of iteration 1 of 4"
+    )
+    with pytest.raises(UsageError, match="unknown choice of weights 'first'"):
+        loop(returned="first")
+
+
+def test_the_start_is_returned_where_nothing_was_better(first: NBest) -> None:
+    right = {**START, "LM0": -1.0}
+    texts = [[*first.texts(0), "e"]]  # more than four: the tuner is wrong at once
+    features = [np.append(first.features, [[0.8, 0, 0]], axis=0)]
+    lists = NBest.from_lists(texts, features, first.feature_names, references=first.references)
+    found = redecode(lists, right, lambda weights: lists, tuner=Turning(), metric="ter")
+    assert (found.iteration, found.after) == (0, 0.0)
+    assert dict(found.weights) == right
+    assert "no iteration of 1 was better than the start" in str(found)
+
+
+class Interrupted(Exception):
+    """What stands for a kill."""
+
+
+@pytest.mark.parametrize("when", ["decoding", "reporting"])
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_loop_that_was_killed_goes_on(
+    everything: NBest, decoder: Command, tmp_path: Path, when: str, after: int
+) -> None:
+    options: dict = {"metric": "ter", "restarts": 3}
+    begin = decoder(CANONICAL)
+    whole = redecode(begin, CANONICAL, decoder, folder=tmp_path / "whole", **options)
+    assert whole.iterations > after
+    calls: list[Weights] = []
+
+    def counted(weights: Weights) -> NBest:
+        calls.append(weights)
+        if when == "decoding" and len(calls) > after:
+            raise Interrupted
+        return decoder(weights)
+
+    def report(iteration: int, found: Reestimation, added: int) -> None:
+        if when == "reporting" and iteration == after:
+            raise Interrupted
+
+    folder = tmp_path / "rounds"
+    with pytest.raises(Interrupted):
+        redecode(begin, CANONICAL, counted, folder=folder, report=report, **options)
+    before, when = len(calls), "never"
+    again = redecode(begin, CANONICAL, counted, folder=folder, **options)
+    assert again.weights == whole.weights
+    assert again.visited.tolist() == whole.visited.tolist()
+    assert (again.after, again.iterations) == (whole.after, whole.iterations)
+    assert len(calls) - before == whole.iterations - after
+    # What is complete is not worked on again.
+    assert redecode(begin, CANONICAL, counted, folder=folder, **options).weights == whole.weights
+    assert len(calls) - before == whole.iterations - after
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [({"seed": 1}, "settings"), ({"weights": {**CANONICAL, "LM0": 2.0}}, "weights")],
+)
+def test_the_folder_of_another_loop_is_refused(
+    decoder: Command, tmp_path: Path, change: dict, what: str
+) -> None:
+    options: dict = {"weights": CANONICAL, "tuner": "mira", "epochs": 1, "folder": tmp_path / "r"}
+    begin = decoder(CANONICAL)
+    redecode(begin, decode=decoder, **options)
+    with pytest.raises(DataError, match=rf"r: this folder is of a loop with other {what}: remove"):
+        redecode(begin, decode=decoder, **{**options, **change})
+    (tmp_path / "r" / "loop.json").write_text("[")
+    with pytest.raises(DataError, match="this folder is of a loop with other"):
+        redecode(begin, decode=decoder, **options)
+
+
+@pytest.mark.parametrize("line", ["false {weights} {nbest}", "true {weights} {nbest}"])
+def test_the_files_of_a_command_that_fails_stay_to_try_it(line: str) -> None:
+    with pytest.raises(DataError, match="try it by hand: ") as failed:
+        Command(line, read_nbest)(CANONICAL)
+    weights = Path(shlex.split(str(failed.value).partition("by hand: ")[2])[1])
+    assert weights.read_text().startswith("LM0= 1\n")
+    shutil.rmtree(weights.parent)
+
+
+def test_the_files_of_a_command_that_works_are_removed(decoder: Command, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    Command(f"echo {{weights}} > {shlex.quote(str(seen))} && {decoder.line}", decoder.read)(
+        CANONICAL
+    )
+    assert not Path(seen.read_text().strip()).parent.exists()
 
 
 def test_merging_keeps_the_old_and_adds_the_new() -> None:
