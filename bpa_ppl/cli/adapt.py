@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,6 +58,35 @@ class Before:
         return lists[:0]
 
 
+@dataclass(frozen=True)
+class Choosing:
+    """Which settings are chosen from the adaptation sentences themselves."""
+
+    choose: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings to choose from these sentences alone, separated by commas: margin, "
+            "prior-variance, kappa, tau or delta."
+        ),
+    ] = None
+    choose_by: Annotated[
+        str,
+        typer.Option(
+            help="loo, what a sentence gains by the posterior of the others; or evidence, for "
+            "prior-variance alone."
+        ),
+    ] = "loo"
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bpa_ppl.adapt`.
+
+        >>> Choosing(choose="margin,prior-variance").arguments()
+        {'choose': ('margin', 'prior-variance'), 'choose_by': 'loo'}
+        """
+        names = tuple(filter(None, (self.choose or "").split(",")))
+        return {"choose": names, "choose_by": self.choose_by}
+
+
 def run(
     nbest: options.NBestPath,
     weights: options.Weights,
@@ -64,6 +95,7 @@ def run(
     matching: options.Matching,
     development: options.Development,
     before: Before,
+    choosing: Choosing,
     references: options.References = None,
     sources: options.Sources = None,
     preset: Annotated[
@@ -93,7 +125,7 @@ def run(
 ) -> None:
     """Adapt the weights to a few sentences and their references, or their own scores."""
     import bpa_ppl
-    from bpa_ppl.formats import atomic_path
+    from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.sampling.presets import with_preset
 
     # A mistake in the options is found before any file is read.
@@ -106,28 +138,33 @@ def run(
     prior = before.arguments()
     if (extra := development.read(reading)) is not None:
         settings["development"] = extra
-    # Opened first: a path that cannot be written shall not cost the user the sampling.
-    with atomic_path(output) as temporary:
-        posterior = bpa_ppl.adapt(
-            before.lists(reading.read(nbest, references, sources), goal),
-            options.canonical(weights),
-            preset=preset,
-            sampler=sampler,
-            likelihood=likely,
-            seed=seed,
-            metric=goal,
-            categorical=categorical,
-            add=added,
-            ties=ties,
-            jobs=jobs,
-            cache=cache,
-            progress=not quiet,
-            **prior,
-            **matched,
-            **settings,
-        )
-        posterior.attrs["command"] = command_line()
-        bpa_ppl.write_posterior(posterior, temporary)
+    # Before all work: a path that cannot be written shall not cost the user the sampling.
+    require_writable(output)
+    posterior = bpa_ppl.adapt(
+        before.lists(reading.read(nbest, references, sources), goal),
+        options.canonical(weights),
+        preset=preset,
+        sampler=sampler,
+        likelihood=likely,
+        seed=seed,
+        metric=goal,
+        categorical=categorical,
+        add=added,
+        ties=ties,
+        jobs=jobs,
+        cache=cache,
+        progress=not quiet,
+        **prior,
+        **matched,
+        **choosing.arguments(),
+        **settings,
+    )
+    posterior.attrs["command"] = command_line()
+    bpa_ppl.write_posterior(posterior, output)
+    # Not in the file, which is the same whenever it is made.
+    logging.getLogger("bpa_ppl").info("%s written on %s", output, datetime.now().ctime())
+    if choosing.choose:
+        options.say(bpa_ppl.as_draws(posterior).attrs["choice"]["because"], quiet)
     options.say(bpa_ppl.check(posterior), quiet)
 
 

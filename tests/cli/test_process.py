@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from command_line import run, start
@@ -52,14 +53,25 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
 
 
 def test_ctrl_c_leaves_nothing(folder: Path) -> None:
+    os.mkfifo("lists")
     before = sorted(os.listdir())
     many = ("--sampler", "rwm", "--set", "draws=10000000")
-    process = start("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", *many)
-    while sorted(os.listdir()) == before:  # the output is opened before the sampling begins
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    process = start("adapt", "lists", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", *many)
+    with open("lists", "wb", opener=_once_read) as lists:
+        lists.write(Path("nbest").read_bytes())
+    time.sleep(2)  # into the work, wherever it is then
+    assert sorted(os.listdir()) == before  # nothing is made before there is something to write
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
     assert sorted(os.listdir()) == before
+
+
+def _once_read(path: str, flags: int) -> int:
+    """Open a pipe as soon as somebody reads it; without a reader it cannot be opened."""
+    for _ in range(1200):
+        with suppress(OSError):
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.05)
+    raise TimeoutError(path)
