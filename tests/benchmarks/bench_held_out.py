@@ -31,7 +31,7 @@ from measuring import canonical, lists
 import bpa_ppl as bpa
 from bpa_ppl.models import Hope, Isotropic, Likelihood, Margin, OracleRisk, Prior, Risk, Soft
 from bpa_ppl.models.likelihoods.base import decided
-from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import TER, gains, statistics
 from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.mode import find_mode
@@ -40,6 +40,8 @@ from bpa_ppl.weights import deviation_within, match
 SIZES = (10, 20, 50, 100)
 GAINS = ("ter", "bleu", "chrf", "ter+bleu")
 GAMMAS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+STRENGTHS = (1.0, 2.5, 5.0, 10.0, 20.0)
+SHRINKAGES = (0.0125, 0.025, 0.05, 0.1, 0.2)
 LEARNED_FROM = 100
 _APART = 1000  # between the seeds of other domains' sentences and those of A
 
@@ -54,19 +56,18 @@ class PerEdit(Margin, frozen=True):
         return Margin(gamma=decided(self.edits / edit))
 
 
-class Half:
-    """Half of a domain to adapt on, and the other half to be scored on."""
+class Split:
+    """Sentences of a domain to adapt to, and others to be scored on."""
 
-    def __init__(self, domain: str, swapped: bool):
-        pool = lists(domain, "adapt")
-        parts = pool[: len(pool) // 2], pool[len(pool) // 2 :]
-        self.pool, held = parts[::-1] if swapped else parts
+    def __init__(self, domain: str, pool: NBest, held: NBest, swapped: bool = False):
+        self.domain, self.pool, self.swapped = domain, pool, swapped
         self.match = match(canonical(), self.pool)
         self.prior = Isotropic().build(self.match).matched(self.match.free_names)
         self.scores = Material(
-            self.pool, held, statistics(held, "ter"), statistics(held, "bleu")
+            pool, held, statistics(held, "ter"), statistics(held, "bleu")
         ).of_weights
         self.known = cache(self._known)
+        self.posterior = cache(self._posterior)
 
     def _known(self, metric: str) -> tuple[Int64, Float64]:
         """Return oracle and gains of each sentence of the pool: scored once for all draws."""
@@ -82,8 +83,7 @@ class Half:
         prior: Prior | None = None,
     ) -> Any:
         """Return the target of one draw, and its mode."""
-        taken = np.random.default_rng(seed).integers(len(self.pool), size=size)
-        sample, (oracle, worth) = self.pool.select(taken), self._taken(metric, taken)
+        sample, oracle, worth = self.sample(size, seed, metric)
         edit = 1.0 if metric == TER.key else deviation_within(sample, worth)
         likely = likelihood.scaled(edit)
         before = prior or self.prior
@@ -93,9 +93,24 @@ class Half:
             target = target_of(sample, self.match, before, likelihood=likely, **given)
             return target, find_mode(target.program, target.data, target.start)
 
-    def _taken(self, metric: str, taken: Int64) -> tuple[Int64, Float64]:
+    def sample(self, size: int, seed: int, metric: str) -> tuple[NBest, Int64, Float64]:
+        """Return the sentences of one draw, their oracles and gains."""
+        taken = np.random.default_rng(seed).integers(len(self.pool), size=size)
         oracle, worth = self.known(metric)
-        return oracle[taken], np.concatenate([worth[self.pool.rows(s)] for s in taken])
+        own = np.concatenate([worth[self.pool.rows(s)] for s in taken])
+        return self.pool.select(taken), oracle[taken], own
+
+    def _posterior(self, seed: int) -> Any:
+        """Return the posterior of 100 sentences, for the priors of other domains."""
+        taken = np.random.default_rng(_APART + seed).integers(len(self.pool), size=LEARNED_FROM)
+        sample, likely = self.pool.select(taken), Margin(gamma=2.0)
+        return bpa.adapt(sample, canonical(), sampler="laplace", likelihood=likely, seed=seed)
+
+    def learned(self, seed: int, **settings: float) -> Prior:
+        """Return the prior learned from the two other domains."""
+        others = [half(name, self.swapped) for name in DOMAINS if name != self.domain]
+        prior = bpa.learn_prior({one.domain: one.posterior(seed) for one in others}, **settings)
+        return prior.matched(self.match.free_names)
 
     def weights(self, *arguments: Any, **options: Any) -> Float64:
         """Return the weights of all features at the mode of one draw."""
@@ -103,12 +118,14 @@ class Half:
 
 
 @cache
-def half(domain: str, swapped: bool) -> Half:
-    """Return a domain."""
-    return Half(domain, swapped)
+def half(domain: str, swapped: bool) -> Split:
+    """Return half of a domain to adapt to, and the other half to be scored on."""
+    pool = lists(domain, "adapt")
+    parts = pool[: len(pool) // 2], pool[len(pool) // 2 :]
+    return Split(domain, *(parts[::-1] if swapped else parts), swapped=swapped)
 
 
-OfDraw = Callable[[Half, int, int], Float64]
+OfDraw = Callable[[Split, int, int], Float64]
 
 
 def table(title: str, rows: Iterable[tuple[str, OfDraw]], options: Any, sizes: Any = SIZES) -> None:
@@ -154,12 +171,38 @@ def of_settings(
     return rows
 
 
+def of_learned(**settings: float) -> OfDraw:
+    """Return what adapts with a learned prior and the margin; to no sentence by the prior alone."""
+
+    def weights(one: Split, size: int, seed: int) -> Float64:
+        prior = one.learned(seed, **settings)
+        if not size:
+            return one.match.full(prior.mean)
+        return one.weights(size, seed, Margin(gamma=2.0), prior=prior)
+
+    return weights
+
+
+def strength(options: Any) -> None:
+    """Print what a learned prior is worth, by how strongly Σ is shrunk."""
+    rows = [(f"strength = {value:g}", of_learned(strength=value)) for value in STRENGTHS]
+    table("learned prior", rows, options, (0, *SIZES))
+
+
+def shrinkage(options: Any) -> None:
+    """Print the same by what Σ is shrunk to."""
+    rows = [(f"shrinkage = {value:g}", of_learned(shrinkage=value)) for value in SHRINKAGES]
+    table("learned prior", rows, options, (0, *SIZES))
+
+
 TABLES: dict[str, Callable[[Any], None]] = {
     "gamma": gamma,
     "hope": of_settings(Hope, "kappa", (0.125, 0.25, 0.5, 1.0, 2.0)),
     "risk": of_settings(Risk, "kappa", (0.5, 1.0, 2.0, 4.0, 8.0)),
     "oracle+risk": of_settings(OracleRisk, "kappa", (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)),
     "soft": of_settings(Soft, "tau", (0.125, 0.25, 0.5, 1.0, 2.0)),
+    "strength": strength,
+    "shrinkage": shrinkage,
 }
 
 
