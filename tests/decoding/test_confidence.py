@@ -1,0 +1,184 @@
+"""What is expected of choices, against plain loops; choices that have to be sure enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plain
+import pytest
+from foreign import foreign
+from sacrebleu.metrics import CHRF
+
+from bpa_ppl import NBest, Reranked, UsageError, rerank
+from bpa_ppl.decoding import Confidence
+from bpa_ppl.decoding.outputs import rerank_to
+from bpa_ppl.decoding.results import CONFIDENCE, DETAILS
+from bpa_ppl.quality import ter_edits
+
+NAMES = ("LM0", "WP0")
+WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")
+DRAWS = 64  # as many as the spread is taken from
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    rng = np.random.default_rng(14)
+    sizes = [1, *rng.integers(2, 9, size=29)]
+    texts = []
+    for n in sizes:
+        strings = [" ".join(rng.choice(WORDS, size=rng.integers(2, 8))) for _ in range(1 + n // 2)]
+        texts.append([str(rng.choice(strings)) for _ in range(n)])
+    return NBest.from_lists(texts, [rng.normal(-5, 2, size=(n, 2)) for n in sizes], NAMES)
+
+
+@pytest.fixture(scope="module")
+def weights() -> plain.Array:
+    return np.random.default_rng(6).normal([-0.5, 0.4], 0.5, size=(1, DRAWS, 2))
+
+
+@pytest.fixture(scope="module")
+def posterior(weights: plain.Array) -> Any:
+    return foreign(weights, NAMES)
+
+
+def expectations(lists: NBest, result: Reranked, s: int, p: plain.Array, gain: str) -> Any:
+    """Better, worse, edits of both and length, one derivation after the other."""
+    found = np.zeros(5)
+    for q, right in zip(p, lists.texts(s), strict=True):
+        both = [result.texts[s], result.canonical_texts[s]]
+        edits, lengths = ter_edits(both, [(right,)] * 2)
+        worth = -edits
+        if gain == "chrf":
+            worth = np.array([CHRF().sentence_score(t, [right]).score for t in both])
+        found += q * np.array([worth[0] > worth[1], worth[0] < worth[1], *edits, lengths[0]])
+    return found
+
+
+@pytest.mark.parametrize("rule", ["predictive", "chrf"])
+def test_expectations_are_those_of_plain_loops(
+    lists: NBest, weights: plain.Array, posterior: Any, rule: str
+) -> None:
+    from bpa_ppl.decoding.mbr import Mbr
+
+    chosen: Any = Mbr(gain="chrf") if rule == "chrf" else rule
+    result = rerank(lists, posterior, rule=chosen, unchecked=True, confidence=True)
+    found = result.confidence
+    assert found is not None
+    predicted = plain.predictive(lists, weights[0])
+    table = np.array([expectations(lists, result, s, p, rule) for s, p in enumerate(predicted)]).T
+    ours = (found.better, found.worse, found.edits, found.canonical_edits, found.length)
+    for mine, theirs in zip(ours, table, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=2e-5)
+    np.testing.assert_allclose(found.ter, 100 * table[2] / table[4], rtol=1e-4)
+    assert np.all(found.better[~result.changed] == 0)
+    assert found.better.max() > 0.5
+
+
+def test_the_interval_is_of_draws_and_of_what_is_right(
+    lists: NBest, weights: plain.Array, posterior: Any
+) -> None:
+    """The variance of all edits together, by simulation of the weights and of what is right."""
+    result = rerank(lists, posterior, unchecked=True, confidence=True)
+    assert result.confidence is not None
+    rng, total = np.random.default_rng(3), np.zeros(20_000)
+    which = rng.integers(DRAWS, size=len(total))
+    for s in range(len(lists)):
+        texts = lists.texts(s)
+        edits, _ = ter_edits([result.texts[s]] * len(texts), [(text,) for text in texts])
+        p = np.array(
+            [np.exp(plain.log_choice(lists.features[lists.rows(s)], w)) for w in weights[0]]
+        )
+        steps = p.cumsum(axis=1)[which]
+        right = (rng.uniform(size=(len(total), 1)) > steps).sum(axis=1).clip(max=len(texts) - 1)
+        total += edits[right]
+    corpus, length = result.confidence.corpus, result.confidence.length.sum()
+    assert corpus.value == pytest.approx(100 * total.mean() / length, rel=0.01)
+    half = 1.96 * 100 * total.std() / length
+    assert corpus.high - corpus.value == pytest.approx(half, rel=0.03)
+    within = np.mean((100 * total / length > corpus.low) & (100 * total / length < corpus.high))
+    assert 0.93 < within < 0.97
+
+
+def test_changes_are_made_where_they_are_sure_enough(lists: NBest, posterior: Any) -> None:
+    free = rerank(lists, posterior, unchecked=True, confidence=True)
+    assert free.confidence is not None
+    changed = [int(free.changed.sum())]
+    for sure in (0.0, 0.3, 0.6, 1.0):
+        kept = rerank(lists, posterior, unchecked=True, sure=sure)
+        assert kept.confidence is not None
+        takes = free.confidence.better > sure
+        np.testing.assert_array_equal(kept.choice, np.where(takes, free.choice, free.canonical))
+        assert kept.texts == lists.chosen(kept.choice)
+        np.testing.assert_array_equal(kept.confidence.better, free.confidence.better)
+        now = np.where(takes, free.confidence.edits, free.confidence.canonical_edits)
+        np.testing.assert_allclose(kept.confidence.edits, now)
+        changed.append(int(kept.changed.sum()))
+    assert changed == sorted(changed, reverse=True)
+    assert changed[0] > changed[3] > changed[4] == 0
+
+
+def test_a_temperature_is_a_power(lists: NBest, posterior: Any) -> None:
+    plainly = rerank(lists, posterior, unchecked=True)
+    flat = rerank(lists, posterior, unchecked=True, temperature=2.0)
+    np.testing.assert_array_equal(plainly.choice, flat.choice)
+    ratio = plainly.probability / plainly.canonical_probability
+    np.testing.assert_allclose(flat.probability / flat.canonical_probability, ratio**0.5, rtol=1e-5)
+
+
+def test_a_recorded_temperature_is_taken(lists: NBest, posterior: Any) -> None:
+    posterior = posterior.copy()
+    posterior.attrs["temperature"] = 2.0
+    own = rerank(lists, posterior, unchecked=True)
+    given = rerank(lists, posterior, unchecked=True, temperature=2.0)
+    other = rerank(lists, posterior, unchecked=True, temperature=1.0)
+    assert own.probability.tobytes() == given.probability.tobytes()
+    assert own.probability[1:].tobytes() != other.probability[1:].tobytes()
+
+
+def test_details_come_with_expectations(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+    summary = rerank_to(lists, posterior, tmp_path / "out", tmp_path / "details", unchecked=True)
+    whole = rerank(lists, posterior, unchecked=True, confidence=True)
+    header, *rows = [line.split("\t") for line in (tmp_path / "details").read_text().splitlines()]
+    assert tuple(header) == (*DETAILS, *CONFIDENCE)
+    assert whole.confidence is not None
+    table = {name: [row[k] for row in rows] for k, name in enumerate(header)}
+    np.testing.assert_allclose(np.float64(table["better"]), whole.confidence.better, rtol=1e-5)
+    np.testing.assert_allclose(np.float64(table["expected_ter"]), whole.confidence.ter, rtol=1e-5)
+    assert summary.expected == whole.confidence.corpus
+    without = rerank_to(lists, posterior, tmp_path / "out", unchecked=True)
+    assert without.expected is None
+
+
+def test_a_single_draw_has_no_spread_over_draws(lists: NBest, weights: plain.Array) -> None:
+    one = foreign(weights[:, :1], NAMES)
+    found = rerank(lists, one, unchecked=True, confidence=True).confidence
+    assert found is not None
+    assert np.ptp(found.by_draw, axis=1).max() < 1e-9
+    assert found.corpus.low < found.corpus.value < found.corpus.high
+
+
+def test_parts_are_joined_in_order(lists: NBest, posterior: Any) -> None:
+    whole = rerank(lists, posterior, unchecked=True, confidence=True)
+    parts = [rerank(part, posterior, unchecked=True, confidence=True) for part in lists.chunks(7)]
+    assert whole.confidence is not None
+    joined = Confidence.joined([part.confidence for part in parts if part.confidence is not None])
+    np.testing.assert_allclose(joined.edits, whole.confidence.edits, rtol=1e-4)
+    assert joined.by_draw.shape == (len(lists), DRAWS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"sure": 1.5}, "sure is a probability from 0 to 1, not 1.5"),
+        ({"sure": float("nan")}, "sure is a probability"),
+        ({"temperature": 0.0}, "a temperature is a number above 0"),
+        ({"temperature": float("inf")}, "a temperature is a number above 0"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(
+    lists: NBest, posterior: Any, wrong: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        rerank(lists, posterior, unchecked=True, **wrong)

@@ -1,0 +1,115 @@
+"""Texts of a list against one another: sacreBLEU's sentence scores, and every pair of them."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from bpa_ppl import UsageError, read_nbest
+from bpa_ppl.quality.pairs import PAIRED, TIE, pairs_of
+
+THEIRS = {
+    "ter": lambda: TER(),
+    "bleu": lambda: BLEU(tokenize="none", effective_order=True, force=True),
+    "chrf": lambda: CHRF(),
+}
+WORDS = ("Ab", "ab", "c", "def", "gé", "ほん", "hij")
+
+
+def table(texts: list[str], metric: str) -> np.ndarray:
+    """Every text scored with every other one as its reference; higher is better."""
+    judge = THEIRS[metric]()
+    sign = -1 if metric == "ter" else 1
+    return np.array(
+        [[sign * judge.sentence_score(text, [ref]).score for ref in texts] for text in texts]
+    )
+
+
+def made(seed: int, count: int, longest: int) -> list[str]:
+    """Different texts, with an empty one and some that differ by case or order alone."""
+    rng = np.random.default_rng(seed)
+    every = {" ".join(rng.choice(WORDS, size=rng.integers(1, longest))) for _ in range(count)}
+    return ["", "ab c", "Ab c", "c Ab", *sorted(every - {"ab c", "Ab c", "c Ab"})]
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, tuple[list[str], np.ndarray]]:
+    texts = made(1, 22, 8)
+    return {metric: (texts, table(texts, metric)) for metric in PAIRED}
+
+
+@pytest.mark.parametrize("metric", PAIRED)
+def test_scores_are_sacrebleus(known: dict[str, tuple[list[str], np.ndarray]], metric: str) -> None:
+    texts, expected = known[metric]
+    rows, columns = np.array([5, 0, 3, 1]), np.arange(len(texts))[::-1]
+    found = pairs_of(texts, metric).scores(rows, columns)
+    np.testing.assert_allclose(found, expected[np.ix_(rows, columns)], atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", PAIRED)
+@pytest.mark.parametrize("concentration", [0.02, 0.3, 5.0])
+def test_the_best_is_that_of_all_pairs(
+    known: dict[str, tuple[list[str], np.ndarray]], metric: str, concentration: float
+) -> None:
+    texts, scores = known[metric]
+    rng = np.random.default_rng(7)
+    for _ in range(15):
+        p = rng.dirichlet(np.full(len(texts), concentration))
+        p[rng.uniform(size=len(p)) < 0.3] = 0.0
+        p /= p.sum()
+        best, score = pairs_of(texts, metric).best(p)
+        expected = scores @ p
+        assert score == pytest.approx(expected.max(), abs=1e-8)
+        assert expected[best] >= expected.max() - TIE
+
+
+@pytest.mark.parametrize("metric", PAIRED)
+def test_of_equally_good_texts_the_more_probable_is_taken_then_the_first(metric: str) -> None:
+    # One right text: it is the best; two that are the mirror image of each other: equally good.
+    texts = ["x y", "a b", "b a", "z"]
+    assert pairs_of(texts, metric).best(np.array([0.0, 0.5, 0.5, 0.0]))[0] == 1
+    assert pairs_of(texts, metric).best(np.array([0.0, 0.25, 0.25, 0.5]))[0] == 3
+    assert pairs_of(["", "a"], metric).best(np.array([0.5, 0.5])) == (
+        (0, -50.0) if metric == "ter" else (0 if metric == "ter" else 1, 50.0)
+    )
+
+
+def test_texts_that_differ_by_case_alone_are_the_same_to_ter() -> None:
+    assert pairs_of(["A b", "a B"]).scores(np.array([0]), np.array([0, 1])).tolist() == [[0, 0]]
+    assert pairs_of(["A b", "a B", "c"]).best(np.array([0.2, 0.3, 0.5]))[0] in (1, 2)
+
+
+@pytest.mark.parametrize("metric", PAIRED)
+def test_real_lists(metric: str) -> None:
+    with as_file(files("bpa_ppl.demo_data")) as data:
+        lists = read_nbest(data / "leaflet.nbest100.gz")[::80]
+    for one in lists:
+        texts = list(one.strings)[:25]
+        scores = table(texts, metric)
+        p = np.random.default_rng(3).dirichlet(np.full(len(texts), 0.5))
+        best, score = pairs_of(texts, metric).best(p)
+        assert score == pytest.approx((scores @ p).max(), abs=1e-8)
+        assert (scores @ p)[best] >= (scores @ p).max() - TIE
+
+
+def test_few_pairs_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds do their work: a small part of all pairs is scored where one text stands out."""
+    rng = np.random.default_rng(2)
+    words = [f"w{k}" for k in range(12)]
+    texts = sorted({" ".join(np.where(rng.uniform(size=12) < 0.3, "x", words)) for _ in range(90)})
+    pairs, seen = pairs_of(texts), []
+    edits = pairs.edits
+    monkeypatch.setattr(pairs, "edits", lambda r, c: seen.append(len(r) * len(c)) or edits(r, c))
+    p = rng.dirichlet(np.full(len(texts), 0.1))
+    best, _ = pairs.best(p)
+    every = np.arange(len(texts))
+    assert best == int(np.argmax(pairs_of(texts).scores(every, every) @ p))
+    assert sum(seen) < 0.2 * len(texts) ** 2
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(UsageError, match="choose one of ter, bleu, chrf"):
+        pairs_of(["a"], "comet")
