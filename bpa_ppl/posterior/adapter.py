@@ -276,6 +276,8 @@ def _encoded(value: Any) -> Any:
 
 def _decoded(value: Any) -> Any:
     """Read an attribute that was stored as JSON; that of another program may be anything."""
+    if isinstance(value, np.generic):
+        return value.item()
     if not isinstance(value, str) or not value.startswith(("{", "[")):
         return value
     try:

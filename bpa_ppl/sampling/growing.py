@@ -1,7 +1,8 @@
 """Lists that grow by a sentence at a time: kept one by one, laid out in shapes that hardly change.
 
 `tabulate` lays a table out as tightly as it can, so that a few sentences more are another shape and
-another compilation. Here shapes are powers of two: a hundred sentences, added singly, meet five.
+another compilation. Here a sentence alone has a shape, and several are whole blocks, of which there
+are a power of two: a hundred sentences of 500 hypotheses, added singly, meet six.
 """
 
 from __future__ import annotations
@@ -69,18 +70,18 @@ def _one(nbest: NBest, match: Match, oracle: Int64, gains: Float64 | None) -> On
 
 
 def stacked(lists: Sequence[OneList], features: int) -> Lists:
-    """Lay lists out for a model, in their order, padded to powers of two.
+    """Lay lists out for a model, in their order, padded to one of few shapes.
 
     Args:
         lists: at least one, all with gains or all without.
         features: Q.
 
     >>> one = OneList(np.zeros((2, 3), np.float32), np.zeros(3, np.float32))
-    >>> stacked([one] * 3, 2).buckets[0].features.shape
-    (1, 2, 4, 4)
+    >>> [stacked([one] * n, 2).buckets[0].features.shape for n in (1, 2, 1024)]
+    [(1, 2, 1, 4), (1, 2, 1024, 4), (1, 2, 1024, 4)]
     """
     width = _power_of_two(max(len(one.base) for one in lists))
-    each = min(max(_BLOCK_ROWS // width, 1), _power_of_two(len(lists)))
+    each = 1 if len(lists) == 1 else max(_BLOCK_ROWS // width, 1)
     shape = (_power_of_two(-(-len(lists) // each)), each, width)
     table = np.zeros((shape[0], features, *shape[1:]), np.float32)
     base = np.full(shape, PADDING, np.float32)

@@ -252,8 +252,7 @@ class Sequential:
 
     def _attrs(self, draws: Draws) -> dict[str, Any]:
         """Return the attributes of the posterior, with the record of all updates."""
-        # What was read from a file has numbers of NumPy's.
-        attrs = {n: v.item() if isinstance(v, np.generic) else v for n, v in draws.attrs.items()}
+        attrs = dict(draws.attrs)
         told = [{**step._asdict(), "sampler": attrs.get("sampler")} for step in self._steps]
         attrs[_COUNT] = self._first + len(self._added)
         return attrs | ({"updates": [*attrs.get("updates", ()), *told]} if told else {})

@@ -51,14 +51,14 @@ def test_information_and_entropy_are_those_of_scipy() -> None:
 
 
 def test_fewer_draws_stand_for_all_and_weights_count() -> None:
-    start = posterior(draws=8000)
+    start = posterior(draws=1000)
     log_weight = -(start.weights[..., 1] ** 2)
     weighed = Draws(start.values, NAMES, kind="weighted", log_weight=log_weight)
     information, _ = expected(pool(), weighed)
-    few = next_sentences(pool(), weighed, draws=4000)
-    np.testing.assert_allclose(few.information, information, atol=0.05)
+    few = next_sentences(pool(), weighed, draws=900)
+    np.testing.assert_allclose(few.information, information, atol=0.1)
     unweighed, _ = expected(pool(), start)
-    assert np.abs(unweighed - information).max() > 0.1
+    assert np.abs(unweighed - information).max() > 0.2
 
 
 def test_it_asks_where_the_weights_are_unsure_and_not_where_a_list_is_hard() -> None:

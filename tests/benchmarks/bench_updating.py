@@ -1,0 +1,126 @@
+"""One more sentence: sentences added one by one, against starting over with all of them.
+
+    python tests/benchmarks/bench_updating.py [--domains NAME …] [--draws 3] [--likelihood margin]
+
+Each draw begins with 10 sentences of a domain and adds 100 others singly. Printed after 10, 40 and
+100 of them: how far the posterior is from one adapted to all at once, as the root mean square of
+the differences of the means, in posterior standard deviations, and the mean ratio of the standard
+deviations; and test TER. Rows: `starting over`, another seed, which tells the Monte-Carlo error;
+`known`, where the lists of the first 10 are given; `Gaussian`, where they are not. Then times
+of a sentence, with what is compiled already: reweighting, drawing afresh, and starting over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from bench_features import scores_of
+from measuring import canonical, lists
+
+import bpa_ppl as bpa
+from bpa_ppl import Draws, NBest
+from bpa_ppl.sampling import Sequential
+
+FIRST, STOPS = 10, (10, 40, 100)
+
+
+def adapted(sample: NBest, likelihood: str, seed: int) -> Draws:
+    """Return the posterior of some sentences at once."""
+    found = bpa.adapt(sample, canonical(), sampler="imh", likelihood=likelihood, seed=seed)
+    return bpa.as_draws(found)
+
+
+def compared(draws: Draws, truth: Draws, test: NBest) -> list[float]:
+    """Return the distance of the means, the ratio of the deviations, and test TER."""
+    shift = (draws.mean - truth.mean) / truth.deviation
+    ratio = float(np.mean(draws.deviation / truth.deviation))
+    weights = draws.at_point("mean")
+    ter = scores_of(test, [weights[name] for name in test.feature_names])[0]
+    return [float(np.sqrt(np.mean(shift**2))), ratio, ter]
+
+
+class Journey:
+    """Sentences added one by one, with the seconds that each took."""
+
+    def __init__(self, first: NBest, likelihood: str, seed: int, known: bool):
+        posterior = adapted(first, likelihood, seed)
+        self.growing = Sequential(posterior, known=first if known else None, seed=seed)
+        self.seconds: list[float] = []
+
+    def add(self, more: NBest) -> None:
+        """Add sentences one after the other."""
+        for one in more:
+            start = perf_counter()
+            self.growing.add(one)
+            self.seconds.append(perf_counter() - start)
+
+    def times(self, afresh: bool) -> list[float]:
+        """Return the seconds of the steps that reweighted, or of those that drew afresh."""
+        pairs = zip(self.growing.steps, self.seconds, strict=True)
+        return [seconds for step, seconds in pairs if bool(step.afresh) == afresh]
+
+
+def study(name: str, likelihood: str, draws: int) -> None:
+    """Print the tables of one domain."""
+    pool, test = lists(name, "adapt"), lists(name, "test")
+    found: dict[str, list[Any]] = {"starting over": [], "known": [], "Gaussian": []}
+    seconds: dict[str, list[float]] = {"reweighted": [], "drawn afresh": [], "starting over": []}
+    afresh = []
+    for seed in range(draws):
+        order = np.random.default_rng(seed).permutation(len(pool))[: FIRST + max(STOPS)]
+        first = pool.select(order[:FIRST])
+        journeys = {
+            n: Journey(first, likelihood, seed, n == "known") for n in ("known", "Gaussian")
+        }
+        rows: dict[str, list[Any]] = {n: [] for n in found}
+        for begin, stop in zip((0, *STOPS), STOPS, strict=False):
+            whole = pool.select(order[: FIRST + stop])
+            truth = adapted(whole, likelihood, 1000 + seed)
+            start = perf_counter()
+            again = adapted(whole, likelihood, 2000 + seed)
+            seconds["starting over"].append(perf_counter() - start)
+            rows["starting over"].append(compared(again, truth, test))
+            for journey, way in journeys.items():
+                way.add(pool.select(order[FIRST + begin : FIRST + stop]))
+                rows[journey].append(compared(way.growing.draws(), truth, test))
+        for row, values in rows.items():
+            found[row].append(values)
+        for way in journeys.values():
+            seconds["reweighted"] += way.times(False)
+            seconds["drawn afresh"] += way.times(True)
+            afresh.append(len(way.times(True)))
+    head = "".join(f"{f'10 + {stop}':>26}" for stop in STOPS)
+    print(f"\n{f'{name}, {likelihood}':<16}{head}", flush=True)
+    for row, table in found.items():
+        mean = np.array(table).mean(axis=0)
+        cells = [f"{shift:.3f} sd, × {ratio:.3f}, {ter:.2f}" for shift, ratio, ter in mean]
+        print(f"{row:<16}" + "".join(f"{cell:>26}" for cell in cells), flush=True)
+    whole = median(seconds["starting over"])
+    for row, times in seconds.items():
+        middle = median(times)
+        print(
+            f"{row:<16}{1e3 * middle:>9.1f} ms (best {1e3 * min(times):.1f}), "
+            f"1 / {whole / middle:.1f} of starting over"
+        )
+    print(f"drawn afresh {np.mean(afresh):.1f} times in {max(STOPS)} sentences")
+
+
+def main() -> None:
+    """Read the command line and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--domains", nargs="+", default=["captions"])
+    parser.add_argument("--likelihood", default="margin")
+    parser.add_argument("--draws", type=int, default=3)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", bpa.BpaWarning)
+    for name in options.domains:
+        study(name, options.likelihood, options.draws)
+
+
+if __name__ == "__main__":
+    main()

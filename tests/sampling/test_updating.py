@@ -1,0 +1,322 @@
+"""Sentences added one by one: the posterior of all at once, by NumPy and by quadrature."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+import targets
+from agreement import assert_weighted_moments
+from sacrebleu.metrics import TER
+from scipy.special import log_expit, logsumexp, softmax
+
+import bpa_ppl as bpa
+from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
+from bpa_ppl.errors import NotConverged
+from bpa_ppl.sampling import Sequential
+
+NAMES = ["LM0", "WP0"]
+CANONICAL = {"LM0": 0.3, "WP0": -0.2}
+VARIANCE, SENTENCES = 2.0, 40
+OPTIONS = {"likelihood": "oracle", "prior_variance": VARIANCE}
+
+
+def rows(sentences: int = SENTENCES, seed: int = 4) -> np.ndarray:
+    """The features of the second hypothesis less those of the first, which is the oracle."""
+    return np.random.default_rng(seed).normal(size=(sentences, 2)) * [2.0, 1.0] + [0.5, -0.5]
+
+
+def moments(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the posterior of lists of two, by quadrature."""
+    known = targets.logistic(differences, VARIANCE, 9.0)
+    return known.mean, known.covariance
+
+
+@cache
+def adapted(count: int) -> Draws:
+    """The posterior of the first sentences."""
+    first = plain.pairs(rows()[:count], NAMES)
+    oracle = plain.given(*[0] * count)
+    posterior = bpa.adapt(first, CANONICAL, oracle=oracle, sampler="imh", **OPTIONS)
+    return bpa.as_draws(posterior)
+
+
+def grown(start: Draws, stop: int, step: int = 1, **options: object) -> Sequential:
+    """A posterior to which sentences were added, up to a number of them in all."""
+    growing = Sequential(start, **options)  # type: ignore[arg-type]
+    pool = plain.pairs(rows(), NAMES)
+    for first in range(int(start.attrs["adaptation_sentences"]), stop, step):
+        some = pool[first : min(first + step, stop)]
+        growing.add(some, oracle=plain.given(*[0] * len(some)))
+    return growing
+
+
+def assert_posterior(draws: Draws, count: int, ess: float = 100) -> None:
+    """Hold draws against the posterior of the first sentences, by quadrature."""
+    mean, covariance = moments(rows()[:count])
+    log_weight = np.log(draws.importance)
+    # A chain's draws count for what they are worth: 5 standard errors of so many independent ones.
+    thinned = slice(None, None, 1 if draws.weighted else 3)
+    assert_weighted_moments(draws.flat[thinned], log_weight[thinned], mean, covariance, ess)
+
+
+def test_weights_are_the_likelihood_of_the_new_sentences() -> None:
+    start = adapted(3)
+    growing = grown(start, 5)
+    assert [step.afresh for step in growing.steps] == ["", ""]
+    found = growing.draws()
+    expected = log_expit(-start.flat @ rows()[3:5].T.astype(np.float32))
+    np.testing.assert_allclose(found.statistics["log_ratio"].ravel(), expected.sum(1), atol=1e-4)
+    np.testing.assert_allclose(found.pointwise[..., 3:].reshape(-1, 2), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        found.log_density, start.log_density + expected.sum(1).reshape(start.shape), atol=1e-4
+    )
+    assert found.kind == "weighted"
+    assert found.attrs["adaptation_sentences"] == 5
+    assert found.attrs["pareto_k"] == growing.steps[-1].pareto_k
+    assert_posterior(found, 5)
+
+
+def test_no_sentence_before_is_exact_all_the_way() -> None:
+    growing = grown(adapted(0), SENTENCES)
+    assert {step.afresh for step in growing.steps} == {"", "exact"}
+    assert_posterior(growing.draws(), SENTENCES)
+    assert bpa.check(growing.draws())
+
+
+def test_known_lists_make_fresh_draws_exact() -> None:
+    known = plain.pairs(rows()[:3], NAMES)
+    growing = grown(adapted(3), SENTENCES, 9, known=known)
+    assert "exact" in {step.afresh for step in growing.steps}
+    found = growing.draws()
+    assert_posterior(found, SENTENCES)
+    # All sentences are known under draws that are exact.
+    assert found.pointwise.shape[-1] == len(found.sentence_ids) == SENTENCES
+    expected = log_expit(-found.flat @ rows().T)
+    np.testing.assert_allclose(found.pointwise.reshape(-1, SENTENCES), expected, atol=1e-4)
+
+
+def test_without_them_a_gaussian_stands_for_those_and_that_is_told() -> None:
+    start = adapted(3)
+    with pytest.warns(BpaWarning, match="first 3 sentences .* mean and the covariance"):
+        growing = grown(start, SENTENCES, SENTENCES - 3)
+    assert [step.afresh for step in growing.steps] == ["Gaussian"]
+    found = growing.draws()
+    # The answer is that of the Gaussian times the likelihood of the new ones, by quadrature.
+    gaussian = bpa.Prior.of(start)
+    precision = np.linalg.inv(gaussian.covariance)
+
+    def log_density(weights: np.ndarray) -> np.ndarray:
+        away = weights - gaussian.mean
+        added = log_expit(-weights @ rows()[3:].T).sum(axis=1)
+        return np.asarray(added - 0.5 * np.einsum("ni,ij,nj->n", away, precision, away))
+
+    grid, p = targets.integrated(log_density, gaussian.mean, 6.0)
+    mean = p @ grid
+    covariance = (grid - mean).T @ ((grid - mean) * p[:, None])
+    ones = np.zeros(len(found.flat[::3]))
+    assert_weighted_moments(found.flat[::3], ones, mean, covariance)
+    # What is known of sentences is of the added ones; the prior is the posterior's own.
+    assert found.pointwise.shape[-1] == len(found.sentence_ids) == SENTENCES - 3
+    np.testing.assert_array_equal(found.constants["prior_mean"], start.constants["prior_mean"])
+    assert found.attrs["adaptation_sentences"] == SENTENCES
+    assert bpa.check(found)
+
+
+@pytest.mark.parametrize("sampler", ["imh", "laplace"])
+def test_files_between_steps_change_nothing(sampler: str, tmp_path: Path) -> None:
+    start, pool = adapted(0), plain.pairs(rows(), NAMES)
+    through = start
+    at_once = Sequential(start, sampler=sampler)
+    for number, some in enumerate((pool[:1], pool[1:39], pool[39:])):
+        oracle = plain.given(*[0] * len(some))
+        at_once.add(some, oracle=oracle)
+        path = tmp_path / f"{number}.nc"
+        made = bpa.update(through, some, oracle=oracle, sampler=sampler)
+        bpa.write_posterior(made, path)
+        through = bpa.as_draws(bpa.read_posterior(path))
+    expected = at_once.draws()
+    assert [step.afresh for step in at_once.steps] == ["", "exact", ""]
+    np.testing.assert_array_equal(through.weights, expected.weights)
+    # A step that begins with smoothed weights of a Laplace sampler smooths them again.
+    np.testing.assert_allclose(through.importance, expected.importance, atol=1e-4)
+    assert [u["afresh"] for u in through.attrs["updates"]] == [s.afresh for s in at_once.steps]
+    assert_posterior(through, SENTENCES)
+
+
+def test_what_says_nothing_changes_nothing() -> None:
+    growing = Sequential(adapted(3))
+    one = NBest.from_lists([["alone"]], [[[1.0, 2.0]]], NAMES)
+    step = growing.add(one, oracle=plain.given(0))
+    assert not step.afresh
+    np.testing.assert_allclose(growing.draws().mean, adapted(3).mean, rtol=1e-6)
+
+
+# Likelihoods, metrics and gains that were recorded
+
+
+def texts(seed: int, sentences: int = 6) -> NBest:
+    """Lists of five with references, which TER can tell apart."""
+    rng = np.random.default_rng(seed)
+    words = list("abcdefg")
+    strings = [
+        [" ".join(rng.choice(words, rng.integers(2, 6))) for _ in range(5)]
+        for _ in range(sentences)
+    ]
+    features = rng.normal(size=(sentences, 5, 2)).tolist()
+    references = [(" ".join(rng.choice(words, 4)),) for _ in range(sentences)]
+    return NBest.from_lists(strings, features, NAMES, references=references)
+
+
+def drawn(likelihood: str, **settings: float) -> Draws:
+    """Draws that record a likelihood, as many chains leave them."""
+    centre = np.array(list(CANONICAL.values()))
+    weights = centre + 0.3 * np.random.default_rng(5).normal(size=(2, 500, 2))
+    recorded = {"name": likelihood, **settings}
+    constants = {"canonical": centre, "prior_mean": centre, "prior_variance": np.full(2, 0.1)}
+    attrs = {"likelihood": recorded, "oracle_metric": "ter", "adaptation_sentences": 0}
+    return Draws({"weights": weights}, tuple(NAMES), constants=constants, attrs=attrs)
+
+
+def log_likelihood(one: NBest, weights: np.ndarray, likelihood: str, setting: float) -> float:
+    """The likelihood of a sentence by its formula; what counts is the TER edits of sacreBLEU."""
+    reference = one.references[0][0]
+    words = len(reference.split())
+    metric = TER()
+    edits = [metric.sentence_score(text, [reference]).score * words / 100 for text in one.texts(0)]
+    scores, loss = one.features.astype(np.float64) @ weights, np.array(edits) - min(edits)
+    best = np.flatnonzero(loss < 1e-9)
+    canonical = one.scores(list(CANONICAL.values()))
+    oracle = best[np.argmax(canonical[best])]
+    if likelihood == "margin":
+        return float(scores[oracle] - logsumexp(scores + setting * loss))
+    if likelihood == "tied":
+        return float(logsumexp(scores[best]) - logsumexp(scores))
+    if likelihood == "hope":
+        return float(scores[np.argmax(canonical - setting * loss)] - logsumexp(scores))
+    return float(-setting * softmax(scores) @ loss)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "name", "setting"),
+    [("margin", "gamma", 1.5), ("tied", "", 0.0), ("hope", "kappa", 0.4), ("risk", "kappa", 0.7)],
+)
+def test_the_recorded_likelihood_is_that_of_the_formula(
+    likelihood: str, name: str, setting: float
+) -> None:
+    start, pool = drawn(likelihood, **({name: setting} if name else {})), texts(0)
+    growing = Sequential(start)
+    growing.add(pool)
+    found = growing.draws().pointwise.reshape(1000, -1)
+    for sentence, one in enumerate(pool):
+        for draw in (0, 250, 251, 999):  # of three blocks
+            expected = log_likelihood(one, start.flat[draw], likelihood, setting)
+            assert found[draw, sentence] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_column_is_the_criterion_again_and_no_feature() -> None:
+    whole = texts(1).with_features("comet", np.random.default_rng(2).normal(size=(30, 1)))
+    column = {"oracle_metric": "comet", "gain_column": {"column": "comet", "negative": False}}
+    start = drawn("oracle")
+    growing = Sequential(replace(start, attrs={**start.attrs, **column}))
+    growing.add(whole)
+    best = [int(np.argmax(one.features[:, 2])) for one in whole]
+    assert growing.draws().observed["oracle"].tolist() == best
+
+
+def test_recorded_features_are_computed_of_new_lists() -> None:
+    start, pool = drawn("oracle"), texts(2)
+    more = {"feature_sources": [{"source": "length", "characters": True, "words": False}]}
+    renamed = replace(start, features=("LM0", "LengthCharacters"), attrs={**start.attrs, **more})
+    growing = Sequential(renamed)
+    growing.add(pool.without_features("WP0"))
+    found = growing.draws().pointwise.reshape(1000, -1)
+    for sentence, one in enumerate(pool):
+        table = np.column_stack([one.features[:, 0], [len(text) for text in one.texts(0)]])
+        oracle = growing.draws().observed["oracle"][sentence]
+        expected = plain.log_choice(table, start.flat[7])[oracle]
+        assert found[7, sentence] == pytest.approx(expected, abs=1e-4)
+
+
+def test_columns_in_another_order_are_the_same_features() -> None:
+    start, pool = adapted(3), plain.pairs(rows(), NAMES)[3:5]
+    turned = replace(pool, features=pool.features[:, ::-1], feature_names=tuple(NAMES[::-1]))
+    one, other = Sequential(start), Sequential(start)
+    one.add(pool, oracle=plain.given(0, 0))
+    other.add(turned, oracle=plain.given(0, 0))
+    np.testing.assert_array_equal(one.draws().importance, other.draws().importance)
+
+
+# What cannot be updated
+
+
+def test_a_point_or_samples_of_something_else_are_refused() -> None:
+    start, one = drawn("oracle"), plain.pairs(rows(), NAMES)[3:4]
+    point = replace(start, values={"weights": start.weights[:1, :1]}, kind="point")
+    other = replace(start, attrs={**start.attrs, "sampler": "heuristic"})
+    for posterior, said in ((point, "single point"), (other, "do not follow")):
+        with pytest.raises(UsageError, match=said):
+            bpa.update(posterior, one, oracle=plain.given(0))
+
+
+def test_a_posterior_that_fails_its_check_is_refused() -> None:
+    start = drawn("oracle")
+    drifting = start.weights + np.linspace(0, 9, start.shape[1])[None, :, None]
+    one = plain.pairs(rows(), NAMES)[3:4]
+    with pytest.raises(NotConverged):
+        bpa.update(replace(start, values={"weights": drifting}), one, oracle=plain.given(0))
+
+
+def foreign(**attrs: object) -> Draws:
+    """The posterior of three sentences that records something else."""
+    start = adapted(3)
+    return replace(start, attrs={**start.attrs, **attrs})
+
+
+def test_what_does_not_fit_is_told_with_the_remedy() -> None:
+    start, pool = adapted(3), plain.pairs(rows(), NAMES)
+    other = plain.pairs(rows(), ["LM0", "TM0"])
+    one = pool[3:4]
+    named = one.with_references(["oracle"])
+    said = {
+        "lack WP0 and have TM0": lambda: Sequential(start).add(other[3:4]),
+        "lists are empty": lambda: Sequential(start).add(pool[:0]),
+        "no references": lambda: Sequential(foreign(oracle_signature="")).add(one),
+        "another metric, given": lambda: Sequential(start).add(named),
+        "known by its name": lambda: Sequential(foreign(oracle_metric="mine")).add(named),
+        "does not record its likelihood": lambda: Sequential(foreign(likelihood="?")),
+        "are of 4 sentences, .* adapted to 3": lambda: Sequential(start, known=pool[:4]),
+        "not those that the posterior": lambda: Sequential(start, known=pool[4:7]),
+        "adapt again": lambda: Sequential(
+            replace(start, constants={**start.constants, "added_size": np.array([3])})
+        ),
+    }
+    for text, call in said.items():
+        with pytest.raises((DataError, UsageError), match=text):
+            call()
+
+
+def test_a_model_of_another_form_is_reweighted_and_not_drawn_afresh() -> None:
+    growing = Sequential(foreign(model="mine"))
+    pool = plain.pairs(rows(), NAMES)
+    growing.add(pool[3:4], oracle=plain.given(0))
+    before = growing.draws()
+    with pytest.raises(DataError, match="model mine cannot be made afresh"):
+        growing.add(pool[4:], oracle=plain.given(*[0] * (SENTENCES - 4)))
+    # Nothing of the step is left.
+    np.testing.assert_array_equal(growing.draws().importance, before.importance)
+    assert growing.draws().attrs["adaptation_sentences"] == 4
+
+
+def test_a_prior_of_several_sites_is_reweighted() -> None:
+    start = drawn("oracle")
+    sites = {**start.values, "scale": np.ones((*start.shape, 2))}
+    growing = Sequential(replace(start, values=sites, sites=("scale",)))
+    growing.add(plain.pairs(rows(), NAMES)[3:4], oracle=plain.given(0))
+    ratio = growing.draws().statistics["log_ratio"].ravel()
+    np.testing.assert_allclose(ratio, log_expit(-start.flat @ rows()[3]), atol=1e-4)
+    assert growing.draws().values["scale"] is sites["scale"]
