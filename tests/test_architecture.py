@@ -29,7 +29,8 @@ LAYERS = (
     ("phrases",),
     ("features", "posterior", "quality"),
     ("models", "tuning"),
-    ("sampling", "diagnostics"),
+    ("diagnostics",),
+    ("sampling",),
     ("decoding",),
     ("calibrating", "comparing", "experiments", "demo", "updating"),
     ("bpa_ppl",),  # the public face itself

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import norm
+from scipy.stats import t as student
 
+from bpa_ppl.diagnostics.checks.advice import Remedies
 from bpa_ppl.diagnostics.checks.report import Finding, Report, Thresholds
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws, kish
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Squared length of the last Newton step in posterior standard deviations.
 _DECREMENT = 1e-6
+#: Effective draws for each degree of freedom of a Monte-Carlo error.
+_WINDOW = 10.0
 
 
 def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
@@ -65,24 +69,24 @@ def _of_chains(draws: Draws, limits: Thresholds) -> list[Finding]:
 
 def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
     names, values = sampled_components(draws)
-    least = limits.ess_per_chain * draws.shape[0]
+    least, remedies = limits.ess_per_chain * draws.shape[0], Remedies(draws)
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
-    z = np.abs(drift(values))
-    largest = float(norm.isf(limits.drift / (2 * len(names))))
-    better = "" if is_nuts(draws) else ", or use a sampler that mixes better (nuts)"
-    more = f"draw more (draws){better}"
-    disagree = "the chains disagree ({value:.3f} for {where}): raise warmup, then draws"
+    level = limits.drift / (2 * len(names))
+    more, warm = remedies.more_draws(), remedies.longer_warmup()
+    disagree = "the chains disagree ({value:.3f} for {where}): " + warm
     few = "{value:.0f} effective draws of {where}: " + more
     few_in_tails = "{value:.0f} effective draws in the tails: " + more
     uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more
-    drifting = "the kept draws of {where} still drift: raise warmup (burn-in)"
+    drifting = "the kept draws of {where} still drift: " + warm
     return [
         _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
         _worst("bulk ESS", ess(values), names, least, few, -1),
         _worst("tail ESS", ess(values, "tail"), names, least, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
-        _worst("drift (|z|)", z, names, largest, drifting),
+        _worst(
+            "drift (|z|)", np.abs(drift(values, level)), names, float(norm.isf(level)), drifting
+        ),
     ]
 
 
@@ -107,19 +111,31 @@ def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
     return names, np.where(np.isfinite(values), values, np.nan)
 
 
-def drift(values: Float64) -> Float64:
+def drift(values: Float64, level: float = 0.005) -> Float64:
     """Return z of the difference between the halves of the kept draws, (C, D, …) ↦ (…).
 
     The difference of the means of the first and the second half, over all chains, in units of its
     Monte-Carlo standard error (after Geweke 1992, with ArviZ's MCSE for the spectral estimate).
+    That error is itself an estimate, from a window of about ten autocorrelation times, so that the
+    ratio is nearly Student's t with a tenth of the effective draws as degrees of freedom. It is
+    shrunk by what its quantile is beyond that of a normal distribution.
+
+    Args:
+        values: the draws.
+        level: of one side, at which quantiles are compared.
     """
     half = values.shape[1] // 2
     if half == 0:
         return np.full(values.shape[2:], np.nan)
     first, second = values[:, :half], values[:, -half:]
-    error = np.hypot(_error(first), _error(second))
+    errors = _error(first), _error(second)
+    error = np.hypot(*errors)
     shift = second.mean(axis=(0, 1)) - first.mean(axis=(0, 1))
-    return np.asarray(shift / np.where(error > 0, error, np.nan))
+    z = shift / np.where(error > 0, error, np.nan)
+    parts = zip((first, second), errors, strict=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effective = np.sum([(_deviation(part) / each) ** 2 for part, each in parts], axis=0)
+    return np.asarray(z * norm.isf(level) / student.isf(level, np.fmax(effective / _WINDOW, 1.0)))
 
 
 def _error(values: Float64) -> Float64:
@@ -162,18 +178,11 @@ def _of_acceptance(draws: Draws, limits: Thresholds) -> list[Finding]:
     low, high = limits.acceptance_low, limits.acceptance_high if setting else 1.0
     worst = int(np.argmax(np.maximum(low - rates, rates - high)))
     rate = float(rates[worst])
-    side, change = ("large", "lower") if rate < low else ("small", "raise")
-    remedy = f"{change} {setting}, or use nuts" if setting else "use nuts"
-    if is_nuts(draws):
-        remedy = "let the warm-up find them (target_accept=0.9), and raise warmup"
+    side = "large" if rate < low else "small"
+    remedy = Remedies(draws).other_steps(larger=side == "small")
     advice = f"acceptance {rate:.2f}: the steps are too {side} for this posterior; {remedy}"
     limit = f"{low:g} to {high:g}"
     return [Finding("acceptance", rate, f"chain {worst}", limit, low <= rate <= high, advice)]
-
-
-def is_nuts(draws: Draws) -> bool:
-    """Say whether draws are of NUTS, which alone has a number of steps to count."""
-    return "n_steps" in draws.statistics
 
 
 def _of_divergences(draws: Draws) -> list[Finding]:
@@ -181,8 +190,8 @@ def _of_divergences(draws: Draws) -> list[Finding]:
         return []
     count = int(np.sum(draws.statistics["diverging"]))
     advice = (
-        f"{count} divergent transitions: raise target_accept, for example to 0.99; in a model of "
-        "one's own, write what is scaled as scale × standard normal (non-centred)"
+        f"{count} divergent transitions: {Remedies(draws).no_divergences()}; in a model of one's "
+        "own, write what is scaled as scale × standard normal (non-centred)"
     )
     return [Finding("divergences", count, "", "= 0", count == 0, advice)]
 
@@ -193,7 +202,8 @@ def _of_energy(draws: Draws, limits: Thresholds) -> list[Finding]:
     fractions = bfmi(draws.statistics["energy"])
     worst = int(np.argmin(fractions))
     value = float(fractions[worst])
-    advice = f"BFMI {value:.2f}: the energy mixes slowly; raise warmup or reparametrise the model"
+    remedy = Remedies(draws).longer_warmup()
+    advice = f"BFMI {value:.2f}: the energy mixes slowly; {remedy}, or reparametrise the model"
     limit = f"≥ {limits.bfmi:g}"
     return [Finding("BFMI", value, f"chain {worst}", limit, value >= limits.bfmi, advice)]
 
@@ -204,14 +214,14 @@ def _of_importance(draws: Draws, limits: Thresholds) -> list[Finding]:
     log_weight = np.zeros(draws.shape) if draws.log_weight is None else draws.log_weight
     # Smoothed weights keep the k̂ of those that they were made of.
     k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(log_weight)[1])
-    leverage = "raise the leveraging factor delta, " if "likelihood_exponent" in draws.attrs else ""
+    remedies = Remedies(draws)
     few = (
-        f"the importance weights rest on {size:.1f} of {len(draws.importance)} samples: {leverage}"
-        "draw more samples, or use a Markov-chain sampler (imh, nuts)"
+        f"the importance weights rest on {size:.1f} of {len(draws.importance)} samples: "
+        + remedies.more_samples()
     )
     heavy = (
         f"Pareto k̂ {k_hat:.2f}: the importance weights have so heavy a tail that their average is "
-        "not to be trusted; use a Markov-chain sampler (nuts, rwm)"
+        f"not to be trusted; {remedies.markov_chain()}"
     )
     limit = f"≤ {limits.pareto_k:g}"
     return [

@@ -24,7 +24,8 @@ class Thresholds:
         bfmi: smallest Bayesian fraction of missing information (Betancourt 2016).
         pareto_k: largest Pareto k̂ of importance weights (Vehtari et al. 2024).
         drift: level of the test that the first and second half of the kept draws have the same
-            mean (after Geweke 1992), corrected for the number of components (Bonferroni).
+            mean (after Geweke 1992), corrected for the number of components (Bonferroni). It is
+            half of the 1% of good posteriors that all diagnostics together may fail.
     """
 
     r_hat: float = 1.01
@@ -34,7 +35,7 @@ class Thresholds:
     acceptance_high: float = 0.9
     bfmi: float = 0.3
     pareto_k: float = 0.7
-    drift: float = 0.01
+    drift: float = 0.005
 
 
 @dataclass(frozen=True)

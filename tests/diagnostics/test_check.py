@@ -229,7 +229,7 @@ def test_the_level_of_the_drift_is_shared_by_all_components() -> None:
     alone = found(check(foreign(good(), NAMES)), "drift (|z|)")
     raw = autoregressive(0.2, CHAINS, DRAWS, 20, seed=3)
     many = found(check(foreign(good(), NAMES, sites={"raw": raw})), "drift (|z|)")
-    limits = [NormalDist().inv_cdf(1 - 0.01 / (2 * components)) for components in (3, 23)]
+    limits = [NormalDist().inv_cdf(1 - 0.005 / (2 * components)) for components in (3, 23)]
     assert [alone.limit, many.limit] == [f"≤ {limit:.4g}" for limit in limits]
 
 

@@ -41,6 +41,16 @@ def test_it_takes_imh_where_proposals_fit(pool: NBest) -> None:
     assert check(post)
 
 
+def test_draws_that_fail_their_check_are_made_again_four_times_as_many(pool: NBest) -> None:
+    few = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
+    assert "bulk ESS" in few.attrs["drawn_again_because"]
+    assert few["posterior"]["weights"].shape[:2] == (4, 400)
+    assert check(few)
+    enough = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=400)
+    assert "drawn_again_because" not in enough.attrs
+    np.testing.assert_array_equal(enough["posterior"]["weights"], few["posterior"]["weights"])
+
+
 @pytest.mark.parametrize("model", [pytest.param(_heavy, marks=pytest.mark.slow), _modeless])
 def test_it_falls_back_to_nuts(pool: NBest, model: object) -> None:
     post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", model=model, draws=50, chains=2)

@@ -1,0 +1,106 @@
+"""What to do about a diagnostic that failed: only what the sampler at hand has settings for.
+
+A setting is named with a value to try, `draws=4000`, and another sampler as `sampler=nuts`. Of
+draws of other programs, whose settings are not known, the advice is in words alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bpa_ppl.posterior import Draws
+
+_MORE = 4  # times as many draws: half the Monte-Carlo error
+_STEP = 2.0  # times a step that is too small, or a part of one that is too large
+_CAREFUL, _MOST_CAREFUL = 0.9, 0.99  # acceptance that NUTS finds steps for
+_WARM = 1000  # draws of a warm-up that has metric and step to find
+
+
+class Remedies:
+    """What can be changed about the sampler that made some draws.
+
+    Args:
+        draws: with the `sampler` and the `settings` of their making, where those are known.
+
+    >>> made = {"sampler": "imh", "settings": {"draws": 1000, "warmup": 100}}
+    >>> Remedies(Draws({"weights": [[[0.0]]]}, ("LM0",), attrs=made)).longer_warmup()
+    'raise warmup (warmup=400), or draw more (draws=4000)'
+    """
+
+    def __init__(self, draws: Draws):
+        recorded = draws.attrs.get("settings")
+        self._known = isinstance(recorded, Mapping)
+        self._settings: Mapping[str, Any] = recorded if isinstance(recorded, Mapping) else {}
+        self._nuts = "n_steps" in draws.statistics
+        self._leveraged = "likelihood_exponent" in draws.attrs
+        self._step = draws.attrs.get("step_setting")
+
+    def more_draws(self) -> str:
+        """Say how to get more effective draws."""
+        better = "" if self._nuts else f", or use a sampler that mixes better ({self._other()})"
+        return f"draw more{self._value('draws', _MORE)}{better}"
+
+    def longer_warmup(self) -> str:
+        """Say how chains forget where they started."""
+        if not self._known:
+            return "raise warmup (burn-in), then draws"
+        if "warmup" not in self._settings:
+            return (
+                f"draw more{self._value('draws', _MORE)}, or use sampler=nuts with warmup={_WARM}"
+            )
+        most = max(_MORE * int(self._number("warmup")), 100)
+        return f"raise warmup (warmup={most}), or draw more{self._value('draws', _MORE)}"
+
+    def other_steps(self, larger: bool) -> str:
+        """Say how to come to steps of another size."""
+        if self._nuts:
+            return self._of_nuts(_CAREFUL, "let the warm-up find them")
+        if not self._step:
+            return "use nuts" if not self._known else "use sampler=nuts"
+        factor = _STEP if larger else 1 / _STEP
+        change = "raise" if larger else "lower"
+        return (
+            f"{change} {self._step}{self._value(str(self._step), factor)}, or use {self._other()}"
+        )
+
+    def no_divergences(self) -> str:
+        """Say how NUTS gets through narrow places."""
+        return self._of_nuts(_MOST_CAREFUL, "raise target_accept")
+
+    def more_samples(self) -> str:
+        """Say how importance weights come to rest on more samples."""
+        leverage = ""
+        if "delta" in self._settings or (self._leveraged and not self._known):
+            leverage = f"raise the leveraging factor delta{self._value('delta', _STEP)}, "
+        more = f"draw more samples{self._value('draws', _MORE)}, " if self._can("draws") else ""
+        return f"{leverage}{more}or use a Markov-chain sampler ({self._chains()})"
+
+    def markov_chain(self) -> str:
+        """Name the samplers that need no importance weights."""
+        return f"use a Markov-chain sampler ({self._chains()})"
+
+    def _of_nuts(self, target: float, what: str) -> str:
+        name = "" if "target_accept" in self._settings or not self._known else "sampler=nuts, "
+        return f"{what} ({name}target_accept={target:g}, warmup={_WARM})"
+
+    def _other(self) -> str:
+        return "sampler=nuts" if self._known else "nuts"
+
+    def _chains(self) -> str:
+        return "sampler=nuts or sampler=rwm" if self._known else "nuts, rwm"
+
+    def _can(self, name: str) -> bool:
+        return not self._known or name in self._settings
+
+    def _number(self, name: str) -> float:
+        value = self._settings.get(name)
+        return value if isinstance(value, int | float) else 0
+
+    def _value(self, name: str, factor: float) -> str:
+        """Return a value to try, in brackets; nothing where the setting is not known."""
+        value = self._number(name)
+        if not value:
+            return f" ({name})" if not self._known and name == "draws" else ""
+        raised = round(value * factor) if isinstance(value, int) else value * factor
+        return f" ({name}={raised:.10g})"
