@@ -12,6 +12,12 @@ from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 class Mira(Tuner, frozen=True):
     """Passes over the sentences, with the defaults of Cherry and Foster (2012).
 
+    This is what Moses' `kbmira` is meant to do. Built with a current Boost, that program itself
+    compares each hypothesis with itself (`operator==` in `mert/FeatureDataIterator.cpp`), and so
+    keeps 16 of the 500 of a list: on 10 sentences of captions its test TER is then 57.3 ± 11.0,
+    and 54.2 ± 1.6 once that is repaired (mean ± 2σ over draws). The instability of MIRA on small
+    samples was that defect.
+
     Args:
         epochs: passes over the sentences, each in a new order.
         step: C, the largest step along the difference of two feature vectors.

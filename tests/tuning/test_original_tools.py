@@ -67,7 +67,16 @@ def test_mira_and_pro(
     original: Callable[[str], TuningLists], results: Any, start: np.ndarray, name: str, known: str
 ) -> None:
     reached = ours(name, original("bleu"), start, "bleu")
-    assert reached == pytest.approx(theirs(results[known], "bleu"), abs=0.4)
+    # kbmira is the repaired program: as it is built today it loses most hypotheses of each list.
+    assert reached == pytest.approx(theirs(results[known], "bleu"), abs=0.2)
+
+
+def test_mira_has_not_the_defect_of_the_program_as_built(
+    original: Callable[[str], TuningLists], results: Any, start: np.ndarray
+) -> None:
+    built, repaired = (theirs(results[name], "bleu") for name in ("kbmira-as-built", "kbmira"))
+    reached = ours("mira", original("bleu"), start, "bleu")
+    assert abs(reached - repaired) < abs(reached - built)
 
 
 @pytest.mark.parametrize("name", ["mira", "pro"])
