@@ -247,7 +247,8 @@ def match(
     check_named(defaults or {})
     if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
         raise UsageError(f"fixed features are a list of names, not {quoted(fixed)}")
-    canonical, given = _canonical(weights, nbest), dict(_pairs(defaults or {}))
+    canonical = _canonical(weights, nbest)
+    given = dict(Weights(defaults or {}, "the default weights"))
     if weights is None:
         canonical, given = Weights({}, canonical.origin), {**canonical, **given}
     known = {**given, **canonical}

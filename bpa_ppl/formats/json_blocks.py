@@ -51,18 +51,24 @@ def strict_json(line: bytes, origin: str, number: int) -> Any:
         message = "a \\u escape is half a character: write the text as UTF-8"
     except RecursionError:
         message = "objects or lists inside one another without an end"
-    except ValueError as error:
+    except _Twice as error:
         message = str(error)
+    except ValueError:  # Python reads no numbers of thousands of digits
+        message = "a whole number has more than 4,000 digits: correct it"
     else:
         return value
     raise DataError(message, origin, number)
+
+
+class _Twice(ValueError):
+    """A key stands twice in one object."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         twice = repeated(name for name, _ in pairs)[0]
-        raise ValueError(f"the field {quoted(twice)} stands twice in one object: rename one")
+        raise _Twice(f"the field {quoted(twice)} stands twice in one object: rename one")
     return fields
 
 

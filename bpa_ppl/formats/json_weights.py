@@ -79,6 +79,12 @@ def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
         raise DataError(f"not JSON ({error.msg}): correct it", origin, error.lineno) from error
     except RecursionError as error:
         raise DataError("nested too deeply: write {name: value}", origin, 1) from error
+    try:
+        if "\\u" in text:
+            json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        message = "a \\u escape is half a character: write the text as UTF-8"
+        raise DataError(message, origin) from error
     if not isinstance(content, tuple | list):
         raise DataError("not a JSON object: write {name: value}", origin, 1)
     return content

@@ -9,7 +9,7 @@ from pathlib import PurePath
 import numpy as np
 
 from bpa_ppl.component import settings_in
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
@@ -19,6 +19,7 @@ from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
 from bpa_ppl.weights import match
 
+_LARGEST_ID = 10**18  # ids beyond it would not fit 64 bits with the number of a list added
 # Written where neither a format nor the name of the file says which.
 _USUAL = "moses"
 
@@ -140,6 +141,10 @@ def _rows(
     """Check the options at once; yield the rows when asked for them."""
     reader = None if format == AUTO else _resolved(format)
     one_of(bad, ("error", "drop"), "policy")
+    if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_ID:
+        raise UsageError(
+            f"the first id is a whole number of at most 18 digits, not {quoted(first_id)}"
+        )
     options = ReadOptions(origin_name(path), bad, strict, first_id)
     return _parsed(InputFile(path), reader, options)
 

@@ -281,7 +281,9 @@ class _Reader:
         except (ValueError, RecursionError) as error:
             if isinstance(error, DataError):
                 raise
-            raise self._error(f"no JSON ({error}): a line reads {_SHAPE}", number) from error
+            known = isinstance(error, json.JSONDecodeError | UnicodeError)
+            what = str(error) if known else "nested too deeply, or a number of 4,000 digits"
+            raise self._error(f"no JSON ({what}): a line reads {_SHAPE}", number) from error
         if not isinstance(fields, dict):
             raise self._error(f"no JSON object: a line reads {_SHAPE}", number)
         return fields

@@ -143,8 +143,23 @@ class InputFile:
         return b"".join(self._begun)
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the text in blocks of whole lines, each ended by a newline."""
-        return _whole_lines(self._all_chunks())
+        """Yield the text in blocks of whole lines, each ended by a newline.
+
+        Raises:
+            DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk.
+        """
+        before = 0
+        for block in _whole_lines(self._all_chunks()):
+            at = block.find(b"\0")
+            if at >= 0:
+                raise DataError(
+                    "a NUL byte, which is in no text: make the file again, convert it from UTF-16 "
+                    "with iconv, or leave such bytes out with `tr -d '\\000'`",
+                    self.origin,
+                    before + block.count(b"\n", 0, at) + 1,
+                )
+            yield block
+            before += block.count(b"\n")
 
     @contextmanager
     def on_disk(self) -> Iterator[str]:
@@ -324,8 +339,8 @@ def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
         yield tuple(temporary for temporary, _ in parts)
         for path, (temporary, _) in zip(paths, parts, strict=True):
             if str(path) == STANDARD:
-                sys.stdout.buffer.write(temporary.read_bytes())
-                sys.stdout.flush()
+                with standard_output() as text:
+                    text.buffer.write(temporary.read_bytes())
         replace_together([(part, target) for part, target in parts if target is not None])
 
 
@@ -380,11 +395,38 @@ def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
     ['done']
     """
     if str(path) == STANDARD:
-        yield sys.stdout
-        sys.stdout.flush()
+        with standard_output() as text:
+            yield text
         return
     with atomic_path(path) as temporary, _text_file(temporary, path) as text:
         yield text
+
+
+@contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """Give the standard output for data, which are UTF-8 whatever the terminal is set to.
+
+    Raises:
+        DataError: if it is closed.
+
+    >>> with standard_output() as text:
+    ...     print("done", file=text)
+    done
+    """
+    given = sys.stdout
+    if given is None:
+        raise DataError("it is closed: open it, or name a file", "<standard output>")
+    if not hasattr(given, "buffer"):  # a stand-in, as in a notebook
+        yield given
+        given.flush()
+        return
+    given.flush()
+    text = io.TextIOWrapper(given.buffer, encoding="utf-8", newline="\n")
+    try:
+        yield text
+    finally:
+        text.detach()  # flushes
+        given.flush()
 
 
 @contextmanager
@@ -431,6 +473,8 @@ def _plain_bytes(path: AnyPath) -> Generator[bytes, None, None]:
 def _raw_chunks(path: AnyPath) -> Iterator[bytes]:
     try:
         standard = str(path) == STANDARD
+        if standard and sys.stdin is None:
+            raise DataError("it is closed: open it, or name a file", origin_name(path))
         with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
             while chunk := file.read(_CHUNK):
                 yield chunk

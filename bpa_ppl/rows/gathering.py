@@ -19,6 +19,14 @@ from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.rows.base import OF_SENTENCE, REFERENCE, SOURCE, Rows, SentenceLines
 
 T = TypeVar("T")
+_BREAKS = "\0\r\n"
+_BLANK = (
+    "without words, the first of sentence {}: kept, and written as an empty line where it is chosen"
+)
+_BROKEN = (
+    "with a line break or NUL inside, the first of sentence {}: kept, and a line break is written "
+    "as a space"
+)
 # References that have no word in common with the hypotheses are told from so many lists on.
 _TELLING = 10
 
@@ -48,13 +56,15 @@ class Gatherer(Generic[T]):
         self._begins = _Beginnings()
         self._dropped: list[int] = []
         self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
+        self._texts = _TextNotes()
 
     def tables(self, blocks: Iterable[Rows], sentences: int = sys.maxsize) -> Iterator[T]:
         """Yield tables of that many sentences each; the last one has the rest.
 
         Raises:
-            DataError: if an id comes twice or has no reference, a whole list was dropped, the
-                rows of a sentence disagree on what belongs to it, or there are no rows.
+            DataError: if an id comes twice or has no reference, a whole list was dropped, every
+                reference is blank, the rows of a sentence disagree on what belongs to it, or
+                there are no rows.
         """
         table: _Table | None = None
         last: int | None = None
@@ -62,6 +72,7 @@ class Gatherer(Generic[T]):
             table = table or _Table(rows)
             begun = len(self._begins)
             starts = _starts(rows.ids, last)
+            self._texts.seen(rows)
             self._enter(rows, starts)
             done = 0
             for start in starts[(begun + np.arange(len(starts))) % sentences == 0]:
@@ -134,7 +145,7 @@ class Gatherer(Generic[T]):
             )
         if self._dropped:
             self._tell(f"{len(self._dropped)} hypotheses dropped for values that are not finite")
-        for note in self._references.notes():
+        for note in (*self._texts.notes(), *self._references.notes()):
             self._tell(note)
         if self.lines and len(self._begins):
             self._tell_what_is_left_over()
@@ -188,6 +199,32 @@ class Gatherer(Generic[T]):
         )
 
 
+class _TextNotes:
+    """Hypotheses that no translation looks like, noted and told at the end of a file."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[int]] = {}  # how many, and the first sentence
+
+    def seen(self, rows: Rows) -> None:
+        """Note odd texts among some rows."""
+        if not all(map(str.strip, rows.strings)):
+            self._note(rows, _BLANK, lambda text: not text.strip())
+        whole = "".join(rows.strings)
+        if any(mark in whole for mark in _BREAKS):
+            self._note(rows, _BROKEN, lambda text: any(mark in text for mark in _BREAKS))
+
+    def _note(self, rows: Rows, what: str, odd: Callable[[str], bool]) -> None:
+        places = [place for place, text in enumerate(rows.strings) if odd(text)]
+        ids = rows.ids[np.isin(rows.string_index, places)]
+        if len(ids):
+            self._found.setdefault(what, [0, int(ids[0])])[0] += len(ids)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what there is to tell."""
+        for what, (number, first) in self._found.items():
+            yield f"{counted(number, 'hypothesis')} {what.format(first)}"
+
+
 class _ReferenceNotes:
     """What looks wrong with references, noted list by list and told at the end of a file.
 
@@ -227,7 +264,13 @@ class _ReferenceNotes:
             self._strange += not _related(known, [strings[i] for i in rows.tolist()])
 
     def notes(self) -> Iterator[str]:
-        """Yield what there is to tell."""
+        """Yield what there is to tell.
+
+        Raises:
+            DataError: if there is no reference with a word.
+        """
+        if self._blank and self._blank == self._lists:
+            raise DataError("every reference is blank: give those of this text", self.origin)
         if self._replaced is not None:
             old, new = self._replaced
             yield (

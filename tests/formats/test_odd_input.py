@@ -1,0 +1,143 @@
+"""Input that no decoder means: refused with file and line, or told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bpa_ppl import BpaWarning, DataError, NBest, iter_nbest, read_nbest, read_weights
+from bpa_ppl.weights import match
+
+LINE = "{} ||| {} ||| LM0= -1.5 ||| -1.5\n"
+TELLING = pytest.mark.filterwarnings("error::bpa_ppl.errors.BpaWarning")
+
+
+def moses(path: Path, *rows: tuple[int, str]) -> Path:
+    path.write_text("".join(LINE.format(*row) for row in rows), newline="")
+    return path
+
+
+def test_a_nul_byte_is_refused(tmp_path: Path) -> None:
+    path = moses(tmp_path / "nbest", (0, "a"), (1, "b"), (1, "b\0c"), (2, "d"))
+    for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
+        with pytest.raises(DataError, match=r"nbest:3: a NUL byte, which is in no text: .*tr -d"):
+            read(path)
+
+
+@TELLING
+@pytest.mark.parametrize("mark", ["\r", "\0", "\n"])
+def test_line_breaks_inside_are_told(tmp_path: Path, mark: str) -> None:
+    told = "2 hypotheses with a line break or NUL inside, the first of sentence 1: kept, and a line"
+    texts = [(0, "a"), (1, f"b{mark}c"), (2, "d"), (2, f"b{mark}c")]
+    records = [{"id": number, "text": text, "lm": 1} for number, text in texts]
+    (tmp_path / "jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    reads = [
+        lambda: read_nbest(tmp_path / "jsonl"),
+        lambda: list(iter_nbest(tmp_path / "jsonl", chunk=1)),
+        lambda: NBest.from_records(records),
+    ]
+    if mark == "\r":
+        reads.append(lambda: read_nbest(moses(tmp_path / "nbest", *texts)))
+    for read in reads:
+        with pytest.warns(BpaWarning, match=told) as notes:
+            read()
+        assert len(notes) == 1
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    path = moses(tmp_path / "nbest", (0, "a"), (1, "b"))
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_nbest(path).strings == ("a", "b")
+
+
+@TELLING
+def test_hypotheses_without_words_are_told_once(tmp_path: Path) -> None:
+    path = moses(tmp_path / "nbest", (0, "a"), (0, ""), (3, "b"), (4, ""), (4, " "))
+    told = "3 hypotheses without words, the first of sentence 0: kept, and written as an empty"
+    with pytest.warns(BpaWarning, match=told) as notes:
+        lists = read_nbest(path)
+    assert len(notes) == 1
+    assert lists.texts(0) == ["a", ""]
+    with pytest.warns(BpaWarning, match=told) as notes:
+        assert len(list(iter_nbest(path, chunk=1))) == 3
+    assert len(notes) == 1
+
+
+@TELLING
+def test_references_of_which_all_are_blank_are_refused_and_some_are_told(tmp_path: Path) -> None:
+    path = moses(tmp_path / "nbest", (0, "a"), (1, "b"))
+    (tmp_path / "ref").write_text("\n \n")
+    with pytest.raises(DataError, match="ref: every reference is blank: give those of this text"):
+        read_nbest(path, references=tmp_path / "ref")
+    (tmp_path / "ref").write_text("\nb\n")
+    with pytest.warns(BpaWarning, match="1 sentence with a blank reference, the first of id 0"):
+        read_nbest(path, references=tmp_path / "ref")
+
+
+@TELLING
+def test_references_without_a_list_are_told(tmp_path: Path) -> None:
+    path = moses(tmp_path / "nbest", (0, "a"), (1, "b"))
+    (tmp_path / "ref").write_text("a\nb\nc\n")
+    with pytest.warns(BpaWarning, match="2 sentences, but .*ref has 3 references: the others are"):
+        read_nbest(path, references=tmp_path / "ref")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_default_weight_is_a_number_even_where_it_is_not_needed(toy: NBest, value: float) -> None:
+    weights = dict.fromkeys(toy.feature_names, 1.0)
+    for name in ("LM0", "Other0"):
+        with pytest.raises(DataError, match=f"the default weights: the weight of {name} is not a"):
+            match(weights, toy, defaults={name: value})
+
+
+@pytest.mark.parametrize("first_id", [2**63, -(2**63), 1.5, "1"])
+def test_the_first_id_is_a_whole_number(tmp_path: Path, first_id: int) -> None:
+    path = moses(tmp_path / "nbest", (0, "a"))
+    with pytest.raises(ValueError, match="the first id is a whole number of at most 18 digits"):
+        read_nbest(path, first_id=first_id)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+ODD = {
+    "deep": (DEEP, "inside one another|nested too deeply|no JSON"),
+    "digits": ("1" + "0" * 5000, "4,000 digits|no JSON|not a finite|must be"),
+    "infinite": ("Infinity", "finite"),
+    "overflow": ("1e999", "finite|1e999"),
+}
+
+
+@pytest.mark.parametrize("text", ["{}", '{{"id": 0, "text": "a", "lm": {}}}'], ids=["all", "value"])
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_values_of_json_lists(tmp_path: Path, odd: str, text: str) -> None:
+    value, _ = ODD[odd]
+    for before in ("", '{"id": 0, "text": "b", "lm": 1}\n'):
+        (tmp_path / "lists").write_text(before + text.format(value) + "\n")
+        with pytest.raises(DataError) as refused:
+            read_nbest(tmp_path / "lists", format="jsonl")
+        told = str(refused.value).removeprefix(str(tmp_path / "lists"))
+        assert told.startswith(f":{1 + bool(before)}: ")
+        assert len(told) < 200
+        assert "sys.set" not in told
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_values_of_json_weights(tmp_path: Path, odd: str) -> None:
+    value, message = ODD[odd]
+    (tmp_path / "weights").write_text(f'{{"LM0": {value}}}')
+    with pytest.raises(DataError, match=f"weights:1: .*({message})") as refused:
+        read_weights(tmp_path / "weights")
+    assert len(str(refused.value)) < len(str(tmp_path)) + 200
+
+
+@pytest.mark.parametrize("format", ["jsonl", "sockeye"])
+def test_half_a_character_is_refused(tmp_path: Path, format: str) -> None:
+    field = {"jsonl": "text", "sockeye": "translation"}[format]
+    line = f'{{"id": 0, "{field}": "\\ud800", "score": 1, "sentence_id": 0}}\n'
+    (tmp_path / "lists").write_text(line)
+    with pytest.raises(DataError, match="lists:1: "):
+        read_nbest(tmp_path / "lists", format=format)
+    (tmp_path / "weights").write_text('{"\\ud800": 1}')
+    with pytest.raises(DataError, match="half a character"):
+        read_weights(tmp_path / "weights")
