@@ -308,7 +308,7 @@ class Sparse(NamedTuple):
     truth: Any
 
     @classmethod
-    def simulated(cls, features: int, sentences: int = 200, hypotheses: int = 10) -> Sparse:
+    def simulated(cls, features: int, sentences: int = 100, hypotheses: int = 6) -> Sparse:
         """Draw the lists: an indicator fires in two of a hundred hypotheses, those five in 30."""
         rng = np.random.default_rng(0)
         truth = np.zeros(features)
@@ -362,7 +362,7 @@ class Sparse(NamedTuple):
             return {"weights": np.asarray(weights), **jax.device_get(fields)}
 
 
-def sparse_table(features: int, chains: int = 2, draws: int = 500) -> None:
+def sparse_table(features: int, chains: int = 2, draws: int = 300) -> None:
     """Print what priors make of many indicators of which five matter (simulated lists)."""
     task = Sparse.simulated(features)
     columns = ("rms error", "of the five", "divergent", "steps", "least ESS", "R-hat", "seconds")
