@@ -69,11 +69,13 @@ CLASSES = {
 }
 #: Room -> what it offers to other rooms and to additions from outside.
 ROOMS = {
-    "decoding": "Asked CRITERIA DERIVATIONS Reranked Rule Scoreboard Summary Voters next_sentences "
-    "refuse_unconverged rerank rerank_stream rerank_to scoreboard write_details write_texts",
+    "decoding": "Asked CRITERIA Confidence DERIVATIONS Deciding Expected GAPS Lines Reranked Rule "
+    "Scoreboard Summary Voters next_sentences refuse_unconverged rerank rerank_stream rerank_to "
+    "scoreboard write_details write_texts",
     "diagnostics": "Calibration Comparison Finding Loo PredictiveCheck Ranked Reliability "
-    "Replication Report Sensitivity Thresholds calibrate check compare compare_loo loo plot_trace "
-    "posterior_page power_sensitivity predictive_check reliability write_page",
+    "Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate calibrated check "
+    "compare compare_loo loo plot_trace posterior_page power_sensitivity predictive_check "
+    "reliability risk_coverage temperature write_page",
     "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
     "write_figures",
     "features": "Added Consensus FeatureSource Indicators LanguageModel Length Lexicon "

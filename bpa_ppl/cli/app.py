@@ -32,13 +32,22 @@ from bpa_ppl.cli import (
 )
 from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
 from bpa_ppl.cli.options import expanded
+from bpa_ppl.cli.streams import (
+    CLOSED_PIPE,
+    Group,
+    check_encoding,
+    forget_output,
+    prepare_streams,
+)
 from bpa_ppl.cli.wording import Command, in_options
-from bpa_ppl.errors import BpaError, BpaWarning
+from bpa_ppl.errors import BpaError, BpaWarning, printable
 
 app = typer.Typer(
     name="bpa",
     help="Adapt the weights of an n-best reranker to a new domain from a few references.",
-    epilog="Exit codes: 0 done, 2 bad data or usage, 3 posterior not converged, 130 interrupted.",
+    epilog="Exit codes: 0 done, 2 bad data or usage, 3 posterior not converged, 130 interrupted, "
+    "141 output closed by its reader.",
+    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -85,8 +94,11 @@ def _options(
 def main() -> None:
     """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
     warnings.showwarning = _note
+    prepare_streams()
     with insistent_interrupts():
         code = _exit_code()
+    if code == CLOSED_PIPE:
+        forget_output()
     if code == INTERRUPTED:
         # JAX may still be computing in threads of its own, and they crash an orderly shutdown.
         os._exit(INTERRUPTED)
@@ -95,12 +107,15 @@ def main() -> None:
 
 def _exit_code() -> int | str | None:
     try:
+        for argument in sys.argv[1:]:
+            check_encoding(argument)
         app(prog_name="bpa")
     except BpaError as error:
         typer.echo(f"error: {in_options(str(error))}", err=True)
         return error.exit_code
     except OSError as error:
-        typer.echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+        message = f"error: {error.filename or 'output'}: {error.strerror or error}"
+        typer.echo(printable(message), err=True)
         return BpaError.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -112,4 +127,4 @@ def _exit_code() -> int | str | None:
 def _note(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
     """Show our own warnings as notes; those of libraries are not for the user of a command."""
     if issubclass(category, BpaWarning):
-        typer.echo(f"note: {in_options(str(message))}", err=True)
+        typer.echo(f"note: {in_options(printable(str(message)))}", err=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from bpa_ppl.cli import options
+from bpa_ppl.columns import counted
 from bpa_ppl.registry import RULES
 
 
@@ -23,6 +24,12 @@ def run(
     ] = None,
     references: options.References = None,
     sources: options.Sources = None,
+    gaps: Annotated[
+        str,
+        typer.Option(
+            help="A sentence without a list: error, or a line that is empty or its source."
+        ),
+    ] = "error",
     rule: Annotated[
         str, typer.Option(help=f"{options.names_in(RULES)}; mbr:gain=bleu with a setting.")
     ] = "predictive",
@@ -49,13 +56,17 @@ def run(
 ) -> None:
     """Rerank n-best lists by the predictive distribution."""
     import bpa_ppl
-    from bpa_ppl.decoding import rerank_to
+    from bpa_ppl.decoding import Lines, rerank_to
+    from bpa_ppl.formats.references import sources_of
 
+    known = None if sources is None else sources_of(sources).lines
+    lines = Lines(gaps, known, reading.first_id)
     summary = rerank_to(
         reading.stream(nbest, references, sources),
         bpa_ppl.read_posterior(posterior),
         output,
         details,
+        lines=lines,
         rule=options.component(RULES, rule, "--rule"),
         derivations=derivations,
         sure=sure,
@@ -68,6 +79,8 @@ def run(
         scheduler=scheduler,
         progress=not quiet,
     )
+    if lines.filled:
+        options.say(f"note: {counted(lines.filled, 'sentence')} without a list: {gaps} line", quiet)
     if summary.scores is not None:
         print(summary.scores, file=sys.stderr if output == "-" else sys.stdout)
     else:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bpa_ppl.decoding.confidence import Expected, expected
 from bpa_ppl.decoding.deciding import Deciding, Options
+from bpa_ppl.decoding.lines import Lines
 from bpa_ppl.decoding.reranking import Decided, decisions
 from bpa_ppl.decoding.results import CONFIDENCE, DETAILS, Scoreboard, details_rows, text_rows
 from bpa_ppl.errors import UsageError
@@ -49,6 +50,7 @@ def rerank_to(
     output: AnyPath,
     details: AnyPath | None = None,
     *,
+    lines: Lines | None = None,
     progress: bool | Reporter = False,
     **options: Unpack[Options],
 ) -> Summary:
@@ -62,11 +64,13 @@ def rerank_to(
         posterior: as for `rerank`.
         output: the translations, one a line; `-` is the standard output.
         details: a table, see `write_details`, with what is expected of each choice.
+        lines: keeps the translations beside the lines of the source; None writes one line a list,
+            as they come.
         progress: as for `rerank`.
         options: the other arguments of `rerank`.
 
     Raises:
-        DataError: as `rerank`, and if a file cannot be written.
+        DataError: as `rerank`, if a file cannot be written, or `lines` refuses a list.
         NotConverged: as `rerank`.
         UsageError: as `rerank`.
     """
@@ -84,13 +88,15 @@ def rerank_to(
         for table in tables:
             table.write("\t".join((*DETAILS, *CONFIDENCE)) + "\n")
         for decided in stream:
-            texts.writelines(text_rows(decided.choices))
+            known = text_rows(decided.choices) if lines is None else lines.of(decided.choices)
+            texts.writelines(known)
             for table in tables:
                 table.writelines(details_rows(decided.choices))
             tally.add(decided)
             report(tally.sentences, max(total, tally.sentences), "sentences")
         if not tally.sentences:
             raise UsageError("there is no list to rerank")
+        texts.writelines(() if lines is None else lines.rest())
     return tally.summary()
 
 

@@ -1,0 +1,68 @@
+"""Lines of output beside those of the source: gaps, order, the end of the text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bpa_ppl.decoding import Lines, Reranked
+from bpa_ppl.errors import DataError, UsageError
+
+SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
+
+
+def choices(*ids: int) -> Reranked:
+    zeros = np.zeros(len(ids))
+    texts = [f"text {identifier}" for identifier in ids]
+    whole = zeros.astype(np.int64)
+    return Reranked(np.array(ids), whole, zeros, whole, zeros, texts, texts, [()] * len(ids))
+
+
+def written(lines: Lines, *parts: Reranked) -> list[str]:
+    texts = [line for part in parts for line in lines.of(part)]
+    return [line.removesuffix("\n") for line in (*texts, *lines.rest())]
+
+
+@pytest.mark.parametrize("first_id", [0, 1])
+def test_each_sentence_has_a_line_of_its_own(first_id: int) -> None:
+    ids = [number + first_id for number in (1, 2, 4)]
+    parts = choices(*ids[:2]), choices(ids[2])
+    one, two, four = (f"text {identifier}" for identifier in ids)
+    filled = Lines("source", SOURCES, first_id)
+    assert written(filled, *parts) == ["null", one, two, "drei", four, "fünf"]
+    assert filled.filled == 3
+    assert written(Lines("empty", SOURCES, first_id), *parts) == ["", one, two, "", four, ""]
+    assert written(Lines("empty", None, first_id), *parts) == ["", one, two, "", four]
+
+
+@pytest.mark.parametrize("gaps", ["error", "empty", "source"])
+def test_nothing_is_done_to_lists_without_gaps(gaps: str) -> None:
+    lines = Lines(gaps, SOURCES)
+    assert written(lines, choices(0, 1, 2), choices(3, 4, 5)) == [f"text {n}" for n in range(6)]
+    assert lines.filled == 0
+
+
+@pytest.mark.parametrize(
+    ("ids", "missing"), [((1, 2), 0), ((0, 2), 1), ((0, 1, 2, 3, 4), 5)], ids=["begin", "in", "end"]
+)
+def test_a_gap_is_an_error_unless_something_stands_for_it(ids: tuple, missing: int) -> None:
+    with pytest.raises(DataError, match=f"^no list for sentence {missing}, so lines of output"):
+        written(Lines("error", SOURCES), choices(*ids))
+
+
+@pytest.mark.parametrize("gaps", ["error", "empty", "source"])
+@pytest.mark.parametrize("parts", [[(0, 2, 1)], [(0, 1, 2), (1,)]])
+def test_lists_out_of_order_are_refused(gaps: str, parts: list[tuple]) -> None:
+    with pytest.raises(DataError, match="the list of sentence 1 comes after that of sentence 2, "):
+        written(Lines("empty" if gaps == "error" else gaps, SOURCES), *(choices(*p) for p in parts))
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(UsageError, match="unknown policy for gaps 'skip': choose one of error"):
+        Lines("skip")
+    with pytest.raises(UsageError, match="gaps that are filled with the source need the sources"):
+        Lines("source")
+    with pytest.raises(DataError, match="no source for sentence 1: give the sources of this text"):
+        written(Lines("source", ["null"]), choices(0, 2))
+    with pytest.raises(DataError, match="no list for sentences 0 to 4611686018427387903: correct"):
+        written(Lines("empty"), choices(2**62))
