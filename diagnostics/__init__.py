@@ -21,6 +21,8 @@ from bpa_ppl.diagnostics.predictive.likelihood import (
     loo,
     power_sensitivity,
 )
+from bpa_ppl.diagnostics.predictive.selective import RiskCoverage, risk_coverage
+from bpa_ppl.diagnostics.predictive.temperature import Temperature, calibrated, temperature
 
 __all__ = [
     "Calibration",
@@ -32,9 +34,12 @@ __all__ = [
     "Reliability",
     "Replication",
     "Report",
+    "RiskCoverage",
     "Sensitivity",
+    "Temperature",
     "Thresholds",
     "calibrate",
+    "calibrated",
     "check",
     "compare",
     "compare_loo",
@@ -44,5 +49,7 @@ __all__ = [
     "power_sensitivity",
     "predictive_check",
     "reliability",
+    "risk_coverage",
+    "temperature",
     "write_page",
 ]

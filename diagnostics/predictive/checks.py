@@ -130,7 +130,7 @@ def predictive_check(
     draws = as_draws(posterior)
     prepared = Preparation.recorded(draws.attrs, draws.constants)
     nbest = prepared.of_own(nbest).nbest if oracle is None else prepared(nbest)
-    index = _observed(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
+    index = observed_oracles(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
     rng = np.random.default_rng(checked_seed(seed))
     weights = _picked(draws, nbest, group, rng)
     columns = []
@@ -150,6 +150,7 @@ def reliability(
     *,
     bins: int = 10,
     seed: int = 0,
+    temperature: float | None = None,
 ) -> Reliability:
     """Compare the probability of the chosen translations with how often they are the oracle.
 
@@ -161,6 +162,7 @@ def reliability(
         oracle: (sentences,) position of the oracle in each.
         bins: how many, of as many sentences each.
         seed: of the draws that are picked, at most 500.
+        temperature: of the predictive distribution; None takes what the posterior records, else 1.
 
     Raises:
         DataError: if features are missing.
@@ -174,7 +176,8 @@ def reliability(
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
     nbest = Preparation.recorded(draws.attrs, draws.constants)(nbest)
     weights = _picked(draws, nbest, "posterior", np.random.default_rng(checked_seed(seed)))
-    lists = list(_predictive(nbest, weights))
+    value = draws.attrs.get("temperature", 1.0) if temperature is None else temperature
+    lists = list(_predictive(nbest, weights, float(value)))
     p = np.array([shares.max() for shares, _ in lists])
     right = np.array([shares.argmax() == of[index[s]] for s, (shares, of) in enumerate(lists)])
     groups = np.array_split(np.argsort(p), min(bins, len(p)))
@@ -187,7 +190,9 @@ def reliability(
     return Reliability(predicted, observed, low / count, high / count, count, error, brier)
 
 
-def _predictive(nbest: NBest, weights: Float64) -> Iterator[tuple[Float64, Int64]]:
+def _predictive(
+    nbest: NBest, weights: Float64, temperature: float = 1.0
+) -> Iterator[tuple[Float64, Int64]]:
     """Yield for each list the probability of its translations, and the one of each hypothesis."""
     from bpa_ppl.models.choice import log_probabilities
 
@@ -196,7 +201,11 @@ def _predictive(nbest: NBest, weights: Float64) -> Iterator[tuple[Float64, Int64
         features = nbest.features[rows].astype(np.float64)
         log_p = log_probabilities(features - features[:1], weights)
         _, string = np.unique(nbest.string_index[rows], return_inverse=True)
-        share: Float64 = np.bincount(string, weights=np.exp(log_p).mean(axis=1)).astype(np.float64)
+        p = np.exp(log_p).mean(axis=1)
+        if temperature != 1.0:
+            p = (p / p.max()) ** (1 / temperature)
+            p /= p.sum()
+        share: Float64 = np.bincount(string, weights=p).astype(np.float64)
         yield share, string
 
 
@@ -216,7 +225,12 @@ def _picked(draws: Draws, nbest: NBest, group: str, rng: np.random.Generator) ->
     return draws.aligned(nbest, chosen)
 
 
-def _observed(draws: Draws, nbest: NBest) -> Int64:
+def observed_oracles(draws: Draws, nbest: NBest) -> Int64:
+    """Return the position of the oracle in each of the lists that a posterior was adapted to.
+
+    Raises:
+        DataError: if the posterior records none, or those of other lists.
+    """
     if "oracle" not in draws.observed:
         raise DataError("the posterior does not record oracles: give the position of each")
     index = np.asarray(draws.observed["oracle"], np.int64)

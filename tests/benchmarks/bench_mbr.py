@@ -28,8 +28,8 @@ from bpa_ppl.quality.pairs import pairs_of
 
 DOMAINS = ("medical", "captions", "conversation")
 SIZES = (10, 100)
-RULES: dict[str, Any] = {
-    "predictive": "predictive",
+RULES: dict[str, Mbr | None] = {
+    "predictive": None,
     "mbr, TER": Mbr(),
     "mbr, BLEU": Mbr(gain="bleu"),
     "mbr, chrF": Mbr(gain="chrf"),
@@ -64,22 +64,33 @@ def scores(texts: list[str], references: Any) -> tuple[float, float, float]:
     return ter, bleu.value, float(bleu.details["length_ratio"])
 
 
-def quality(draws: int) -> None:
+def quality(draws: int, gains: tuple[str, ...], likelihoods: tuple[str, ...]) -> None:
     """Print what the rules choose on each domain."""
-    for domain in DOMAINS:
+    rules = {name: rule for name, rule in RULES.items() if rule is None or rule.gain in gains}
+    for likelihood, domain in product(likelihoods, DOMAINS):
         pool, test = lists(domain, "adapt"), lists(domain, "test")
-        print(f"\n{domain:<26}" + "".join(f"{f'|A| = {size}':>32}" for size in SIZES))
-        for likelihood in ("oracle", "margin"):
-            found: dict[tuple[str, int], list] = {}
-            for size, seed in product(SIZES, range(draws)):
-                sample = drawn(pool, size, seed)
-                post = bpa.adapt(sample, canonical(), sampler="map", likelihood=likelihood)
-                for name, rule in RULES.items():
-                    texts = bpa.rerank(test, post, rule=rule, unchecked=True).texts
-                    found.setdefault((name, size), []).append(scores(texts, test.references))
-            for name in RULES:
-                cells = [cell(found[name, size]) for size in SIZES]
-                print(f"{likelihood + ', ' + name:<26}" + "".join(cells), flush=True)
+        found: dict[tuple[str, int], list] = {}
+        for size, seed in product(SIZES, range(draws)):
+            sample = drawn(pool, size, seed)
+            post = bpa.adapt(sample, canonical(), sampler="map", likelihood=likelihood)
+            p = probabilities(test, bpa.as_draws(post).aligned(test)[0])
+            for name, rule in rules.items():
+                choice = test.best(p) if rule is None else rule.decide(test, p)
+                texts = test.chosen(choice)
+                found.setdefault((name, size), []).append(scores(texts, test.references))
+        title = f"{domain}, {likelihood}"
+        print(f"\n{title:<26}" + "".join(f"{f'|A| = {size}':>32}" for size in SIZES))
+        for name in rules:
+            cells = [cell(found[name, size]) for size in SIZES]
+            print(f"{name:<26}" + "".join(cells), flush=True)
+
+
+def probabilities(test: NBest, weights: Any) -> Any:
+    """Return p(e|f, λ) of each hypothesis: the predictive distribution of a single draw."""
+    scores = test.scores(weights)
+    starts = test.offsets[:-1]
+    p = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), test.sizes))
+    return p / np.repeat(np.add.reduceat(p, starts), test.sizes)
 
 
 def cell(found: list) -> str:
@@ -92,12 +103,11 @@ def cell(found: list) -> str:
 def problems(test: NBest, sentences: int) -> list[tuple[list[str], list[float]]]:
     """Return distinct texts and their probabilities, of every so many lists."""
     found = []
-    totals = test.scores([canonical()[name] for name in test.feature_names])
+    p = probabilities(test, bpa.weights.match(canonical(), test, fixed=()).values)
     for s in range(0, len(test), max(1, len(test) // sentences)):
         rows = test.rows(s)
-        p = np.exp(totals[rows] - totals[rows].max())
         strings, of = np.unique(test.string_index[rows], return_inverse=True)
-        share = np.bincount(of, weights=p / p.sum())
+        share = np.bincount(of, weights=p[rows])
         found.append(([test.strings[i] for i in strings], share.tolist()))
     return found
 
@@ -140,6 +150,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", default=["quality", "speed"])
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--gains", nargs="+", default=["ter", "bleu", "chrf"])
+    parser.add_argument("--likelihoods", nargs="+", default=["margin", "oracle"])
     parser.add_argument("--sentences", type=int, default=10)
     parser.add_argument("--mbrs", help="the Python of an environment with mbrs")
     options = parser.parse_args()
@@ -147,7 +159,7 @@ def main() -> None:
     if "speed" in options.tables:
         speed(options.mbrs, options.sentences)
     if "quality" in options.tables:
-        quality(options.draws)
+        quality(options.draws, tuple(options.gains), tuple(options.likelihoods))
 
 
 if __name__ == "__main__":

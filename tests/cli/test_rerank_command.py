@@ -61,3 +61,42 @@ def test_workers_that_cannot_be(folder: Path, wrong: tuple[str, ...], told: str)
     assert (done.code, done.out) == (2, "")
     assert told in done.err
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("rule", ["mbr", "mbr:gain=bleu", "mbr:gain=chrf"])
+def test_minimum_risk_by_name_and_setting(folder: Path, rule: str) -> None:
+    done = run(*RERANK, "--rule", rule, "-r", "ref")
+    assert done.code == 0
+    assert "translations changed" in done.err
+    listed = {
+        line.split(" ||| ")[1].strip() for line in Path("nbest").read_text("utf-8").splitlines()
+    }
+    assert set(done.out.splitlines()) <= listed
+
+
+def test_details_say_what_is_expected_and_only_sure_changes_are_made(folder: Path) -> None:
+    done = run(*RERANK, "--sure", "0.5", "-o", "out", "--details", "details")
+    assert done.code == 0
+    assert "expected TER against what is right in the lists" in done.err
+    header, *rows = [row.split("\t") for row in Path("details").read_text("utf-8").splitlines()]
+    better, changed = header.index("better"), header.index("changed")
+    assert all(float(row[better]) > 0.5 for row in rows if row[changed] == "1")
+    assert header[-2:] == ["expected_ter", "canonical_expected_ter"]
+    none = run(*RERANK, "--sure", "1", "-o", "out")
+    assert "0 of 12 translations changed" in none.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (("--rule", "mbr:gain=meteor"), "gain must be one of ter, bleu, chrf"),
+        (("--rule", "mbr:metric=ter"), "has no setting metric"),
+        (("--sure", "2"), "sure is a probability from 0 to 1"),
+        (("--temperature", "0"), "a temperature is a number above 0"),
+    ],
+)
+def test_settings_that_cannot_be(folder: Path, wrong: tuple[str, ...], told: str) -> None:
+    done = run(*RERANK, "-o", "out", *wrong)
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+    assert not Path("out").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from foreign import foreign
 from sacrebleu.metrics import CHRF
 
-from bpa_ppl import NBest, Reranked, UsageError, rerank
-from bpa_ppl.decoding import Confidence
+from bpa_ppl import DataError, NBest, Reranked, UsageError, as_draws, corpus_score, rerank
+from bpa_ppl.decoding import Confidence, selective
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.results import CONFIDENCE, DETAILS
 from bpa_ppl.quality import ter_edits
@@ -182,3 +183,21 @@ def test_numbers_out_of_range_are_refused(
 ) -> None:
     with pytest.raises(UsageError, match=told):
         rerank(lists, posterior, unchecked=True, **wrong)
+
+
+def test_the_curve_of_selective_use_is_that_of_choices_with_sure(lists: NBest) -> None:
+    rng = np.random.default_rng(2)
+    known = lists.with_references([rng.choice(lists.texts(s)) for s in range(len(lists))])
+    posterior = as_draws(foreign(rng.normal([-0.5, 0.4], 0.3, size=(1, 20, 2)), NAMES))
+    posterior = replace(posterior, constants={"canonical": np.array([0.4, 0.5])})
+    found = selective(rerank(known, posterior, unchecked=True, confidence=True))
+    for sure in (0.3, 0.6, 0.8):
+        kept = rerank(known, posterior, unchecked=True, sure=sure)
+        coverage, _, ter = found.at(sure)
+        assert ter == pytest.approx(corpus_score(kept.texts, known.references).value)
+        assert round(coverage * (len(found.coverage) - 1)) == kept.changed.sum()
+    assert 0 < found.at(0.6)[0] < 1
+    with pytest.raises(UsageError, match="confidence=True"):
+        selective(rerank(known, posterior, unchecked=True))
+    with pytest.raises(DataError, match="no references"):
+        selective(rerank(lists, posterior, unchecked=True, confidence=True))
