@@ -22,8 +22,10 @@ def write_posterior(posterior: Posterior, path: str | Path) -> None:
     The same posterior gives the same bytes.
 
     Raises:
-        DataError: if the file cannot be written.
+        DataError: if the file cannot be written, or `read_posterior` would not take it: a draw
+            is not a finite number.
     """
+    as_draws(posterior)
     content = to_bytes(to_arviz(posterior) if isinstance(posterior, Draws) else posterior)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)

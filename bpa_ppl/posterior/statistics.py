@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,9 @@ import numpy.typing as npt
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.adapter import import_arviz, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
+
+#: Importance weights, below which nothing is known of their tail.
+_FEWEST = 25
 
 
 def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
@@ -32,17 +37,35 @@ def mcse(values: npt.ArrayLike) -> Float64:
     return _of_each(import_arviz().mcse, values, method="mean")
 
 
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep ArviZ from logging what the numbers say too, such as that draws are NaN."""
+    logger = getattr(import_arviz(), "_log", logging.getLogger("arviz"))
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
 def _of_each(function: Any, values: npt.ArrayLike, **options: str) -> Float64:
     array = np.asarray(values, np.float64)
     cells = array.reshape(*array.shape[:2], -1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"), _unlogged():
         found = [np.asarray(function(c, **options)).item() for c in np.moveaxis(cells, -1, 0)]
     return np.array(found).reshape(array.shape[2:])
 
 
 def bfmi(energy: npt.ArrayLike) -> Float64:
-    """Return the Bayesian fraction of missing information of each chain, (C, D) ↦ (C,)."""
-    return np.asarray(import_arviz().bfmi(np.asarray(energy)))
+    """Return the Bayesian fraction of missing information of each chain, (C, D) ↦ (C,).
+
+    NaN where a chain has a single draw, or energy that never changes.
+    """
+    values = np.asarray(energy, np.float64)
+    if values.shape[1] < 2:
+        return np.full(len(values), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"), _unlogged():
+        return np.asarray(import_arviz().bfmi(values))
 
 
 def autocorrelation(values: npt.ArrayLike) -> Float64:
@@ -52,10 +75,16 @@ def autocorrelation(values: npt.ArrayLike) -> Float64:
 
 
 def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
-    """Return Pareto-smoothed log weights, in the same shape, and k̂ (Vehtari et al. 2024)."""
+    """Return Pareto-smoothed log weights, in the same shape, and k̂ (Vehtari et al. 2024).
+
+    k̂ is infinite where there are too few weights to tell, or none is finite.
+    """
     flat = np.asarray(log_ratio, np.float64).reshape(-1)
     finite = np.where(np.isfinite(flat), flat, -np.inf)
-    smoothed, k_hat = import_arviz().psislw(finite)
+    if len(finite) < _FEWEST or not np.isfinite(finite).any():
+        return np.zeros(np.shape(log_ratio)), np.inf
+    with _unlogged():
+        smoothed, k_hat = import_arviz().psislw(finite)
     return np.asarray(smoothed).reshape(np.shape(log_ratio)), float(k_hat)
 
 

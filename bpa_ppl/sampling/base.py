@@ -9,10 +9,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bpa_ppl.component import Component
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models import Likelihood, Lists, Prior
 from bpa_ppl.nbest import Float64
 from bpa_ppl.progress import Reporter
 from bpa_ppl.weights import Match
+
+#: Steps of all chains: days of work, beyond which arrays cannot be indexed either.
+_MOST = 10**9
 
 #: A NumPyro program over lists, a prior and a likelihood.
 Model = Callable[[Lists, Prior, Likelihood], None]
@@ -88,6 +92,30 @@ class Sampled:
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
+def require_memory(target: Target, draws: int) -> None:
+    """Refuse numbers of draws that memory cannot hold, before it is asked for them.
+
+    Each draw takes its values twice, and the log-likelihood of each sentence.
+
+    Args:
+        target: what is sampled.
+        draws: of all chains, those of the warm-up among them.
+
+    Raises:
+        UsageError: if there is less memory than they take.
+    """
+    import psutil
+
+    values = sum(int(np.size(value)) for value in target.start.values())
+    needed = draws * (16 * values + 4 * len(target.data.lists.oracle))
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise UsageError(
+            f"{draws:,} draws of {values} values take {needed / 1e9:,.1f} GB of memory, and "
+            f"{free / 1e9:,.1f} GB are free: lower draws or chains"
+        )
+
+
 class Sampler(Component, frozen=True):
     """A way to draw from a posterior; its fields are its settings.
 
@@ -96,6 +124,16 @@ class Sampler(Component, frozen=True):
     """
 
     exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kept = getattr(self, "warmup", 0) + getattr(self, "draws", 1)
+        steps = getattr(self, "chains", 1) * getattr(self, "thinning", 1) * kept
+        if steps > _MOST:
+            raise UsageError(
+                f"{steps:,} steps are asked for, and {_MOST:,} are the most: lower draws, chains, "
+                "warmup or thinning"
+            )
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior.

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
 
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target
+from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target, require_memory
 
 #: Statistics of NumPyro's states, and what ArviZ calls them.
 ARVIZ_NAMES = {
@@ -70,6 +70,7 @@ def run_chains(plan: Plan, target: Target, covariance: Any, start: Sites) -> Sam
     """
     settings: ChainSettings = plan.settings
     total = settings.warmup + settings.draws
+    require_memory(target, settings.chains * total)
     length = -(-total // _PIECES)
     keys = jax.random.split(jax.random.key(target.seed), settings.chains)
     state = _first(plan, keys, covariance, start, target.data)

@@ -14,7 +14,7 @@ from numpyro.distributions import MultivariateStudentT
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import Sites, Target
+from bpa_ppl.sampling.base import Sites, Target, require_memory
 from bpa_ppl.sampling.density import anatomy, evaluate, unraveller
 from bpa_ppl.sampling.mode import Mode, find_mode
 
@@ -86,6 +86,7 @@ def propose(
 
     A few wide matrix products cost a fraction of as many steps of a chain one by one.
     """
+    require_memory(target, chains * draws)
     key = jax.random.key(target.seed)
     flat, log_q = _drawn(mode, (chains, draws), degrees_of_freedom, key)
     z = jax.vmap(jax.vmap(unraveller(target.start)))(flat)

@@ -72,5 +72,6 @@ class RandomWalkMetropolis(Sampler, frozen=True):
 
 
 def _kernel(program: Program, settings: RandomWalkMetropolis, covariance: jax.Array) -> RandomWalk:
-    variance = settings.scale**2 / covariance.shape[0]
+    # Not scale**2, which Python refuses where it is infinite: no step is accepted then.
+    variance = settings.scale * settings.scale / covariance.shape[0]
     return RandomWalk(program, proposal_variance=variance, covariance=covariance)

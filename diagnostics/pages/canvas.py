@@ -42,6 +42,23 @@ def label(name: str) -> str:
     return shown.replace("$", r"\$")
 
 
+def save(figure: Figure, file: Any, kind: str, dpi: int) -> None:
+    """Save a figure as a file of some kind; the same figure gives the same bytes.
+
+    Args:
+        figure: the figure.
+        file: a path, or a file to write bytes to.
+        kind: what the suffix of the file says, such as `png`, `svg` or `pdf`.
+        dpi: of pictures made of dots.
+    """
+    from matplotlib import rc_context
+
+    clock = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    # The names of parts of an SVG are hashes, with a salt that is random unless it is given.
+    with rc_context({"svg.hashsalt": "bpa_ppl"}):
+        figure.savefig(file, format=kind, dpi=dpi, metadata=clock.get(kind))
+
+
 def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
     """Write a figure, whole or not at all; the suffix of the path chooses the format.
 
@@ -49,7 +66,7 @@ def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
         DataError: if the file cannot be written.
     """
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=dpi)
+        save(figure, temporary, Path(path).suffix[1:].lower() or "png", dpi)
 
 
 def write_figure_files(figures: Mapping[str, Figure], folder: Path, kind: str) -> list[Path]:

@@ -21,6 +21,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from bpa_ppl.diagnostics.pages.canvas import save
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:
@@ -222,8 +223,7 @@ def drawn(
         kind: `png` for dense pictures such as traces, `svg` for those of few lines.
     """
     file = BytesIO()
-    metadata = {"Date": None} if kind == "svg" else None
-    figure.savefig(file, format=kind, dpi=_DPI, metadata=metadata)
+    save(figure, file, kind, _DPI)
     return Figure(file.getvalue(), alternative, caption, kind)
 
 

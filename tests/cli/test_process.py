@@ -55,7 +55,7 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
 def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     os.mkfifo("lists")
     before = sorted(os.listdir())
-    many = ("--sampler", "rwm", "--set", "draws=10000000")
+    many = ("--sampler", "rwm", "--set", "draws=1000000", "--set", "thinning=200")
     process = start("adapt", "lists", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", *many)
     with open("lists", "wb", opener=_once_read) as lists:
         lists.write(Path("nbest").read_bytes())

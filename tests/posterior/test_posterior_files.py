@@ -256,6 +256,14 @@ def test_draws_that_are_no_numbers_never_rerank_whoever_made_them() -> None:
             point_weights(posterior)
 
 
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    broken = np.zeros((1, 10, Q))
+    broken[0, 3, 1] = np.inf
+    with pytest.raises(DataError, match="TM0 is not a finite number"):
+        write_posterior(foreign(broken, NAMES), tmp_path / "broken.nc")
+    assert os.listdir(tmp_path) == []
+
+
 def test_an_attribute_of_a_thousand_brackets_is_a_text(content: bytes) -> None:
     data = from_bytes(content)
     data.attrs["note"] = "[" * 100_000

@@ -1,0 +1,74 @@
+"""Settings that make no sense: an error, or draws that their check refuses; nothing in between."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from bpa_ppl import NBest, UsageError, adapt, check
+from bpa_ppl.posterior import Draws
+from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling.base import require_memory
+
+LISTS = NBest.from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings"),
+    [
+        ("imh", {"draws": 2**63}),
+        ("laplace", {"draws": 2**63}),
+        ("heuristic", {"draws": 2**63}),
+        ("nuts", {"draws": 2**62}),
+        ("rwm", {"thinning": 2**63}),
+        ("rwm", {"warmup": 2**63}),
+        ("auto", {"chains": 2**63}),
+        ("imh", {"draws": 10**8, "chains": 100}),
+    ],
+)
+def test_more_steps_than_anybody_can_wait_for_are_refused(
+    sampler: str, settings: dict[str, int]
+) -> None:
+    with pytest.raises(UsageError, match="are the most: lower draws, chains, warmup or thinning"):
+        SAMPLERS.resolve(sampler, settings)
+
+
+def test_more_draws_than_memory_holds_are_refused() -> None:
+    lists = SimpleNamespace(oracle=np.zeros(1000))
+    target: Any = SimpleNamespace(
+        start={"weights": np.zeros(14)}, data=SimpleNamespace(lists=lists)
+    )
+    require_memory(target, 100)
+    fitting = psutil.virtual_memory().total // (16 * 14 + 4 * 1000)
+    with pytest.raises(UsageError, match="GB are free: lower draws or chains"):
+        require_memory(target, 2 * fitting)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings"),
+    [
+        ("laplace", {"draws": 1}),
+        ("imh", {"draws": 1, "warmup": 0}),
+        ("imh", {"draws": 50, "degrees_of_freedom": 1e-300}),
+        ("rwm", {"draws": 5, "scale": 1e300}),
+        ("rwm-isotropic", {"draws": 5, "proposal_variance": 1e300}),
+        ("heuristic", {"draws": 30, "delta": 1e-300}),
+    ],
+)
+def test_draws_of_no_worth_are_refused_without_a_fuss(
+    sampler: str, settings: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert not check(adapt(LISTS, {"A": 0.1, "B": 0.2}, sampler=sampler, **settings))
+    assert "arviz" not in capfd.readouterr().err
+
+
+def test_one_draw_of_nuts_is_refused_without_a_fuss(capfd: pytest.CaptureFixture[str]) -> None:
+    shape = (4, 1)
+    statistics = {"n_steps": np.ones(shape), "energy": np.ones(shape)}
+    report = check(Draws({"weights": np.zeros((*shape, 2))}, ("A", "B"), statistics=statistics))
+    assert {"R-hat", "bulk ESS", "BFMI"} <= {finding.name for finding in report.failures}
+    assert capfd.readouterr().err == ""
