@@ -106,7 +106,7 @@ class Recorded:
                 file that features are computed from is missing or has changed.
         """
         recorded, canonical = draws.attrs.get("likelihood"), draws.canonical
-        if not isinstance(recorded, dict) or canonical is None:
+        if not isinstance(recorded, dict) or "name" not in recorded or canonical is None:
             raise DataError(
                 "the posterior does not record its likelihood and its canonical weights, so that "
                 "no sentence can be added to it: use one that adapt made with a model that "

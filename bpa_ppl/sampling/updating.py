@@ -181,7 +181,7 @@ class Sequential:
         self._search: dict[str, Any] = {"jobs": jobs, "cache": cache}
         self._steps: list[Step] = []
         self._added = _carried(draws)
-        self._first = int(draws.attrs.get(_COUNT, 0)) - len(self._added)
+        self._first = _counted(draws) - len(self._added)
         keep_compiled()
         with jax.enable_x64(True):
             self._weighed = _Weighed.of(draws)
@@ -354,7 +354,7 @@ class _Before:
             mean, covariance = (draws.constants.get(name) for name in (_MEAN, _COVARIANCE))
             if mean is None or covariance is None:
                 return cls("Gaussian", Prior.of(draws), Seen.none())
-            named = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
+            named = dict(zip(draws.features, np.ravel(mean).tolist(), strict=False))
             return cls("Gaussian", Prior.gaussian(named, covariance), Seen.none())
         except BpaError as error:
             return cls("Gaussian", error, Seen.none())
@@ -392,6 +392,17 @@ def _require_sample(draws: Draws) -> None:
             f"the draws of {name} do not follow the posterior, so that no sentence can be added "
             "to them: adapt again with imh, laplace or nuts"
         )
+
+
+def _counted(draws: Draws) -> int:
+    """Return how many sentences the posterior is of."""
+    count = draws.attrs.get(_COUNT)
+    if not isinstance(count, int) or count < 0:
+        raise DataError(
+            "the posterior does not record how many sentences it was adapted to: use one that "
+            "adapt made"
+        )
+    return count
 
 
 def _sentences(draws: Draws) -> Seen:

@@ -289,6 +289,7 @@ def test_what_does_not_fit_is_told_with_the_remedy() -> None:
         "another metric, given": lambda: Sequential(start).add(named),
         "known by its name": lambda: Sequential(foreign(oracle_metric="mine")).add(named),
         "does not record its likelihood": lambda: Sequential(foreign(likelihood="?")),
+        "how many sentences": lambda: Sequential(foreign(adaptation_sentences="?")),
         "are of 4 sentences, .* adapted to 3": lambda: Sequential(start, known=pool[:4]),
         "not those that the posterior": lambda: Sequential(start, known=pool[4:7]),
         "adapt again": lambda: Sequential(
