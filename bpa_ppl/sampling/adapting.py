@@ -250,9 +250,17 @@ def _target(
 ) -> Target:
     """Return the posterior with one likelihood and one prior; to be called with x64 enabled."""
     likely, seen = known.observed(likelihood, prior)
-    gains = known.gains if likely.needs_gains else None
-    made = {"likelihood": likely, "oracle": seen, "gains": gains, "model": model, "seed": seed}
-    return target_of(known.nbest, known.match, prior, **made, **options)
+    return target_of(
+        known.nbest,
+        known.match,
+        prior,
+        likelihood=likely,
+        oracle=seen,
+        gains=known.gains if likely.needs_gains else None,
+        model=model,
+        seed=seed,
+        **options,
+    )
 
 
 def target_of(

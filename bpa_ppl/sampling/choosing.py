@@ -22,7 +22,6 @@ import jax
 import msgspec
 import numpy as np
 
-from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, one_of
 from bpa_ppl.models import (
     Hope,
@@ -148,18 +147,18 @@ class Choice(NamedTuple):
 
     Attributes:
         by: the criterion, of `CRITERIA`.
-        index: which of the candidates.
+        number: which of the candidates.
         candidates: all of them; the one of the defaults is the first.
     """
 
     by: str
-    index: int
+    number: int
     candidates: list[Candidate]
 
     @property
     def best(self) -> Candidate:
         """The candidate that was chosen."""
-        return self.candidates[self.index]
+        return self.candidates[self.number]
 
     def record(self) -> dict[str, Any]:
         """Return what a posterior records of it: plain values."""
@@ -173,7 +172,7 @@ class Choice(NamedTuple):
         first = self.candidates[0]
         top = max(self.candidates, key=lambda one: one.score)
         what = "log evidence" if self.by == "evidence" else "mean gain of a sentence left out"
-        if self.index:
+        if self.number:
             return f"chose {self.best}: {what} {top.score:.3f} against {first.score:.3f} of {first}"
         if top is first:
             return f"kept {first}: {what} {first.score:.3f}, the highest of {len(self.candidates)}"
@@ -233,7 +232,7 @@ def to_choose(names: str | Iterable[str], by: str, parts: Parts) -> tuple[str, .
     return wanted
 
 
-def _default(part: Component, field: str) -> Any:
+def _default(part: Any, field: str) -> Any:
     return next(f.default for f in msgspec.structs.fields(type(part)) if f.name == field)
 
 
@@ -358,15 +357,16 @@ class LeftOut:
         self._finite = isinstance(sampler, Heuristic)
         if self._finite:
             found = sampler.sample(replace(target, progress=lambda done, total, note: None))
-            self._log_ratio, likelihood = found.log_weight, found.log_likelihood
+            log_ratio: Any = found.log_weight
+            likelihood: Any = found.log_likelihood
             self.exponent = found.attrs["likelihood_exponent"]
             self._weights = _weights(target, found.z)
         else:
             self._mode = require_mode(target)
             proposals = propose(target, self._mode, 1, draws, _DEGREES)
-            self._log_ratio, likelihood = proposals.log_ratio, proposals.log_likelihood
+            log_ratio, likelihood = proposals.log_ratio, proposals.log_likelihood
             self._weights = _weights(target, proposals.z)
-        self._log_likelihood = _pointwise(target, likelihood)
+        self._log_ratio, self._log_likelihood = log_ratio[0], _pointwise(target, likelihood)
 
     def without(self, members: Int64) -> tuple[Float64, Float64, bool]:
         """Return the posterior without some sentences.
@@ -376,7 +376,7 @@ class LeftOut:
             whether the draws are new ones.
         """
         seen = self._log_likelihood[:, members].sum(axis=1)
-        ratio = self._log_ratio[0] - self.exponent * seen
+        ratio = self._log_ratio - self.exponent * seen
         if self._finite:  # a sum over a given set of vectors is no estimate: nothing to smooth
             return self._weights, ratio, False
         smoothed, k_hat = pareto_smoothed(ratio)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,6 @@ def scored(
     require(known, Oracles, "oracles come from the function oracles")
     if with_gains:
         with reporter(progress, "gains") as report:
-            more = {"jobs": jobs, "cache": cache, "progress": report}
+            more: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": report}
             worth = gains(nbest, metric, **more) if len(nbest) else np.zeros(0)
     return Sentences(nbest, match, metric, known, worth)
