@@ -11,9 +11,8 @@ import json
 import os
 import sys
 import tempfile
+import time
 import warnings
-import zipfile
-import zlib
 from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
@@ -25,9 +24,7 @@ from bpa_ppl.errors import BpaWarning, UsageError
 from bpa_ppl.nbest import Float64
 
 _LIMIT = 1024  # MiB
-
-#: What a file that is cut short, overwritten or of another kind can raise when it is read.
-_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+_STALE = 3600  # seconds, after which a half-written file is one of a killed process
 
 
 def cache_folder() -> Path:
@@ -78,7 +75,9 @@ def _source(module: str) -> str | None:
 
 
 def read_array(key: str, size: int) -> Float64 | None:
-    """Return the `size` numbers kept under a key; None if there are none that can be read.
+    """Return the `size` numbers kept under a key; None if there are none that can be believed.
+
+    None of those is NaN, and they have the checksum of numbers that were kept under this key.
 
     >>> read_array("no such key", 1) is None
     True
@@ -86,11 +85,17 @@ def read_array(key: str, size: int) -> Float64 | None:
     path = _path(key)
     try:
         with open(path, "rb") as file, np.load(file) as arrays:
-            found = arrays["values"]
+            found, seal = arrays["values"], str(arrays["seal"])
         os.utime(path)  # used now: what was not used for longest goes first
-    except _UNREADABLE:
+    except Exception:  # whatever a damaged file leads to: what it held is computed again
         return None
-    return found if found.shape == (size,) and found.dtype == np.float64 else None
+    whole = found.shape == (size,) and found.dtype == np.float64 and seal == _seal(key, found)
+    return found if whole and not np.isnan(found).any() else None
+
+
+def _seal(key: str, values: Float64) -> str:
+    """Return the checksum of numbers under a key: a file under another name is none of its."""
+    return hashlib.sha256(key.encode() + np.ascontiguousarray(values).tobytes()).hexdigest()
 
 
 def write_array(key: str, values: Float64) -> None:
@@ -111,7 +116,7 @@ def write_array(key: str, values: Float64) -> None:
             part = Path(made.name)
         try:
             with open(part, "wb") as file:
-                np.savez_compressed(file, values=values)
+                np.savez_compressed(file, values=values, seal=_seal(key, values))
             if part.stat().st_size <= limit:
                 os.replace(part, path)
                 _evict(path.parent, limit)
@@ -147,6 +152,9 @@ def _evict(folder: Path, limit: int) -> None:
         try:
             status = path.stat()
         except FileNotFoundError:  # another process was faster
+            continue
+        if path.suffix == ".part" and time.time() - status.st_mtime > _STALE:
+            path.unlink(missing_ok=True)
             continue
         found.append((status.st_mtime_ns, status.st_size, path))
     kept = 0

@@ -6,10 +6,14 @@ loading Numba takes a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 #: For functions that are called by compiled ones only.
 inner = numba.njit(nogil=True)
@@ -18,10 +22,51 @@ inner = numba.njit(nogil=True)
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile, and keep the machine code on disk where there is a folder to write to.
 
+    What is kept has a checksum: damaged code is not run, but compiled again.
+
     >>> compiled(lambda x: x + 1)(1)
     2
     """
+    dispatcher: Any = numba.njit(nogil=True)(function)
+    # Nothing is kept where neither __pycache__ nor the user's cache folder can be written.
+    with suppress(RuntimeError):
+        dispatcher._cache = _SealedCache(function)  # in place of what cache=True puts there
+    return dispatcher  # type: ignore[no-any-return]
+
+
+class _SealedFile(IndexDataCacheFile):
+    """Numba's files of one function, each with its SHA-256 at the end; pickle does not look there.
+
+    Numba by itself runs what it finds: a flipped bit ends in a traceback of pickle's, or worse.
+    """
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+        content = io.BytesIO()
+        yield content
+        with super()._open_for_write(filepath) as file:
+            file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+
+    def _load_index(self) -> Any:
+        return super()._load_index() if _is_whole(self._index_path) else {}
+
+    def _load_data(self, name: str) -> Any:
+        if not _is_whole(self._data_path(name)):
+            raise OSError  # by which Numba knows that there is nothing
+        return super()._load_data(name)
+
+
+class _SealedCache(FunctionCache):
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _SealedFile(self._cache_path, self._impl.filename_base, stamp)
+
+
+def _is_whole(path: str) -> bool:
     try:
-        return numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # neither __pycache__ nor the user's cache folder can be written
-        return numba.njit(nogil=True)(function)
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError:
+        return False
+    return content[-32:] == hashlib.sha256(content[:-32]).digest()

@@ -85,7 +85,7 @@ def test_anything_else_has_a_file_of_its_own(lists: NBest, cache_folder: Path) -
 def test_gains_are_kept_too(lists: NBest, cache_folder: Path) -> None:
     first = gains(lists, "chrf")
     (path,) = kept(cache_folder)
-    np.savez(path, values=np.arange(len(np.load(path)["values"]), dtype=float))
+    write_array(path.stem, np.arange(len(np.load(path)["values"]), dtype=float))
     assert not np.array_equal(gains(lists, "chrf"), first)
     np.testing.assert_array_equal(gains(lists, "chrf", cache=False), first)
 
@@ -242,3 +242,48 @@ def test_two_processes_at_once(cache_folder: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         assert all(pool.map(_write_and_read, range(4)))
     assert [path.name for path in kept(cache_folder)] == ["shared.npz"]
+
+
+@pytest.mark.parametrize("values", [np.full(9, np.nan), np.r_[np.zeros(8), np.nan]])
+def test_numbers_that_are_none_are_never_believed(cache_folder: Path, values: np.ndarray) -> None:
+    write_array("key", values)
+    assert read_array("key", 9) is None
+
+
+def test_numbers_of_another_key_are_not_believed(cache_folder: Path) -> None:
+    write_array("one", np.arange(9.0))
+    (path,) = kept(cache_folder)
+    path.rename(path.with_name("two.npz"))
+    assert read_array("two", 9) is None
+
+
+def test_numbers_without_a_checksum_are_not_believed(cache_folder: Path) -> None:
+    write_array("key", np.arange(9.0))
+    (path,) = kept(cache_folder)
+    np.savez_compressed(path, values=np.arange(9.0))
+    assert read_array("key", 9) is None
+
+
+def test_every_flipped_bit_is_found_or_harmless(cache_folder: Path) -> None:
+    write_array("key", np.arange(9.0))
+    (path,) = kept(cache_folder)
+    content = path.read_bytes()
+    rng = np.random.default_rng(4)
+    for place in rng.integers(0, len(content), size=300):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        found = read_array("key", 9)
+        assert found is None or found.tolist() == list(range(9))
+
+
+def test_what_killed_processes_left_is_removed(cache_folder: Path) -> None:
+    write_array("key", np.arange(9.0))
+    (path,) = kept(cache_folder)
+    old, new = path.with_name("old.part"), path.with_name("new.part")
+    for part in (old, new):
+        part.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    write_array("other", np.arange(9.0))
+    assert not old.exists()
+    assert new.exists()
