@@ -48,16 +48,24 @@ _APART = 1000  # between the seeds of other domains' sentences and those of A
 
 
 class Learning:
-    """Domains with their features, the posteriors of their own sentences, and priors of those."""
+    """Domains with their features, the posteriors of their own sentences, and priors of those.
 
-    def __init__(self, task: Callable[[str, int], Task], **options: Any):
-        self.task, self.options = cache(task), options
+    Args:
+        task: (domain, seed) ↦ its lists.
+        repeated: draw with replacement where a domain has no more than 100 sentences, too.
+        options: of `adapt`.
+    """
+
+    def __init__(self, task: Callable[[str, int], Task], *, repeated: bool = False, **options: Any):
+        self.task, self.repeated, self.options = cache(task), repeated, options
         self.posterior = cache(self._posterior)
 
     def _posterior(self, domain: str, seed: int) -> Any:
-        """Return the posterior of 100 sentences of a domain."""
+        """Return the posterior of 100 sentences of a domain: where there are no more, of all."""
         task = self.task(domain, seed)
-        sample = drawn(task.pool, LEARNED_FROM, _APART + seed)
+        sample = task.pool
+        if self.repeated or len(sample) > LEARNED_FROM:
+            sample = drawn(sample, LEARNED_FROM, _APART + seed)
         return self.adapted(task, sample, sampler="laplace", seed=seed)
 
     def adapted(self, task: Task, sample: NBest, **more: Any) -> Any:
@@ -208,8 +216,11 @@ WAYS: dict[str, Any] = {
 def held_table(draws: int, folder: Path) -> None:
     """Print what settings of learned priors are worth on adaptation sentences held out."""
     rich = Rich(folder, held=True)
-    learning = Learning(rich, likelihood=Margin(gamma=8.0), metric="ter+bleu")
-    table("Held out: 14 + LM, OOV and lexicon", {"mixed": learning}, draws, WAYS, (0, 10))
+    options: dict[str, Any] = {"likelihood": Margin(gamma=8.0), "metric": "ter+bleu"}
+    title, learning = "Held out: 14 + LM, OOV and lexicon", Learning(rich, **options)
+    table(title, {"mixed": learning}, draws, WAYS, (0, 10))
+    repeated = Learning(learning.task, repeated=True, **options)
+    table("… of sentences drawn", {"mixed": repeated}, draws, {"strength 5": {}}, (0, 10))
 
 
 def full_table(sentences: int = LEARNED_FROM, few: int = 50) -> None:
