@@ -22,7 +22,7 @@ def run(
             "the posteriors' own priors: 0.05 of 0.1 is 0.005."
         ),
     ] = 0.05,
-    strength: Annotated[float, typer.Option(help="How many domains that counts as.")] = 5.0,
+    strength: Annotated[float, typer.Option(help="How many domains that counts as.")] = 10.0,
     full: Annotated[
         bool,
         typer.Option(

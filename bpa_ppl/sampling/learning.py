@@ -34,7 +34,7 @@ _COUNT = "adaptation_sentences"
 
 
 def learn_prior(
-    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 5.0, full: bool = False
+    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 10.0, full: bool = False
 ) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
 
@@ -72,7 +72,7 @@ def learn_prior(
 
 
 def learn_hierarchy(
-    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 5.0, full: bool = False
+    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 10.0, full: bool = False
 ) -> Hierarchy:
     """Learn what the weights of several domains share, and what is a domain's own.
 

@@ -28,13 +28,13 @@ class Risk(Likelihood, frozen=True):
     `map` returns the mode near that of the margin.
 
     Args:
-        kappa: κ, for a unit of the gain, as γ of the margin. None is 2 an edit, and for other
-            gains 2 for each standard deviation within the lists.
+        kappa: κ, for a unit of the gain, as γ of the margin. None is 4 an edit, and for other
+            gains 4 for each standard deviation within the lists.
     """
 
     needs_gains = True
-    #: κ for an edit.
-    per_edit: ClassVar[float] = 2.0
+    #: κ for an edit. Of 1, 2, 4 and 8, 4 has the best TER on sentences held out, by less than 0.1.
+    per_edit: ClassVar[float] = 4.0
     kappa: Positive | None = None
 
     def scaled(self, edit: float) -> Risk:

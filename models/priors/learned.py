@@ -129,7 +129,7 @@ def evidence(draws: Draws) -> Evidence:
 
 
 def hierarchy(
-    found: Mapping[str, Evidence], *, shrinkage: float = 0.05, strength: float = 5.0
+    found: Mapping[str, Evidence], *, shrinkage: float = 0.05, strength: float = 10.0
 ) -> Hierarchy:
     """Return what domains share, by EM over Σ; μ and the weights of the domains are integrated out.
 
@@ -141,7 +141,9 @@ def hierarchy(
             not.
         shrinkage: what Σ is shrunk to, as a share of the variance v of the domains' own priors:
             0.05 of σ_T = 0.1 is 0.005 I.
-        strength: how many domains that counts as.
+        strength: how many domains that counts as. Of 1, 2.5, 5, 10 and 20, 10 and 20 are the best
+            without any sentence of the next domain (on sentences held out, with two domains to
+            learn from: 0.2 to 0.7 TER, a third of the spread); with sentences all are equal.
 
     Raises:
         UsageError: if there are fewer than two domains, or a setting is not positive.

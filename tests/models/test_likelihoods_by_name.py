@@ -203,7 +203,7 @@ def test_the_mode_of_the_risk_is_found_from_the_margin(scored: NBest) -> None:
     posterior = adapt(scored, CANONICAL, likelihood="risk", metric="worth", sampler="map")
     draws, worth = as_draws(posterior), scored.extras["worth"]
     kappa = draws.attrs["likelihood"]["kappa"]
-    assert kappa == pytest.approx(2 / deviation_within(scored, worth), rel=0.005)
+    assert kappa == pytest.approx(4 / deviation_within(scored, worth), rel=0.005)
 
     def density(weights: plain.Array) -> float:
         each = brute("risk", kappa, scored, worth, scored.best(worth), weights)
@@ -225,7 +225,7 @@ def test_open_settings_are_decided_from_the_gain(scored: NBest) -> None:
         recorded = as_draws(posterior).attrs["likelihood"]
         assert recorded == {"name": name, setting: pytest.approx(value, rel=0.005)}
     kinds = [LIKELIHOODS.resolve(name) for name in ("soft", "risk", "oracle+risk")]
-    expected = [Soft(tau=2.0), Risk(kappa=0.5), OracleRisk(kappa=1.0)]
+    expected = [Soft(tau=2.0), Risk(kappa=1.0), OracleRisk(kappa=1.0)]
     assert [kind.scaled(4.0) for kind in kinds] == expected
     assert Margin(gamma=3.0).scaled(4.0) == Margin(gamma=3.0)
 
