@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bpa_ppl.cli import options
+from bpa_ppl.cli.wording import in_options
 from bpa_ppl.errors import NotConverged
 
 
@@ -19,6 +20,6 @@ def run(
     import bpa_ppl
 
     report = bpa_ppl.check(bpa_ppl.read_posterior(posterior))
-    print(json.dumps(report.as_dict(), indent=2) if as_json else report)
+    print(json.dumps(report.as_dict(), indent=2) if as_json else in_options(str(report)))
     if not report:
         raise typer.Exit(NotConverged.exit_code)

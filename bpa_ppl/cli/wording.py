@@ -28,6 +28,10 @@ _OPTIONS = {
     "need references, which the lists do not have: add them": "need --references",
     "a prior variance is a setting": "--prior-variance is a setting",
 }
+#: Lines of a report that say what to do, and the sampler and the settings that they name.
+_ADVICE = re.compile(r"^- .*$", re.MULTILINE)
+_SAMPLER = re.compile(r"\bsampler=(?=\w)")
+_SETTING = re.compile(r"(?<![\w-])(\w+=[\d.]+\b)")
 _WHERE = re.compile(r"where=\{'(.+?)': (.+?)\}")
 _RUNS_SEVERAL = ("calibrate", "compare")
 
@@ -37,10 +41,17 @@ def in_options(message: str) -> str:
 
     >>> in_options("no weight for LM0: give it a value (default weights)")
     'no weight for LM0: give it a value (--default NAME=VALUE)'
+    >>> in_options("- draw more (draws=4000), or use sampler=nuts")
+    '- draw more (--set draws=4000), or use --sampler nuts'
     """
+    message = _ADVICE.sub(_advice_in_options, message)
     for ours, theirs in _OPTIONS.items():
         message = message.replace(ours, theirs)
     return _WHERE.sub(r"--where \1=\2", message)
+
+
+def _advice_in_options(advice: re.Match[str]) -> str:
+    return _SAMPLER.sub("--sampler ", _SETTING.sub(r"--set \1", advice[0]))
 
 
 class Command(TyperCommand):
