@@ -73,15 +73,16 @@ def update(
         UsageError: if the posterior holds no draws of it, or the metric is another one.
 
     >>> import numpy as np
-    >>> from bpa_ppl import NBest, Oracles, adapt
-    >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
-    >>> zeros = np.zeros(1, int)
-    >>> second = Oracles(zeros + 1, zeros + 0.0, zeros + 1, "first", "ter", "")
-    >>> options = {"oracle": second, "likelihood": "oracle", "sampler": "laplace"}
-    >>> one = adapt(lists[:1], {"LM0": 0.5}, **options)
-    >>> two = update(one, lists[1:], oracle=second)
-    >>> [step["afresh"] for step in as_draws(two).attrs["updates"]]
-    ['']
+    >>> from bpa_ppl import Draws, NBest, Oracles
+    >>> attrs = {"likelihood": {"name": "oracle"}, "adaptation_sentences": 3}
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> constants = {"canonical": np.zeros(1)}
+    >>> before = Draws({"weights": drawn}, ("LM0",), constants=constants, attrs=attrs)
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> second = Oracles(np.array([1]), np.zeros(1), np.array([1]), "first", "ter", "")
+    >>> after = as_draws(update(before, lists, oracle=second))
+    >>> after.attrs["adaptation_sentences"], bool(after.mean[0] > before.mean[0])
+    (4, True)
     """
     draws = as_draws(posterior)
     if not unchecked and draws.kind != "point":
