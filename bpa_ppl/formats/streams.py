@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol, TextIO, cast
-
-import zstandard
-from isal import isal_zlib
+from typing import IO, Any, TextIO
 
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats.codecs import CODECS, CORRUPT, Codec
 from bpa_ppl.formats.parts import is_part, part_of, replace_together
 
 #: How a user names a file; `-` is the standard input or output.
@@ -28,65 +24,6 @@ _CHUNK = 1 << 16  # bytes read at once; compressed text grows about tenfold
 _BLOCK = 1 << 20  # bytes of text handed on at once
 _BOM = b"\xef\xbb\xbf"
 _MAGIC = 8  # bytes that surely tell a compressed file
-
-
-class Decoder(Protocol):
-    """What the decompressors of isal, lzma and zstandard have in common."""
-
-    @property
-    def eof(self) -> bool: ...  # noqa: D102
-    @property
-    def unused_data(self) -> bytes: ...  # noqa: D102
-    def decompress(self, data: bytes, /) -> bytes: ...  # noqa: D102
-
-
-class Codec(NamedTuple):
-    """One kind of compression.
-
-    Attributes:
-        name: for messages.
-        suffix: of the names of files to be written so.
-        magic: the first bytes of every file of this kind.
-        decoder: returns a fresh decoder of one compressed stream.
-        encoder: returns a file that compresses into the one given.
-    """
-
-    name: str
-    suffix: str
-    magic: bytes
-    decoder: Callable[[], Decoder]
-    encoder: Callable[[BinaryIO], IO[bytes]]
-
-
-def _gzip_writer(file: BinaryIO) -> IO[bytes]:
-    # No name and no time inside, so that equal content gives equal files.
-    return cast(IO[bytes], gzip.GzipFile("", "wb", 6, file, mtime=0))
-
-
-def _xz_writer(file: BinaryIO) -> IO[bytes]:
-    return cast(IO[bytes], lzma.LZMAFile(file, "wb"))
-
-
-def _zstd_writer(file: BinaryIO) -> IO[bytes]:
-    return cast(IO[bytes], zstandard.ZstdCompressor().stream_writer(file, closefd=False))
-
-
-CODECS = (
-    Codec("gzip", ".gz", b"\x1f\x8b", lambda: isal_zlib.decompressobj(31), _gzip_writer),
-    Codec("xz", ".xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, _xz_writer),
-    Codec(
-        "zstd",
-        ".zst",
-        b"\x28\xb5\x2f\xfd",
-        lambda: zstandard.ZstdDecompressor().decompressobj(),
-        _zstd_writer,
-    ),
-)
-_CORRUPT: tuple[type[Exception], ...] = (
-    cast(type[Exception], isal_zlib.error),
-    lzma.LZMAError,
-    zstandard.ZstdError,
-)
 
 
 def origin_name(path: AnyPath) -> str:
@@ -107,6 +44,7 @@ class InputFile:
     Raises:
         DataError: from its methods, as `read_blocks`.
 
+    >>> import gzip
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
     ...     opened = InputFile(file.name)
@@ -202,7 +140,7 @@ def read_blocks(path: AnyPath) -> Iterator[bytes]:
     Raises:
         DataError: if the file cannot be read, or its compressed data are cut short or corrupt.
 
-    >>> import tempfile
+    >>> import gzip, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
     ...     print(b"".join(read_blocks(file.name)))
@@ -497,7 +435,7 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[
                     decoder = codec.decoder()
                 yield decoder.decompress(chunk)
                 chunk = decoder.unused_data if decoder.eof else b""
-    except _CORRUPT as error:
+    except CORRUPT as error:
         raise DataError(
             f"the {codec.name} data are corrupt ({error}): fetch or make the file again",
             origin_name(path),
