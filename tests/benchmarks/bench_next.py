@@ -7,7 +7,9 @@ row) and asks for `--step` more at a time, up to 100, by the posterior given tho
 are added one by one (`Sequential`). Printed: test TER of the posterior mean ± 2 standard deviations
 over the draws / BLEU, and how many words of reference were asked for in all. Rows: `random`;
 `information`, the expected information gain; `… a word`, divided by the words of the source;
-`entropy` of the predictive; `longest` source.
+`information, published`, by a posterior of the same sentences with the published likelihood, which
+is one of data, while they are adapted to with the other; `entropy` of the predictive; `longest`
+source.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from bpa_ppl.sampling import Sequential
 from bpa_ppl.sampling.laplace import Laplace
 
 FIRST, SIZES = 10, (20, 50, 100)
-ROWS = ("random", "information", "information a word", "entropy", "longest")
+PUBLISHED = "information, published"
+ROWS = ("random", "information", "information a word", PUBLISHED, "entropy", "longest")
 SAMPLER = Laplace(draws=1000)
 LIKELIHOODS: dict[str, Likelihood] = {"margin": Margin(gamma=2.0), "published": Oracle()}
 
@@ -57,15 +60,14 @@ def curve(domain: Domain, row: str, likelihood: Likelihood, step: int, seed: int
     rng = np.random.default_rng(seed)
     asked = rng.permutation(len(domain.pool))[:FIRST].tolist()
     first = domain.pool.select(asked)
-    posterior = bpa.adapt(
-        first, canonical(), sampler=SAMPLER, likelihood=likelihood, metric="worth", seed=seed
-    )
-    growing, found = Sequential(posterior, known=first, sampler=SAMPLER, seed=seed), []
+    growing, found = begun(first, likelihood, seed), []
+    asking = begun(first, Oracle(), seed) if row == PUBLISHED else growing
     while len(asked) < max(SIZES):
         left = np.setdiff1d(np.arange(len(domain.pool)), asked)
-        chosen = left[order(domain, row, left, growing, rng)[:step]]
+        chosen = left[order(domain, row, left, asking, rng)[:step]]
         for sentence in chosen.tolist():
-            growing.add(domain.pool[sentence])
+            for one in {growing, asking}:
+                one.add(domain.pool[sentence])
         asked += chosen.tolist()
         if len(asked) in SIZES:
             weights = growing.draws().at_point("mean")
@@ -74,8 +76,16 @@ def curve(domain: Domain, row: str, likelihood: Likelihood, step: int, seed: int
     return np.array(found)
 
 
+def begun(first: NBest, likelihood: Likelihood, seed: int) -> Sequential:
+    """Return the posterior of the first sentences, to be added to."""
+    posterior = bpa.adapt(
+        first, canonical(), sampler=SAMPLER, likelihood=likelihood, metric="worth", seed=seed
+    )
+    return Sequential(posterior, known=first, sampler=SAMPLER, seed=seed)
+
+
 def order(
-    domain: Domain, row: str, left: np.ndarray, growing: Sequential, rng: np.random.Generator
+    domain: Domain, row: str, left: np.ndarray, asking: Sequential, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the order in which to ask for the sentences that are left."""
     if row == "random":
@@ -84,8 +94,8 @@ def order(
         return np.argsort(-domain.words[left], kind="stable")
     asked = bpa.next_sentences(
         domain.pool.select(left),
-        growing.draws(),
-        criterion=row.split()[0],
+        asking.draws(),
+        criterion=row.replace(",", "").split()[0],
         draws=128,
         unchecked=True,
     )
