@@ -11,13 +11,13 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from bpa_ppl.errors import UsageError, one_of
+from bpa_ppl.errors import UsageError, one_of, quoted
 
 BACKENDS = ("local", "dask")
 #: One thread a worker: as many workers as cores would otherwise start cores² threads.
@@ -25,19 +25,6 @@ _SINGLE = ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 _HELD = 4  # shared values that a worker keeps
 
 T = TypeVar("T")
-
-
-def start_afresh() -> None:
-    """End the idle worker processes of earlier work, so that the next work starts its own.
-
-    Workers leave by themselves after five idle minutes, and one that leaves while it is given
-    work can keep the others waiting for ever.
-
-    >>> start_afresh()
-    """
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def check_backend(backend: str, scheduler: str | None) -> None:
@@ -56,37 +43,81 @@ def check_backend(backend: str, scheduler: str | None) -> None:
         raise UsageError("the backend dask needs Dask: install bpa_ppl[dask]")
 
 
+def check_jobs(jobs: Any) -> None:
+    """Raise a UsageError unless a number of jobs is one: 1 or more, or −1 for every core.
+
+    >>> check_jobs(-1)
+    >>> check_jobs(-5)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: -5 jobs do no work: give 1 or more, or -1 for every core
+    """
+    if isinstance(jobs, bool) or not hasattr(jobs, "__index__") or jobs < -1 or jobs == 0:
+        raise UsageError(f"{quoted(jobs)} jobs do no work: give 1 or more, or -1 for every core")
+
+
 def number_of(jobs: int) -> int:
     """Return how many workers so many jobs are; −1 is one for every core.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if there are none, or it is no number of workers.
 
     >>> number_of(2)
     2
     """
+    check_jobs(jobs)
     from joblib import effective_n_jobs
 
-    if jobs == 0:
-        raise UsageError("0 jobs do no work: give 1 or more, or -1 for every core")
     return int(effective_n_jobs(jobs))
 
 
-def joblib_workers(backend: str, scheduler: str | None) -> AbstractContextManager[Any]:
-    """Return the context in which joblib finds its workers.
+@contextmanager
+def fresh_workers(
+    jobs: int, backend: str = "local", scheduler: str | None = None, **options: Any
+) -> Iterator[Any]:
+    """Give joblib's `Parallel` with workers that start with the work and end with it.
+
+    Joblib would let its processes wait for more work. They leave by themselves after five idle
+    minutes, and one that leaves while it is given work can keep the others waiting for ever.
+
+    Args:
+        jobs: how many; -1 is one for every core.
+        backend: `local`, processes of this machine; `threads`; or `dask`.
+        scheduler: the address of the scheduler of a Dask cluster.
+        options: of `Parallel`: `return_as`, `batch_size`.
 
     Raises:
-        UsageError: if no scheduler answers.
-    """
-    from joblib import parallel_config
+        UsageError: if there are none, or no scheduler answers.
 
-    if backend == "local":
-        start_afresh()
-        return parallel_config(backend="loky")
+    >>> from joblib import delayed
+    >>> with fresh_workers(2, "threads") as parallel:
+    ...     print(parallel(delayed(abs)(n) for n in (-1, -2)))
+    [1, 2]
+    """
+    from joblib import Parallel, parallel_config
+
+    count, processes = number_of(jobs), backend == "local"
+    kind = {"local": "loky", "threads": "threading"}.get(backend, backend)
+    given = {"scheduler_host": scheduler} if backend == "dask" else {}
     try:
-        return parallel_config(backend="dask", scheduler_host=scheduler)
+        config = parallel_config(backend=kind, **given)
     except OSError as error:
         raise _no_scheduler(scheduler, error) from error
+    with config:
+        if processes and count > 1:
+            _end_processes()
+        try:
+            yield Parallel(jobs, **options)
+        finally:
+            if processes and count > 1:
+                _end_processes()
+
+
+def _end_processes() -> None:
+    """End the worker processes that joblib keeps, if there are any."""
+    from joblib.externals.loky import get_reusable_executor
+
+    # One that lost a worker is killed too: it would be waited for in vain.
+    get_reusable_executor(kill_workers=True).shutdown(wait=True, kill_workers=True)
 
 
 class Future(Protocol):

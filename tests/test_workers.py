@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bpa_ppl import UsageError
-from bpa_ppl.workers import Future, Pool, in_order, number_of, pool
+from bpa_ppl.workers import Future, Pool, fresh_workers, in_order, number_of, pool
 
 
 def slow_first(shared: dict[str, int], item: int) -> tuple[int, int]:
@@ -90,8 +91,32 @@ def test_few_calls_are_ahead_of_the_first_result() -> None:
 
 def test_every_core_is_a_worker() -> None:
     assert number_of(-1) >= 1
-    with pytest.raises(UsageError, match="0 jobs do no work"):
-        number_of(0)
+    for jobs in (0, -5, 1.5, "a", None, True):
+        with pytest.raises(UsageError, match=f"^{jobs!r} jobs do no work: give 1 or more, or -1"):
+            number_of(jobs)  # type: ignore[arg-type]
+
+
+def children() -> set[int]:
+    """The processes that this one has started and that have not ended."""
+    found = Path("/proc/self/task").glob("*/children")
+    return {int(number) for path in found for number in path.read_text().split()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux")
+def test_processes_start_and_end_with_the_work() -> None:
+    from joblib import delayed
+
+    seen: list[set[int]] = []
+    for _ in range(2):
+        with fresh_workers(2) as parallel:
+            before = children()
+            seen.append(set(parallel(delayed(os.getpid)() for _ in range(8))))
+            assert seen[-1] <= children()
+            for number in seen[-1] if len(seen) == 1 else ():
+                os.kill(number, signal.SIGKILL)  # a lost worker is no matter of the next work
+        assert seen[-1].isdisjoint(children())
+    assert before.isdisjoint(seen[1])
+    assert seen[0].isdisjoint(seen[1])
 
 
 _ENDLESS = """

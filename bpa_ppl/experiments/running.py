@@ -17,7 +17,7 @@ from bpa_ppl.experiments.results import Outcome, Store
 from bpa_ppl.experiments.study import Study
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS, Registry
-from bpa_ppl.workers import check_backend, joblib_workers
+from bpa_ppl.workers import check_backend, fresh_workers
 
 #: What a method is made of.
 _REGISTRIES: tuple[Registry[Any], ...] = (METRICS, RULES, SAMPLERS, TUNERS)
@@ -63,11 +63,13 @@ def run_study(
     store = Store(Path(folder), study)
     missing = store.missing(task.cell for task in every)
     waiting = [task for task in every if task.cell in missing]
-    with reporter(progress, "experiment") as report, joblib_workers(backend, scheduler):
+    # One cell a batch: what is lost by a kill is the cells in work.
+    workers = fresh_workers(jobs, backend, scheduler, batch_size=1, return_as="generator_unordered")
+    with reporter(progress, "experiment") as report, workers as parallel:
         done = len(every) - len(waiting)
         report(done, len(every), "")
         start = time.monotonic()
-        for number, (cell, outcome) in enumerate(_finished(study, waiting, jobs), 1):
+        for number, (cell, outcome) in enumerate(_finished(study, waiting, parallel), 1):
             store.add(cell, outcome)
             left = (time.monotonic() - start) / number * (len(waiting) - number)
             report(done + number, len(every), f"{timedelta(seconds=round(left))} left")
@@ -90,12 +92,10 @@ def _run(study: Study, task: Task, registered: list[dict[str, type]]) -> _Finish
     return _Finished(task.cell, run_cell(study, task))
 
 
-def _finished(study: Study, waiting: Iterable[Task], jobs: int) -> Iterator[_Finished]:
+def _finished(study: Study, waiting: Iterable[Task], parallel: Any) -> Iterator[_Finished]:
     """Yield the cells as they are finished, in any order."""
     # Processes keep the lists of few domains at a time.
     ordered = sorted(waiting, key=lambda task: (task.cell.domain, task.method.nbest_size))
-    # One cell a batch: what is lost by a kill is the cells in work.
-    parallel = joblib.Parallel(jobs, batch_size=1, return_as="generator_unordered")
     registered = [registry.registered for registry in _REGISTRIES]
     found: Iterator[_Finished] = parallel(
         joblib.delayed(_run)(study, task, registered) for task in ordered

@@ -13,6 +13,7 @@ from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score, resolve
 from bpa_ppl.quality.scoring import choice_score, sentence_scores
+from bpa_ppl.workers import check_jobs
 
 #: Which of several best hypotheses is the oracle: that of the highest score, or the first.
 TIES = ("canonical", "first")
@@ -130,6 +131,7 @@ def oracles(
     """
     require(nbest, NBest, "oracles are looked for in n-best lists (NBest)")
     ranking = _ranking(nbest, None if ties == "first" else preference)
+    check_jobs(jobs)
     search = Search(ties=ties, jobs=jobs, cache=cache, progress=progress)
     return _searched(nbest, metric, ranking, only_best=True, **search).oracles
 

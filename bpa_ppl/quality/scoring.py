@@ -15,7 +15,7 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, References, Score, check_parallel, resolve
-from bpa_ppl.workers import start_afresh
+from bpa_ppl.workers import check_jobs, fresh_workers
 
 # Sentences scored between two reports of progress, and handed to a worker at once.
 _CHUNK = 16
@@ -130,7 +130,7 @@ def sentence_scores(
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
-        UsageError: if `jobs` is 0.
+        UsageError: if `jobs` is no number of workers.
 
     >>> lists = NBest.from_lists(
     ...     [["a b", "b"]], [[[0.0], [1.0]]], ["LM0"], references=[("a b",)]
@@ -317,8 +317,7 @@ def _of_each(
     progress: Reporter | None,
 ) -> Float64:
     """Return (hypotheses,) what a hook of the metric says, from disk where it is kept there."""
-    if jobs == 0:
-        raise UsageError("0 jobs do no work: give 1 or more, or -1 for every core")
+    check_jobs(jobs)
     given, found = _given_of(metric, nbest), _told_apart(nbest, metric)
     size = sum(map(len, found.lists))
     kept = cache and metric.kept and not metric.columns and size >= _WORTH_KEEPING
@@ -352,21 +351,16 @@ def _computed(
     jobs: int,
     progress: Reporter | None,
 ) -> Float64:
-    from joblib import Parallel, delayed, effective_n_jobs
+    from joblib import delayed
 
-    if not metric.threads and effective_n_jobs(jobs) > 1:
-        start_afresh()
-    workers = Parallel(
-        n_jobs=jobs,
-        prefer="threads" if metric.threads else "processes",
-        return_as="generator",
-    )
     chunks = [slice(start, start + _CHUNK) for start in range(0, len(lists), _CHUNK)]
     parts = []
-    for part in workers(delayed(_of_chunk)(hook, lists[c], *given.part(c)) for c in chunks):
-        parts.append(part)
-        if progress is not None:
-            progress(min(len(parts) * _CHUNK, len(lists)), len(lists), "sentences")
+    kind = "threads" if metric.threads else "local"
+    with fresh_workers(jobs, kind, return_as="generator") as parallel:
+        for part in parallel(delayed(_of_chunk)(hook, lists[c], *given.part(c)) for c in chunks):
+            parts.append(part)
+            if progress is not None:
+                progress(min(len(parts) * _CHUNK, len(lists)), len(lists), "sentences")
     return np.concatenate(parts)
 
 

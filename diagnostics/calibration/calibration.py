@@ -16,6 +16,7 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.tables import text_table
+from bpa_ppl.workers import fresh_workers
 
 #: The probability of finding fault with an exact sampler.
 LEVEL = 0.01
@@ -148,10 +149,10 @@ def calibrate(
 
 def _in_threads(replicate: Callable[[int], Replication], count: int, jobs: int) -> Any:
     """Yield the replications in order, made by threads: compiled programs are then shared."""
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
-    parallel = Parallel(n_jobs=jobs, backend="threading", return_as="generator")
-    return parallel(delayed(replicate)(i) for i in range(count))
+    with fresh_workers(jobs, "threads", return_as="generator") as parallel:
+        yield from parallel(delayed(replicate)(i) for i in range(count))
 
 
 def _ranks(
