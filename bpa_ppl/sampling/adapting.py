@@ -18,6 +18,7 @@ from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
     Lists,
+    Margin,
     Oracle,
     Preparation,
     Prior,
@@ -31,7 +32,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Oracles, resolve
+from bpa_ppl.quality import Metric, Oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
 from bpa_ppl.sampling.choosing import Parts, built, chosen, to_choose
@@ -153,9 +154,9 @@ def adapt(
     check_named(defaults or {})
     sampler, likelihood = with_preset(preset, sampler, likelihood)
     engine, goal = SAMPLERS.resolve(sampler, settings), resolve(metric, nbest)
-    if likelihood is None:
-        likelihood = default_likelihood(goal, nbest) if "margin" not in choose else "margin"
-    parts = Parts(LIKELIHOODS.resolve(likelihood), _family(prior, prior_variance), engine)
+    choose = (choose,) if isinstance(choose, str) else tuple(choose)
+    likely = _likelihood(likelihood, goal, nbest, choose)
+    parts = Parts(likely, _family(prior, prior_variance), engine)
     wanted = to_choose(choose, choose_by, parts)
     prepared = preparation(nbest, goal, categorical, add)
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
@@ -176,10 +177,7 @@ def adapt(
     keep_compiled()
     choice: dict[str, Any] = {}
     if wanted:
-        posterior_of = partial(_target, known, model, seed)
-        with reporter(progress, f"choose {', '.join(wanted)}") as report:
-            found = chosen(wanted, choose_by, parts, known, posterior_of, report)
-        parts, choice = found.best.parts, {"choice": found.record()}
+        parts, choice = _chosen(wanted, choose_by, parts, known, model, seed, progress)
     family, before = _prior(parts.prior, matched)
     engine, (likely, seen) = parts.sampler, known.observed(parts.likelihood, before)
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
@@ -202,6 +200,22 @@ def adapt(
     )
     warn_unmoved(draws, nbest)
     return to_arviz(draws)
+
+
+def _chosen(
+    wanted: tuple[str, ...],
+    by: str,
+    parts: Parts,
+    known: Sentences,
+    model: Model,
+    seed: int,
+    progress: bool | Reporter,
+) -> tuple[Parts, dict[str, Any]]:
+    """Return the parts with what the sentences choose, and the record of the choice."""
+    posterior_of = partial(_target, known, model, seed)
+    with reporter(progress, f"choose {', '.join(wanted)}") as report:
+        found = chosen(wanted, by, parts, known, posterior_of, report)
+    return found.best.parts, {"choice": found.record()}
 
 
 def _settings(target: Target, parts: Parts, prior: dict[str, Any]) -> dict[str, Any]:
@@ -364,6 +378,15 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         attrs=sampled.attrs,
         **arrays,
     )
+
+
+def _likelihood(
+    given: str | Likelihood | None, metric: Metric, nbest: NBest, choose: tuple[str, ...]
+) -> Likelihood:
+    """Return the likelihood that is named, that a choice is of, or the default one."""
+    if given is None:
+        return Margin() if "margin" in choose else default_likelihood(metric, nbest)
+    return LIKELIHOODS.resolve(given)
 
 
 def _family(chosen: str | PriorFamily | Prior, variance: Any) -> PriorFamily | Prior:

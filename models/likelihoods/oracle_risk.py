@@ -20,11 +20,13 @@ class OracleRisk(Risk, frozen=True):
     tells apart the others, which are all the same to the oracle. For the rest see `Risk`.
 
     Args:
-        kappa: κ, for a unit of the gain, as for `Risk`; None is 4 an edit, and for other gains 4
+        kappa: κ, for a unit of the gain, as for `Risk`; None is 2 an edit, and for other gains 2
             for each standard deviation within the lists.
     """
 
-    per_edit: ClassVar[float] = 4.0
+    #: Of 1, 2, 4, 8 and 16, 2 has the best TER on sentences held out, with less spread and better
+    #: BLEU than 4.
+    per_edit: ClassVar[float] = 2.0
 
     def observing(self) -> Likelihood:
         """Return what observes lists with κ loss(e) in place of each gain."""

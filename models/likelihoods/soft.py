@@ -13,8 +13,9 @@ from bpa_ppl.models.choice import each_sentence, normalised
 from bpa_ppl.models.likelihoods.base import Likelihood, decided, with_gains, worse
 from bpa_ppl.models.lists import Bucket, Lists
 
-#: In edits.
-TAU = 0.5
+#: In edits. Of 0.25 to 4, 2 has the best TER on sentences held out, by 0.1, and 4 the best BLEU, by
+#: 0.6: with less, outputs shorten.
+TAU = 4.0
 
 
 class Soft(Likelihood, frozen=True):
@@ -24,8 +25,8 @@ class Soft(Likelihood, frozen=True):
     the mean of the features under q enters. As τ falls to 0, q is shared by the oracles alone.
 
     Args:
-        tau: τ, in units of the gain, as γ of the margin. None is half an edit, and for other gains
-            half their standard deviation within the lists.
+        tau: τ, in units of the gain, as γ of the margin. None is 4 edits, and for other gains
+            four of their standard deviations within the lists.
     """
 
     needs_gains = True

@@ -198,9 +198,9 @@ def shrinkage(options: Any) -> None:
 TABLES: dict[str, Callable[[Any], None]] = {
     "gamma": gamma,
     "hope": of_settings(Hope, "kappa", (0.125, 0.25, 0.5, 1.0, 2.0)),
-    "risk": of_settings(Risk, "kappa", (0.5, 1.0, 2.0, 4.0, 8.0)),
-    "oracle+risk": of_settings(OracleRisk, "kappa", (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)),
-    "soft": of_settings(Soft, "tau", (0.125, 0.25, 0.5, 1.0, 2.0)),
+    "risk": of_settings(Risk, "kappa", (1.0, 2.0, 4.0, 8.0)),
+    "oracle+risk": of_settings(OracleRisk, "kappa", (1.0, 2.0, 4.0, 8.0, 16.0)),
+    "soft": of_settings(Soft, "tau", (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)),
     "strength": strength,
     "shrinkage": shrinkage,
 }

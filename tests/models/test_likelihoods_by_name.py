@@ -225,7 +225,7 @@ def test_open_settings_are_decided_from_the_gain(scored: NBest) -> None:
         recorded = as_draws(posterior).attrs["likelihood"]
         assert recorded == {"name": name, setting: pytest.approx(value, rel=0.005)}
     kinds = [LIKELIHOODS.resolve(name) for name in ("soft", "risk", "oracle+risk")]
-    expected = [Soft(tau=2.0), Risk(kappa=1.0), OracleRisk(kappa=1.0)]
+    expected = [Soft(tau=16.0), Risk(kappa=1.0), OracleRisk(kappa=0.5)]
     assert [kind.scaled(4.0) for kind in kinds] == expected
     assert Margin(gamma=3.0).scaled(4.0) == Margin(gamma=3.0)
 
