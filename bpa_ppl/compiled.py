@@ -31,7 +31,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     # Nothing is kept where neither __pycache__ nor the user's cache folder can be written.
     with suppress(RuntimeError):
         dispatcher._cache = _SealedCache(function)  # in place of what cache=True puts there
-    return dispatcher  # type: ignore[no-any-return]
+    return dispatcher
 
 
 class _SealedFile(IndexDataCacheFile):
