@@ -15,6 +15,8 @@ from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.nbest import Float64
 from bpa_ppl.weights import Match
 
+_NAMED = 5  # features, where there are many
+
 
 class Isotropic(PriorFamily, frozen=True):
     """p(λ | T) = N(λ; λ_T, σ_T I).
@@ -101,9 +103,10 @@ def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
     before = chosen.completed(Isotropic().build(match)._replace(names=names))
     each = zip(names, before.mean, np.sqrt(np.diag(before.full_covariance)), strict=True)
     told = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in each if name in missing]
+    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
     warnings.warn(
-        f"the prior says nothing of {', '.join(told)}: there it is isotropic, and independent of "
-        "the rest",
+        f"the prior says nothing of {', '.join(told[:_NAMED])}{more}: there it is isotropic, and "
+        "independent of the rest",
         BpaWarning,
         stacklevel=4,
     )
