@@ -83,27 +83,27 @@ def run(
     effective draws), draws are made afresh.
     """
     import bpa_ppl
-    from bpa_ppl.formats import atomic_path
+    from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.sampling.updating import Step
 
     goal = None if metric is None else options.metric(metric)
     known = before.read(reading)
     old = bpa_ppl.read_posterior(posterior)
-    with atomic_path(output) as temporary:
-        made = bpa_ppl.update(
-            old,
-            reading.read(nbest, references, sources),
-            known=known,
-            metric=goal,
-            where=options.places(where),
-            sampler=sampler,
-            seed=seed,
-            jobs=jobs,
-            cache=cache,
-            unchecked=unchecked,
-            progress=not quiet,
-        )
-        made.attrs["update_command"] = command_line()
-        bpa_ppl.write_posterior(made, temporary)
+    require_writable(output)
+    made = bpa_ppl.update(
+        old,
+        reading.read(nbest, references, sources),
+        known=known,
+        metric=goal,
+        where=options.places(where),
+        sampler=sampler,
+        seed=seed,
+        jobs=jobs,
+        cache=cache,
+        unchecked=unchecked,
+        progress=not quiet,
+    )
+    made.attrs["update_command"] = command_line()
+    bpa_ppl.write_posterior(made, output)
     options.say(Step.recorded(bpa_ppl.as_draws(made).attrs["updates"][-1]), quiet)
     options.say(bpa_ppl.check(made), quiet)

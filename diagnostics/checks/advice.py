@@ -34,6 +34,8 @@ class Remedies:
         self._settings: Mapping[str, Any] = recorded if isinstance(recorded, Mapping) else {}
         self._nuts = "n_steps" in draws.statistics
         self._leveraged = "likelihood_exponent" in draws.attrs
+        # So many were drawn in the end, whatever was asked for.
+        self._again, self._kept = "drawn_again_because" in draws.attrs, draws.shape[1]
         self._step = draws.attrs.get("step_setting")
 
     def more_draws(self) -> str:
@@ -95,6 +97,8 @@ class Remedies:
 
     def _number(self, name: str) -> float:
         value = self._settings.get(name)
+        if name == "draws" and name in self._settings and self._again:
+            return self._kept
         return value if isinstance(value, int | float) else 0
 
     def _value(self, name: str, factor: float) -> str:

@@ -53,7 +53,8 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     by_kind = {"chains": _of_chains, "weighted": _of_importance, "point": _of_optimum}
     sampler = str(draws.attrs.get("sampler", "unknown sampler"))
     if "chosen" in draws.attrs:
-        sampler += " ({chosen}: {chosen_because})".format(**draws.attrs)
+        why = draws.attrs.get("chosen_because", "it is not said why")
+        sampler += f" ({draws.attrs['chosen']}: {why})"
     kind = "weighted" if draws.weighted else draws.kind
     return Report(sampler, draws.shape, tuple(by_kind[kind](draws, limits)))
 

@@ -81,7 +81,7 @@ def _call(draws: Draws) -> str:
         "likelihood": _component("LIKELIHOODS", attrs.get("likelihood"), "oracle"),
         "prior": prior,
         "prior_variance": _literal(None if prior else _prior_variance(draws)),
-        "seed": repr(int(attrs["seed"])),
+        "seed": str(attrs["seed"]),
         "metric": _literal(attrs.get("oracle_metric")),
         "ties": _literal(attrs.get("oracle_ties")),
         "fixed": repr(list(draws.fixed)),

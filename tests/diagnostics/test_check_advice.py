@@ -84,6 +84,15 @@ def test_other_programs_are_advised_in_words() -> None:
         assert "draw" in finding.advice
 
 
+def test_more_are_advised_than_were_drawn_in_the_end() -> None:
+    values = autoregressive(0.99, CHAINS, 400, 2, seed=1)
+    made = {"sampler": "auto", "settings": {"draws": 100, "chains": CHAINS}}
+    draws = Draws({"weights": values}, NAMES[:2], attrs={**made, "drawn_again_because": "R-hat"})
+    advice = " ".join(finding.advice for finding in check(draws).failures)
+    assert "draws=1600" in advice
+    assert "draws=400" not in advice
+
+
 def test_good_chains_are_refused_as_seldom_as_stated() -> None:
     # 1,000 runs are in tests/benchmarks/bench_checks.py; of 60 at 1% more than 4 are one in 2,900.
     def refused(seed: int) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
+from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, to_arviz
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
@@ -269,6 +270,14 @@ def test_an_attribute_of_a_thousand_brackets_is_a_text(content: bytes) -> None:
     data.attrs["note"] = "[" * 100_000
     again = from_bytes(to_bytes(data))
     assert check(again).shape == (CHAINS, DRAWS)
+
+
+def test_a_record_that_makes_no_sense_is_shown_as_it_is(content: bytes) -> None:
+    data = from_bytes(content)
+    odd = {"sampler": 7, "settings": "none", "seed": "noon", "chosen": 3, "versions": 1.5}
+    data.attrs.update({**odd, "lists": 5, "model": 2.5, "prior": "x", "likelihood": "[1]"})
+    assert "(3: it is not said why)" in str(check(data))
+    assert "seed=noon" in posterior_page(data)
 
 
 def test_a_posterior_is_read_from_memory_of_its_own(content: bytes, tmp_path: Path) -> None:
