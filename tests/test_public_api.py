@@ -13,9 +13,10 @@ import bpa_ppl
 from bpa_ppl import registry
 
 FUNCTIONS = {
-    "adapt": "nbest weights * sampler='auto' likelihood='oracle' prior='isotropic' "
+    "adapt": "nbest weights * preset=None sampler=None likelihood=None prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
-    "fixed=None defaults=None categorical=None add=None model=log_linear progress=False **settings",
+    "fixed=None defaults=None categorical=None add=None model=log_linear choose=() "
+    "choose_by='loo' progress=False **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
@@ -23,7 +24,7 @@ FUNCTIONS = {
     "gains": "nbest metric='ter' * jobs=1 cache=True progress=None",
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
     "bad='error' strict=False",
-    "learn_prior": "posteriors * shrinkage=0.05 strength=5.0",
+    "learn_prior": "posteriors * shrinkage=0.05 strength=10.0 full=False",
     "next_sentences": "pool posterior * criterion='information' draws=500 defaults=None where=None "
     "unchecked=False progress=False",
     "oracles": "nbest metric='ter' * ties='canonical' preference=None jobs=1 cache=True "
