@@ -23,7 +23,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import finite, printed
 from bpa_ppl.formats.streams import arrow_file, decoded
-from bpa_ppl.labels import label_of
+from bpa_ppl.labels import label_of, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.arrow import numbers_array, texts_array, values_of
@@ -263,10 +263,9 @@ class _Reader:
                     self.options.origin,
                     line,
                 )
-        for name in header:
-            if not name or header.count(name) > 1:
-                what = f"two columns {name}" if name else "a column without a name"
-                raise DataError(f"{what} in the header: rename one", self.options.origin, line)
+        for odd in [*([""] if "" in header else []), *repeated(header)]:
+            what = f"two columns {odd}" if odd else "a column without a name"
+            raise DataError(f"{what} in the header: rename one", self.options.origin, line)
         return header
 
     def _table(self, records: list[list[str]], lines: npt.NDArray[np.int64]) -> pa.Table:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.labels import label_of
+from bpa_ppl.labels import label_of, places_of, repeated
 from bpa_ppl.rows.arrow import values_of, whole
 from bpa_ppl.rows.base import (
     CANDIDATES,
@@ -116,7 +116,7 @@ class FrameReader:
     ) -> Rows:
         strings, index = self._texts(parts.hypotheses[TEXT], TEXT, lines)
         features = [name for name in names if name != TOTAL]
-        places = [names.index(name) for name in features]
+        places = places_of(features, names)
         extras: dict[str, Any] = {}
         for name, kind in kinds.items():
             if kind == WORDS and name != TEXT:
@@ -275,7 +275,7 @@ def _parts(table: pa.Table, origin: str, numbers: npt.NDArray[np.int64]) -> _Par
     """Tell the columns of hypotheses from those of sentences."""
     import pyarrow as pa
 
-    twice = {name for name in table.column_names if table.column_names.count(name) > 1}
+    twice = repeated(table.column_names)
     if twice:
         raise DataError(f"two columns {min(twice)}: rename one", origin)
     if CANDIDATES not in table.column_names:
