@@ -64,7 +64,7 @@ CLASSES = {
     "other read recorded variance write",
     "Reestimation": "decimals",
     "Report": "as_dict failures passed",
-    "Reranked": "changed",
+    "Reranked": "changed confidence",
     "UsageError": "",
     "Weights": "names normalised updated values_array",
 }
@@ -72,7 +72,7 @@ CLASSES = {
 ROOMS = {
     "decoding": "Asked CRITERIA Confidence DERIVATIONS Deciding Expected GAPS Lines Reranked Rule "
     "Scoreboard Summary Voters next_sentences refuse_unconverged rerank rerank_stream rerank_to "
-    "scoreboard write_details write_texts",
+    "scoreboard selective write_details write_texts",
     "diagnostics": "Calibration Comparison Finding Loo PredictiveCheck Ranked Reliability "
     "Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate calibrated check "
     "compare compare_loo loo plot_trace posterior_page power_sensitivity predictive_check "

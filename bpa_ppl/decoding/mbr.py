@@ -44,6 +44,7 @@ class Mbr(Predictive, frozen=True):
             rows = lists.rows(s)
             strings, of = np.unique(lists.string_index[rows], return_inverse=True)
             texts, p = [lists.strings[i] for i in strings], probabilities[rows]
-            best, _ = pairs_of(texts, self.gain).best(np.bincount(of, weights=p))
+            summed: Float64 = np.bincount(of, weights=p).astype(np.float64)
+            best, _ = pairs_of(texts, self.gain).best(summed)
             choice[s] = np.argmax(np.where(of == best, p, -1.0))
         return choice

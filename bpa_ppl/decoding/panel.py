@@ -122,9 +122,14 @@ class Panel:
         if self.needs_texts:
             lists = bare(lists, texts=True)
         parts = [self._chunk(chunk) for chunk in lists.chunks(_CHUNK)]
-        *columns, confidences = zip(*parts, strict=True)
-        confidence = Confidence.joined(confidences) if self.confident else None
-        return Votes(*map(np.concatenate, columns), confidence)
+        choice, probability, canonical, canonical_probability, found = zip(*parts, strict=True)
+        return Votes(
+            choice=np.concatenate(choice),
+            probability=np.concatenate(probability),
+            canonical=np.concatenate(canonical),
+            canonical_probability=np.concatenate(canonical_probability),
+            confidence=Confidence.joined(found) if self.confident else None,
+        )
 
     def _chunk(self, lists: NBest) -> Votes:
         log_scores = np.asarray(self.log_scores(*_padded(lists)), np.float64)
@@ -138,7 +143,7 @@ class Panel:
             for s, size in enumerate(lists.sizes)
         ]
         choice = np.array([vote.best for vote in votes], np.int64)
-        p = np.concatenate([vote.p for vote in votes]) if self.needs_texts else None
+        p = np.concatenate([vote.p for vote in votes])
         if self.rule.needs_texts:
             choice = self.rule.decide(lists, p)
         confidence = None
