@@ -76,6 +76,10 @@ def predictive_section(
     found = [predictive_check(draws, nbest, oracle, group=group) for group in groups]
     honest = reliability(draws, nbest, oracle)
     blocks: list[Block] = [Text(f"{one}.") for one in found]
+    if (value := draws.attrs.get("temperature")) is not None:
+        before = reliability(draws, nbest, oracle, temperature=1.0).error
+        told = f"Temperature {value:.2f}: calibration error {before:.3f} → {honest.error:.3f}."
+        blocks.append(Text(told))
     alternative = f"Reliability diagram: expected calibration error {honest.error:.3f}"
     blocks.append(drawn(reliability_figure(honest), alternative, _RELIABILITY, "svg"))
     return Section(title, blocks)
