@@ -48,7 +48,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
         [
             *("tune", "first", "-q", "-r", "ref", "-w", "moses.ini", "-o", "tuned.json"),
             *("--tuner", "mira", "--set", "epochs=20"),
-            *("--decoder", "test -e {weights} && cp nbest {nbest}"),
+            *("--decoder", "test -e {weights} && cp decoded {nbest}"),
         ],
         ["tuned.json"],
     ),
@@ -64,14 +64,16 @@ def prepare(folder: Path, sentences: int = SENTENCES, hypotheses: int = HYPOTHES
         identifier, rest = line.decode().split(" ||| ", 1)
         lists.setdefault(identifier, []).append(rest)
     known = [rows[:hypotheses] for rows in lists.values()]
-    with (folder / "nbest").open("w", encoding="utf-8") as file:
-        for sentence in range(sentences):
-            rows = known[sentence % len(known)]
-            file.writelines(f"{sentence} ||| {row}\n" for row in rows)
-    with (folder / "first").open("w", encoding="utf-8") as file:
-        for sentence in range(min(sentences, SENTENCES)):
-            rows = known[sentence % len(known)][: hypotheses // 2]
-            file.writelines(f"{sentence} ||| {row}\n" for row in rows)
+    few = min(sentences, SENTENCES)
+    for name, count, size in (
+        ("nbest", sentences, hypotheses),
+        ("decoded", few, hypotheses),
+        ("first", few, hypotheses // 2),
+    ):
+        with (folder / name).open("w", encoding="utf-8") as file:
+            for sentence in range(count):
+                rows = known[sentence % len(known)][:size]
+                file.writelines(f"{sentence} ||| {row}\n" for row in rows)
     references = demo.joinpath("leaflet.ref").read_text("utf-8").splitlines()
     text = "".join(f"{references[n % len(known)]}\n" for n in range(sentences))
     (folder / "ref").write_text(text, "utf-8")
@@ -95,7 +97,7 @@ def outputs(folder: Path, names: list[str]) -> dict[str, bytes | None]:
 
 def leftovers(folder: Path, names: list[str]) -> list[str]:
     """Return what lies in a folder that is neither input nor output."""
-    inputs = {"nbest", "first", "ref", "moses.ini", "good.nc", *names}
+    inputs = {"nbest", "decoded", "first", "ref", "moses.ini", "good.nc", *names}
     return sorted(set(os.listdir(folder)) - inputs)
 
 
