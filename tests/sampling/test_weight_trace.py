@@ -30,7 +30,7 @@ def test_visited_weights_are_those_of_mert_in_the_length_of_the_canonical(
 def test_decisions_are_those_of_the_equation(toy: NBest, weights: Weights, delta: float) -> None:
     visited = visited_weights(toy, weights, restarts=5, seed=3)
     sampler = WeightTrace(visited=visited, delta=delta)
-    sample = adapt(toy, weights, sampler=sampler, prior_variance=0.2)
+    sample = adapt(toy, weights, sampler=sampler, likelihood="oracle", prior_variance=0.2)
     chosen = oracles(toy, preference=toy.scores(weights.values_array)).index
     say = [
         np.exp(log_likelihood(toy, chosen, w).sum() / delta)
