@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -152,19 +151,20 @@ class Conditional(NamedTuple):
             root: (Q, Q) R.
         """
         unit, size = unit_of(prior), root.shape[0]
-        root = jax.scipy.linalg.solve_triangular(unit, root, lower=True)
+        root = _forward(unit, root)
         identity = jnp.eye(size)
         precision = jnp.einsum("qi,dqr,rj->dij", unit, terms.precision, unit)
         shift = (terms.shift - terms.precision @ prior.mean) @ unit
         cross = precision @ root
-        own_factor = jnp.linalg.cholesky(identity[None] + jnp.einsum("qi,dqj->dij", root, cross))
+        own_factor = jax.vmap(_cholesky)(identity[None] + jnp.einsum("qi,dqj->dij", root, cross))
         right = shift @ root
-        solved = _solved(own_factor, jnp.concatenate([right[..., None], cross.mT], axis=-1))
+        columns = jnp.concatenate([right[..., None], cross.mT], axis=-1)
+        solved = jax.vmap(_solved)(own_factor, columns)
         seen = precision - cross @ solved[..., 1:]
         whole = identity + (seen + seen.mT).sum(axis=0) / 2
-        factor = jnp.linalg.cholesky(whole)
+        factor = _cholesky(whole)
         pull = (shift - jnp.einsum("dqi,di->dq", cross, solved[..., 0])).sum(axis=0)
-        mean = jax.scipy.linalg.cho_solve((factor, True), pull)
+        mean = _solved(factor, pull[:, None])[:, 0]
         log_total = (
             0.5 * (right * solved[..., 0]).sum()
             + 0.5 * pull @ mean
@@ -176,10 +176,10 @@ class Conditional(NamedTuple):
     def draw(self, prior: Prior, key: jax.Array) -> tuple[Any, Any]:
         """Return μ, (Q,), and z of each domain and of the next one, (D + 1, Q)."""
         noise = jax.random.normal(key, (len(self.right) + 2, len(self.mean)))
-        back = partial(jax.scipy.linalg.solve_triangular, lower=False)
-        v = self.mean + back(self.factor.mT, noise[0])
-        centre = _solved(self.own_factor, (self.right - v @ self.cross)[..., None])
-        spread = back(self.own_factor.mT, noise[1:-1, :, None])
+        v = self.mean + _backward(self.factor, noise[0][:, None])[:, 0]
+        pulled = (self.right - v @ self.cross)[..., None]
+        centre = jax.vmap(_solved)(self.own_factor, pulled)
+        spread = jax.vmap(_backward)(self.own_factor, noise[1:-1, :, None])
         own = jnp.concatenate([(centre + spread)[..., 0], noise[-1:]])
         return prior.mean + unit_of(prior) @ v, own
 
@@ -187,14 +187,46 @@ class Conditional(NamedTuple):
 def unit_of(prior: Prior) -> Any:
     """Return the Cholesky factor of a Gaussian prior's covariance, (Q, Q)."""
     if prior.covariance is not None:
-        return jnp.linalg.cholesky(prior.covariance)
+        return _cholesky(jnp.asarray(prior.covariance))
     return jnp.diag(jnp.sqrt(jnp.asarray(prior.variance)))
 
 
+# JAX's own solvers of batches of small systems wait for one another for ever, where two of them run
+# in a pool of two threads (jaxlib 0.10.2, dtrsm). These are loops of products, which need no pool.
+
+
+def _cholesky(matrix: Any) -> Any:
+    """Return the Cholesky factor of a positive definite matrix, (Q, Q)."""
+    places = jnp.arange(len(matrix))
+
+    def step(k: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        rest, factor = state
+        column = jnp.where(places >= k, rest[:, k] / jnp.sqrt(rest[k, k]), 0.0)
+        return rest - column[:, None] * column[None], factor.at[:, k].set(column)
+
+    return jax.lax.fori_loop(0, len(matrix), step, (matrix, jnp.zeros_like(matrix)))[1]
+
+
+def _forward(factor: Any, right: Any) -> Any:
+    """Return L⁻¹ of some columns, (Q, Q), (Q, K)."""
+    places = jnp.arange(len(factor))
+
+    def step(k: Any, rest: Any) -> Any:
+        found = rest[k] / factor[k, k]
+        below = jnp.where(places > k, factor[:, k], 0.0)
+        return (rest - below[:, None] * found[None]).at[k].set(found)
+
+    return jax.lax.fori_loop(0, len(factor), step, right)
+
+
+def _backward(factor: Any, right: Any) -> Any:
+    """Return L⁻ᵀ of some columns, (Q, Q), (Q, K)."""
+    return _forward(factor[::-1, ::-1].T, right[::-1])[::-1]
+
+
 def _solved(factor: Any, right: Any) -> Any:
-    """Return M⁻¹ of some columns, from the Cholesky factors of M; (D, Q, Q), (D, Q, K)."""
-    half = jax.scipy.linalg.solve_triangular(factor, right, lower=True)
-    return jax.scipy.linalg.solve_triangular(factor.mT, half, lower=False)
+    """Return M⁻¹ of some columns, from the Cholesky factor of M."""
+    return _backward(factor, _forward(factor, right))
 
 
 def _log_diagonal(factor: Any) -> Any:

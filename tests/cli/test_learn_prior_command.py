@@ -55,6 +55,17 @@ def test_the_file_is_a_prior_and_says_where_it_was_learned(learned: Path) -> Non
     assert "leaflets" in page
 
 
+@pytest.mark.slow
+def test_the_full_model_agrees_with_em(learned: Path) -> None:
+    done = run("learn-prior", "talks.nc", "leaflets.nc", "-o", "full.json", "--full")
+    assert done.code == 0, done.err
+    em, full = Prior.read("prior.json"), Prior.read("full.json")
+    assert full.names == em.names
+    wide = np.sqrt(np.diag(full.covariance))
+    np.testing.assert_array_less(np.abs(full.mean - em.mean), wide)
+    np.testing.assert_array_less(np.sqrt(np.diag(em.covariance)) / 3, wide)
+
+
 def test_no_sentence_is_the_prior_and_can_be_used(learned: Path) -> None:
     arguments = ("adapt", "nbest", "-w", "moses.ini", "--prior", "prior.json", "--no-sentences")
     more = ("--add", ADDED, "--sampler", "laplace", "--likelihood", "margin", "-o", "zero.nc")
