@@ -60,7 +60,7 @@ CLASSES = {
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
-    "Prior": "constants covariance distribution gaussian isotropic matched mean named names of "
+    "Prior": "completed constants covariance distribution full_covariance gaussian isotropic matched mean named names of "
     "other read recorded variance write",
     "Reestimation": "decimals",
     "Report": "as_dict failures passed",

@@ -17,6 +17,8 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.registry import PRIORS, SAMPLERS
 
 if TYPE_CHECKING:
+    from arviz import InferenceData
+
     from bpa_ppl.models import Prior, PriorFamily
     from bpa_ppl.nbest import NBest
     from bpa_ppl.quality import Metric
@@ -77,6 +79,23 @@ class Choosing:
             "prior-variance alone."
         ),
     ] = "loo"
+    fit_temperature: Annotated[
+        bool,
+        typer.Option(
+            "--fit-temperature",
+            help="Fit how sure the predictions are, leaving one sentence out after the other, for "
+            "the probabilities that rerank tells.",
+        ),
+    ] = False
+
+    def tempered(self, posterior: InferenceData, lists: NBest, quiet: bool) -> None:
+        """Fit the temperature if it is asked for, tell it, and record it in the posterior."""
+        if self.fit_temperature:
+            from bpa_ppl.diagnostics import temperature
+
+            found = temperature(posterior, lists)
+            posterior.attrs["temperature"] = found.value
+            options.say(found, quiet)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bpa_ppl.adapt`.
@@ -141,8 +160,9 @@ def run(
         settings["development"] = extra
     # Before all work: a path that cannot be written shall not cost the user the sampling.
     require_writable(output)
+    lists = before.lists(reading.read(nbest, references, sources), goal)
     posterior = bpa_ppl.adapt(
-        before.lists(reading.read(nbest, references, sources), goal),
+        lists,
         options.canonical(weights),
         preset=preset,
         sampler=sampler,
@@ -160,6 +180,7 @@ def run(
         **choosing.arguments(),
         **settings,
     )
+    choosing.tempered(posterior, lists, quiet)
     posterior.attrs["command"] = command_line()
     bpa_ppl.write_posterior(posterior, output)
     # Not in the file, which is the same whenever it is made.
