@@ -60,8 +60,8 @@ CLASSES = {
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
-    "Prior": "completed constants covariance distribution full_covariance gaussian isotropic matched mean named names of "
-    "other read recorded variance write",
+    "Prior": "completed constants covariance distribution full_covariance gaussian isotropic "
+    "matched mean named names of other read recorded variance write",
     "Reestimation": "decimals",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",
@@ -96,7 +96,8 @@ ROOMS = {
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
     "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of",
-    "tuning": "Command Redecoded Reestimation Tuned Tuner TuningLists TuningProblem redecode reestimate",
+    "tuning": "Command Redecoded Reestimation Tuned Tuner TuningLists TuningProblem redecode "
+    "reestimate",
 }
 #: Registry -> the names that can be chosen, in order.
 CHOICES = {
