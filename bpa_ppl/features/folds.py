@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features.base import Features
 from bpa_ppl.nbest import Float64, Int64, NBest
 
 _SEED = 0  # fixed: the same sentences are always divided in the same way
@@ -44,8 +43,8 @@ def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:
 
 
 def cross_fitted(
-    nbest: NBest, folds: Int64, learned: Callable[[Int64], Callable[[NBest], Features]]
-) -> Features:
+    nbest: NBest, folds: Int64, learned: Callable[[Int64], Callable[[NBest], dict[str, Float64]]]
+) -> dict[str, Float64]:
     """Return columns of which those of each fold are computed by what was learned without it.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,7 @@ class DomainTerms(Sampler, frozen=True):
         if not isinstance(model, Hierarchical):
             raise UsageError("this sampler is for models of the kind Hierarchical alone: use nuts")
         terms = domain_terms(target, model)
-        found = self.of_terms(replace(target, data=Data(terms, target.data.prior)), model)
+        found = self.of_terms(replace(target, data=_data(terms, target.data.prior)), model)
         by_terms = np.asarray(_log_terms(model, terms, target.data.prior, found.z))
         log_density, log_likelihood = evaluate(target.program, target.data, found.z)
         seen = sum(part.sum(axis=-1, dtype=np.float64) for part in log_likelihood.values())
@@ -75,7 +75,7 @@ class DomainTerms(Sampler, frozen=True):
 
     def of_terms(self, target: Target, model: Hierarchical) -> Sampled:
         """Draw from the hierarchy over Gaussian terms, which stand in the place of lists."""
-        program = Program(Integrated(model), target.program.likelihood)
+        program = Program(cast("Any", Integrated(model)), target.program.likelihood)
         start = starting_point(program, target.data)
         inner = replace(target, program=program, start=start)
         plan = Plan(_kernel, program, self, FIELDS)
@@ -164,7 +164,7 @@ def sampled_hierarchy(
     prior = Prior(laid.mean, laid.variance)
     terms = Terms(*(np.stack(parts) for parts in zip(*laid.terms, strict=True)))
     with jax.enable_x64(True):
-        data = jax.device_put(Data(terms, prior))
+        data = jax.device_put(_data(terms, prior))
         none = Match(laid.names, laid.mean, np.ones(len(laid.names), bool))
         target = Target(Program(model, Oracle()), data, {}, seed, lambda *_: None, none)
         sampled = engine.of_terms(target, model)
@@ -241,3 +241,8 @@ def root_of(model: Hierarchical, prior: Prior, z: Sites) -> Any:
     inner = {name: z[name] for name in ("scale", "correlation") if name in z}
     values = constrain_fn(model.root, (prior,), {}, inner)
     return values["scale"][:, None] * values.get("correlation", jnp.ones((1, 1)))
+
+
+def _data(terms: Terms, prior: Prior) -> Data:
+    """Return what the program over terms is run on: they stand in the place of lists."""
+    return Data(cast("Any", terms), prior)
