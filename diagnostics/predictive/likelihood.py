@@ -16,6 +16,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import compare_psis_loo, power_scaling, psis_loo
+from bpa_ppl.registry import LIKELIHOODS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -38,6 +39,8 @@ class Loo:
         p_effective: how many parameters the sentences pin down.
         pointwise: (sentences,) the terms of the sum.
         pareto_k: (sentences,) where it is above 0.7 the term is not to be trusted.
+        improper: the name of a likelihood whose values are no probabilities, such as `margin`: the
+            terms then compare sentences, and posteriors of the same likelihood, alone.
     """
 
     elpd: float
@@ -45,6 +48,7 @@ class Loo:
     p_effective: float
     pointwise: Float64
     pareto_k: Float64
+    improper: str = ""
 
     @property
     def doubtful(self) -> int:
@@ -54,10 +58,12 @@ class Loo:
     def __str__(self) -> str:
         count = len(self.pointwise)
         doubt = f"; {self.doubtful} of {count} terms in doubt (k̂ > 0.7)" if self.doubtful else ""
-        geometric = np.exp(self.elpd / count)
+        said = f"a probability of {np.exp(self.elpd / count):.3f} an oracle"
+        if self.improper:
+            said = f"of the likelihood {self.improper}, which is no probability"
         return (
-            f"elpd {self.elpd:.1f} ± {self.se:.1f} over {count} sentences, a probability of "
-            f"{geometric:.3f} an oracle; {self.p_effective:.1f} effective parameters{doubt}"
+            f"elpd {self.elpd:.1f} ± {self.se:.1f} over {count} sentences, {said}; "
+            f"{self.p_effective:.1f} effective parameters{doubt}"
         )
 
 
@@ -106,13 +112,15 @@ def loo(posterior: Posterior, seed: int = 0) -> Loo:
     >>> round(found.elpd), len(found.pointwise), found.doubtful
     (-4, 6, 0)
     """
-    found = psis_loo(_by_sentence(as_draws(posterior)).resampled(seed))
+    draws = _by_sentence(as_draws(posterior))
+    found = psis_loo(draws.resampled(seed))
     return Loo(
         float(found["elpd_loo"]),
         float(found["se"]),
         float(found["p_loo"]),
         np.asarray(found["loo_i"].values).reshape(-1),
         np.asarray(found["pareto_k"].values).reshape(-1),
+        _improper(draws),
     )
 
 
@@ -127,8 +135,8 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
         the best first, with the numbers of `arviz.compare`.
 
     Raises:
-        DataError: if there are fewer than two, they do not record log-likelihoods, or they are
-            not of the same oracles.
+        DataError: if there are fewer than two, they do not record log-likelihoods, they are not
+            of the same oracles, or of several likelihoods of which one is no probability.
     """
     if len(posteriors) < 2:
         raise DataError("a comparison needs two posteriors or more")
@@ -156,6 +164,20 @@ def _check_same_oracles(every: Sequence[Draws]) -> None:
     observed = [draws.observed["oracle"] for draws in every if "oracle" in draws.observed]
     if len(sizes) > 1 or any(not np.array_equal(first, observed[0]) for first in observed):
         raise DataError("the posteriors are not of the same sentences and oracles")
+    several = [draws.attrs.get("likelihood") for draws in every]
+    improper = [name for draws in every if (name := _improper(draws))]
+    if improper and any(one != several[0] for one in several):
+        raise DataError(
+            f"the values of the likelihood {improper[0]} are no probabilities, and so compare with "
+            "none of another likelihood or setting: adapt all with the same one"
+        )
+
+
+def _improper(draws: Draws) -> str:
+    """Return the name of the likelihood if it is recorded, ours, and no probability."""
+    recorded = draws.attrs.get("likelihood")
+    name = str(recorded.get("name", "")) if isinstance(recorded, dict) else ""
+    return name if name in LIKELIHOODS and not LIKELIHOODS[name].generative else ""
 
 
 @dataclass(frozen=True)

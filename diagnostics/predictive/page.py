@@ -102,11 +102,12 @@ def _worst(found: Loo) -> Table:
     rows = [
         (
             str(int(s)),
-            float(np.exp(found.pointwise[s])),
+            float(found.pointwise[s] if found.improper else np.exp(found.pointwise[s])),
             float(found.pareto_k[s]),
             "" if found.pareto_k[s] <= GOOD_PARETO_K else "not to be trusted",
         )
         for s in order
     ]
-    header = ("position", "probability of the oracle", "Pareto k̂", "")
+    value = f"log-{found.improper}" if found.improper else "probability of the oracle"
+    header = ("position", value, "Pareto k̂", "")
     return Table(header, rows, "The sentences that the others predict worst.")

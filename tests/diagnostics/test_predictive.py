@@ -15,7 +15,7 @@ from scipy.special import expit, log_expit
 from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated, plane, skewed
 
-from bpa_ppl import DataError, NBest, UsageError, adapt
+from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
 from bpa_ppl.diagnostics.predictive.checks import predictive_check, reliability
 from bpa_ppl.diagnostics.predictive.likelihood import (
     compare_loo,
@@ -305,6 +305,31 @@ def test_posteriors_of_other_numbers_of_sentences_are_not_ranked() -> None:
     posteriors = {"six": observing(oracle=log_p(6)), "seven": observing(oracle=log_p(7))}
     with pytest.raises(DataError, match="not of the same sentences"):
         compare_loo(posteriors)
+
+
+def of_likelihood(name: str, **settings: float) -> Draws:
+    draws = as_draws(observing(oracle=log_p(6)))
+    return replace(draws, attrs={**draws.attrs, "likelihood": {"name": name, **settings}})
+
+
+def test_values_of_a_margin_are_said_to_be_no_probabilities() -> None:
+    proper, improper = of_likelihood("oracle"), of_likelihood("margin", gamma=2.0)
+    assert "a probability of 0." in str(loo(proper))
+    assert "of the likelihood margin, which is no probability" in str(loo(improper))
+    html = [
+        "".join(block.html() for section in model_sections(draws) for block in section.blocks)
+        for draws in (proper, improper)
+    ]
+    assert ["probability of the oracle" in one for one in html] == [True, False]
+    assert "log-margin" in html[1]
+
+
+def test_values_of_a_margin_rank_with_those_of_the_same_margin_alone() -> None:
+    margin = of_likelihood("margin", gamma=2.0)
+    for other in (of_likelihood("oracle"), of_likelihood("margin", gamma=1.0)):
+        with pytest.raises(DataError, match="of the likelihood margin are no probabilities"):
+            compare_loo({"one": margin, "other": other})
+    assert {one.name for one in compare_loo({"one": margin, "other": margin})} == {"one", "other"}
 
 
 def test_a_section_of_predictions_has_a_diagram() -> None:
