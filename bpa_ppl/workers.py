@@ -6,6 +6,7 @@ import hashlib
 import os
 import pickle
 import signal
+import sys
 import tempfile
 import threading
 import warnings
@@ -97,7 +98,9 @@ def fresh_workers(
 
     count, processes = number_of(jobs), backend == "local"
     kind = {"local": "loky", "threads": "threading"}.get(backend, backend)
-    given = {"scheduler_host": scheduler} if backend == "dask" else {}
+    given: dict[str, Any] = {"scheduler_host": scheduler} if backend == "dask" else {}
+    if processes:
+        given = {"initializer": _stay}
     try:
         config = parallel_config(backend=kind, **given)
     except OSError as error:
@@ -360,6 +363,19 @@ def _no_interrupts() -> Iterator[None]:
 def _ignore_interrupts() -> None:
     """Leave Ctrl-C, which reaches a whole group of processes, to the one that ends the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _stay()
+
+
+def _stay() -> None:
+    """Keep a worker at work though its memory grows; this runs in the worker.
+
+    Loky ends one that has grown by 300 MB since its first call, which is no leak where compiled
+    programs and tables are loaded later. The thread that hears of it warns, and where warnings are
+    errors that is its end: nobody reads results any more.
+    """
+    from joblib.externals.loky import process_executor
+
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
 
 
 _held: dict[str, Any] = {}

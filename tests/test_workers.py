@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from joblib import delayed
 
 from bpa_ppl import UsageError
 from bpa_ppl.workers import Future, Pool, fresh_workers, in_order, number_of, pool
@@ -64,6 +66,26 @@ def test_a_lost_process_is_told() -> None:
         pool(1) as workers,
     ):
         list(in_order(workers, begun(workers, die, range(9))))
+
+
+def grow(shared: object, item: int) -> int:
+    """Take 400 MB from the second call on; loky looks at the memory once a second."""
+    if item == 1:
+        _taken.append(np.ones(50_000_000))
+    time.sleep(1.1)
+    return os.getpid()
+
+
+_taken: list[Any] = []
+
+
+def test_a_worker_that_grows_goes_on() -> None:
+    with pool(1) as workers:
+        found = [process for _, process in in_order(workers, begun(workers, grow, range(3)))]
+    assert len(set(found)) == 1
+    with fresh_workers(2) as parallel:
+        processes = parallel(delayed(grow)(None, item) for item in (0, 0, 1, 1, 0, 0))
+    assert len(set(processes)) == 2
 
 
 class Lazy:
