@@ -67,7 +67,7 @@ def test_the_same_on_the_command_line(scope: dict[str, Any]) -> None:
 def test_text_in_better_translations_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from bpa_ppl import read_nbest, write_nbest
+    from bpa_ppl import NBest, read_nbest, write_nbest
     from bpa_ppl.cli.app import app
 
     monkeypatch.chdir(tmp_path)
@@ -76,7 +76,8 @@ def test_text_in_better_translations_out(
         for name in ("moses.ini", "leaflet.domain.txt"):
             Path(name.removeprefix("leaflet.")).write_text((data / name).read_text("utf-8"))
     write_nbest(lists[:30].truncate(20), "adapt.nbest")
-    write_nbest(lists[30:60].truncate(20), "test.nbest")
+    rest = NBest.concatenate([lists[30:60].truncate(20)], renumber=True)
+    write_nbest(rest, "test.nbest")
     Path("adapt.ref").write_text("".join(f"{refs[0]}\n" for refs in lists[:30].references))
     section = README.split("### Text of the new domain")[1].split("\n### ")[0]
     commands = re.findall(r"^bpa (.*)$", section.split("```bash")[1].split("```")[0], re.MULTILINE)

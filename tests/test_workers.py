@@ -83,6 +83,10 @@ def test_a_worker_that_grows_goes_on() -> None:
     with pool(1) as workers:
         found = [process for _, process in in_order(workers, begun(workers, grow, range(3)))]
     assert len(set(found)) == 1
+
+
+@pytest.mark.slow
+def test_workers_of_joblib_that_grow_go_on() -> None:
     with fresh_workers(2) as parallel:
         processes = parallel(delayed(grow)(None, item) for item in (0, 0, 1, 1, 0, 0))
     assert len(set(processes)) == 2

@@ -218,7 +218,7 @@ class TestWriting:
     @settings(max_examples=200, deadline=None)
     @given(
         values=st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1),
-        text=st.text(st.characters(exclude_characters="\n\r|", exclude_categories=["Cs"])),
+        text=st.text(st.characters(exclude_characters="\n\r|\0", exclude_categories=["Cs"])),
         identifier=st.integers(0, 10**12),
         total=st.booleans(),
     )

@@ -121,6 +121,7 @@ def test_the_full_model_is_the_product_of_its_parts() -> None:
         np.testing.assert_allclose(found["by_domain"], weights[:2])
 
 
+@pytest.mark.slow
 def test_the_full_model_by_terms_is_as_quadrature_says() -> None:
     """The terms are near, not equal: of lists only the weights of the draws make them right."""
     given = dict(list(pools().items())[:3])

@@ -95,7 +95,7 @@ def known() -> Sentences:
     return problem()
 
 
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("again", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_posterior_without_a_sentence_is_that_of_a_refit(
     known: Sentences, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +150,7 @@ def exact_gain(
     return np.array(found), np.array(clear)
 
 
+@pytest.mark.slow
 def test_every_candidate_is_judged_as_by_exact_refits(
     known: Sentences, monkeypatch: pytest.MonkeyPatch
 ) -> None:

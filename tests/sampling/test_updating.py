@@ -100,6 +100,7 @@ def test_known_lists_make_fresh_draws_exact() -> None:
     np.testing.assert_allclose(found.pointwise.reshape(-1, SENTENCES), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_without_them_a_gaussian_stands_for_those_and_that_is_told() -> None:
     start = adapted(3)
     with pytest.warns(BpaWarning, match="first 3 sentences .* mean and the covariance"):
