@@ -39,6 +39,7 @@ def test_every_example_has_a_test() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} < tested
 
 
+@pytest.mark.slow
 def test_compare_samplers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

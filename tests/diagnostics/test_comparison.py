@@ -174,6 +174,7 @@ def test_no_runs_are_an_error(reference: list[InferenceData]) -> None:
         compare({"none": []}, reference)
 
 
+@pytest.mark.slow
 def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceData]) -> None:
     draws = tied(1.3 * autoregressive(0.0, 1, 20_000, 3, seed=8))
     covariance = np.array([[1, 0.7, 0], [0.7, 1, 0], [0, 0, 1]])

@@ -374,6 +374,7 @@ def test_names_are_escaped_on_the_page_and_literal_in_figures() -> None:
     assert list(outline.column(WEIGHTS, "mean")) == list(names)
 
 
+@pytest.mark.slow
 def test_many_weights_make_no_endless_page() -> None:
     names = [f"sparse{i}" for i in range(60)]
     draws = autoregressive(0.1, 12, 100, 60, seed=1)

@@ -140,7 +140,7 @@ def test_mistakes_in_their_settings_have_a_place(others_study: Path) -> None:
         read_study(others_study)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_they_run(others_study: Path, jobs: int) -> None:
     """Weights that stay as they are, or grow, choose what the canonical weights choose."""
     study = read_study(others_study)

@@ -30,6 +30,7 @@ def tabulated(lists: NBest, oracle: tuple[int, ...]) -> tuple[OracleChoice, np.n
     return OracleChoice(data, jax.numpy.asarray(WEIGHTS)), in_order(data)
 
 
+@pytest.mark.slow
 def test_draws_have_the_frequencies_of_the_model(lists: NBest) -> None:
     distribution, order = tabulated(lists, ORACLE)
     drawn = np.asarray(distribution.sample(jax.random.key(0), (DRAWS,)))[:, order]

@@ -83,6 +83,7 @@ def test_shifts_among_rare_words(pair: tuple[str, str]) -> None:
     assert_same([pair[0]], [[pair[1]]])
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(sentences(MANY, 90, shortest=60), st.integers(0, 90), st.integers(0, 40))
 def test_sentences_beyond_the_beam(words: Sentence, turn: int, cut: int) -> None:

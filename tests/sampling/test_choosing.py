@@ -201,6 +201,7 @@ def planted(weights: list[float], sentences: int = 16) -> NBest:
 NEAR, FAR = [0.5] * 4, [2.5, -2.5] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "better", "worse", "by"),
     [(NEAR, 0.01, 1.0, "evidence"), (FAR, 1.0, 0.01, "evidence"), (FAR, 1.0, 0.01, "loo")],

@@ -47,6 +47,7 @@ def test_similar_data_are_not_compiled_again(compilations: list[str], sampler: s
     assert len(compilations) == first
 
 
+@pytest.mark.slow
 def test_other_sizes_are_compiled(compilations: list[str]) -> None:
     adapt(_pool(17, 9, 1), CANONICAL, sampler="map")
     first = len(compilations)

@@ -25,6 +25,7 @@ def gaussian() -> None:
     numpyro.sample("x", dist.MultivariateNormal(jnp.asarray(MEAN), jnp.asarray(COVARIANCE)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chain_method", "chains"), [("sequential", 1), ("vectorized", 3)])
 def test_a_gaussian_is_recovered_from_proposals_elsewhere(chain_method: str, chains: int) -> None:
     kernel = Independence(gaussian, location=LOCATION, covariance=SCALE, degrees_of_freedom=5.0)

@@ -47,7 +47,13 @@ def moments() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "sampler", [pytest.param("nuts", marks=pytest.mark.slow), "rwm", "rwm-isotropic", "imh"]
+    "sampler",
+    [
+        pytest.param("nuts", marks=pytest.mark.slow),
+        pytest.param("rwm", marks=pytest.mark.slow),
+        "rwm-isotropic",
+        "imh",
+    ],
 )
 def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(
     sampler: str,

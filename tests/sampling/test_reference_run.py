@@ -70,7 +70,7 @@ def _centre() -> npt.NDArray[np.float64]:
 @pytest.mark.parametrize(
     ("sampler", "settings"),
     [
-        ("imh", {}),
+        pytest.param("imh", {}, marks=pytest.mark.slow),
         ("laplace", {}),
         pytest.param("nuts", {}, marks=pytest.mark.slow),
         ("rwm", {"draws": 2000}),

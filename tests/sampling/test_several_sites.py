@@ -78,6 +78,7 @@ def test_a_second_observation_leaves_the_sentences_alone() -> None:
     assert ours.elpd == pytest.approx(theirs.elpd, abs=0.2)
 
 
+@pytest.mark.slow
 def test_a_second_observation_is_learned_from() -> None:
     draws = as_draws(draws_of("plane", with_lengths, draws=4000))
     precision = 1 + len(LENGTHS) / 0.25
@@ -102,6 +103,7 @@ def test_a_factor_counts_as_the_density_that_it_is() -> None:
     assert as_draws(ours).log_likelihood["towards_zero"].shape == (1, 1)
 
 
+@pytest.mark.slow
 def test_factors_of_sentences_are_a_likelihood() -> None:
     published, ours = (
         draws_of("plane", m, draws=500) for m in (log_linear, with_factor_a_sentence)
@@ -134,6 +136,7 @@ def test_every_part_of_the_house_takes_such_a_posterior() -> None:
     assert "centre" in posterior["prior"]
 
 
+@pytest.mark.slow
 def test_the_page_states_no_prior_that_the_model_has_not() -> None:
     pages = [posterior_page(draws_of("plane", m, draws=200)) for m in (log_linear, of_its_own)]
     assert ["prior variance" in page for page in pages] == [True, False]
