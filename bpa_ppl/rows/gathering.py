@@ -207,7 +207,8 @@ class _TextNotes:
 
     def seen(self, rows: Rows) -> None:
         """Note odd texts among some rows."""
-        if not all(map(str.strip, rows.strings)):
+        # Neither makes a string; both are quick, because hardly any text is odd.
+        if "" in rows.strings or any(map(str.isspace, rows.strings)):
             self._note(rows, _BLANK, lambda text: not text.strip())
         whole = "".join(rows.strings)
         if any(mark in whole for mark in _BREAKS):
