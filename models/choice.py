@@ -8,11 +8,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 from numpyro.distributions.util import validate_sample
 
-from bpa_ppl.models.lists import Bucket, Lists
+from bpa_ppl.models.lists import PADDING, Bucket, Lists
+from bpa_ppl.nbest import Float32, NBest
 
 
 def normalised(scores: Any, axis: int = -1) -> tuple[Any, Any]:
@@ -55,6 +57,35 @@ def log_probabilities(features: Any, weights: Any, base: Any = None) -> Any:
     if base is not None:
         scores = scores + base[:, None]
     return scores - normalised(scores, axis=0)[0]
+
+
+def padded(nbest: NBest, count: int, longest: int) -> tuple[Float32, Float32]:
+    """Lay lists out side by side, for `log_probabilities` of one after the other.
+
+    Features are taken relative to the first hypothesis: the smaller numbers keep float32 exact.
+
+    Args:
+        nbest: the lists.
+        count: C, as many as them or more; what is beyond them has one hypothesis.
+        longest: N, as long as the longest list or longer.
+
+    Returns:
+        (C, N, K) features, and (C, N) what is added to every score: nothing, or `PADDING` beyond
+        the list.
+
+    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[2.0]]], ["LM0"])
+    >>> features, base = padded(lists, 2, 2)
+    >>> features[..., 0].tolist(), (base < 0).tolist()
+    ([[0.0, 2.0], [0.0, 0.0]], [[False, False], [False, True]])
+    """
+    features = np.zeros((count, longest, len(nbest.feature_names)), np.float32)
+    for s, size in enumerate(nbest.sizes):
+        own = nbest.features[nbest.rows(s)]
+        features[s, :size] = own - own[:1]
+    sizes = np.ones(count, np.int64)
+    sizes[: len(nbest)] = nbest.sizes
+    beyond = np.arange(longest) >= sizes[:, None]
+    return features, np.where(beyond, np.float32(PADDING), np.float32(0))
 
 
 def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:

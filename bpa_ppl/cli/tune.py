@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bpa_ppl.cli import options
-from bpa_ppl.formats.streams import STANDARD, require_writable
 from bpa_ppl.registry import TUNERS
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ class Looping:
 
     def arguments(self, output: Path, quiet: bool) -> dict[str, Any]:
         """Return the arguments of `redecode` that are about the loop."""
+        from bpa_ppl.formats.streams import STANDARD
+
         passing = None if str(output) == STANDARD else _passing(output)
         return {
             "iterations": self.iterations,
@@ -103,6 +104,7 @@ def run(
 ) -> None:
     """Estimate the weights anew by MERT, MIRA or PRO, to compare with."""
     import bpa_ppl
+    from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.tuning import redecode, reestimate
 
     # A mistake in the settings is found before any file is read.

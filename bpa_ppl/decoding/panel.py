@@ -15,8 +15,8 @@ from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, confidence_in
 from bpa_ppl.errors import DataError
 from bpa_ppl.jax_cache import keep_compiled
-from bpa_ppl.models.lists import PADDING
-from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.models.choice import padded
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.registry import RULES
 
@@ -132,7 +132,9 @@ class Panel:
         )
 
     def _chunk(self, lists: NBest) -> Votes:
-        log_scores = np.asarray(self.log_scores(*_padded(lists)), np.float64)
+        log_scores = np.asarray(
+            self.log_scores(*padded(lists, _CHUNK, _longest(lists))), np.float64
+        )
         canonical = (
             np.zeros(len(lists), np.int64)
             if self.canonical is None
@@ -230,18 +232,6 @@ def _vote(log_scores: Float64, strings: np.ndarray, settings: Settings) -> _Vote
     return _Vote(int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed, p)
 
 
-def _padded(lists: NBest) -> tuple[Float32, Float32]:
-    """Lay lists out as (`_CHUNK`, N, K), N rounded up so that few shapes are compiled.
-
-    Features are taken relative to the first hypothesis: the smaller numbers keep float32 exact.
-    With them comes what is added to every score, (`_CHUNK`, N): nothing, or `PADDING`.
-    """
-    longest = -(-int(lists.sizes.max()) // _ROUND) * _ROUND
-    features = np.zeros((_CHUNK, longest, len(lists.feature_names)), np.float32)
-    for s, size in enumerate(lists.sizes):
-        own = lists.features[lists.rows(s)]
-        features[s, :size] = own - own[:1]
-    sizes = np.ones(_CHUNK, np.int64)
-    sizes[: len(lists)] = lists.sizes
-    beyond = np.arange(longest) >= sizes[:, None]
-    return features, np.where(beyond, np.float32(PADDING), np.float32(0))
+def _longest(lists: NBest) -> int:
+    """Return the length of the longest list, rounded up so that few shapes are compiled."""
+    return -(-int(lists.sizes.max()) // _ROUND) * _ROUND

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -314,12 +314,38 @@ def target_of(
         domain=_domains(nbest),
         multiple=len(jax.devices()),
     )
-    likely, before = likelihood or Oracle(), prior._replace(names=None)
-    program, data = _laid_out(model, likely, lists, before)
+    before = prior._replace(names=None)
+    return begun(
+        lambda likely: _laid_out(model, likely, lists, before),
+        likelihood or Oracle(),
+        seed,
+        progress,
+        matched,
+    )
+
+
+def begun(
+    laid_out: Callable[[Likelihood], tuple[Program, Data]],
+    likelihood: Likelihood,
+    seed: int,
+    progress: Reporter,
+    matched: Match,
+) -> Target:
+    """Return a posterior with the point where the search for its mode begins.
+
+    Args:
+        laid_out: makes the program of a likelihood, and what it is run on.
+        likelihood: where it is not log-concave, the mode of another one is the point.
+        seed, progress, matched: see `Target`.
+
+    Raises:
+        UsageError: if the model has no `weights` of one value a free feature.
+    """
+    program, data = laid_out(likelihood)
     require_weights(program, data)
-    start, first = starting_point(program, data), likely.start()
+    start, first = starting_point(program, data), likelihood.start()
     if first is not None:
-        mode = find_mode(*_laid_out(model, first, lists, before), start)
+        mode = find_mode(*laid_out(first), start)
         start = unraveller(start)(mode.position) if mode.converged else start
     return Target(program, data, start, seed, progress, matched)
 

@@ -34,7 +34,7 @@ from bpa_ppl.models import (
     Soft,
     in_order,
 )
-from bpa_ppl.models.choice import log_probabilities
+from bpa_ppl.models.choice import log_probabilities, padded
 from bpa_ppl.models.likelihoods.base import decided
 from bpa_ppl.models.lists import PADDING
 from bpa_ppl.models.priors.isotropic import Isotropic, completed
@@ -439,13 +439,8 @@ class _Padded:
     def __init__(self, known: Sentences):
         nbest, self._match = known.nbest, known.match
         assert known.gains is not None  # the caller asked for them
-        longest = int(nbest.sizes.max())
-        self._features = np.zeros((len(nbest), longest, len(nbest.feature_names)), np.float32)
-        self._base = np.full((len(nbest), longest), PADDING, np.float32)
+        self._features, self._base = padded(nbest, len(nbest), int(nbest.sizes.max()))
         self._gains = [known.gains[nbest.rows(s)] for s in range(len(nbest))]
-        for s, size in enumerate(nbest.sizes):
-            own = nbest.features[nbest.rows(s)]
-            self._features[s, :size], self._base[s, :size] = own - own[:1], 0.0
 
     def gained(
         self, sentence: int, weights: Float64, log_weight: Float64, exponent: float

@@ -35,11 +35,9 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling.adapting import draws_of
+from bpa_ppl.sampling.adapting import begun, draws_of
 from bpa_ppl.sampling.base import Data, Program, Sampler, Target
-from bpa_ppl.sampling.density import starting_point, unraveller
 from bpa_ppl.sampling.growing import OneList, restored, stacked, stored
-from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.proposals import POOR_PARETO_K
 from bpa_ppl.sampling.recorded import Recorded, Seen
 
@@ -465,12 +463,13 @@ def _laid_out(
 
 def _target(recorded: Recorded, seen: Seen, prior: Prior, seed: int, report: Reporter) -> Target:
     """Return the posterior of the published model given some sentences."""
-    program, data = _laid_out(recorded.likelihood, seen.lists, prior)
-    start, first = starting_point(program, data), recorded.likelihood.start()
-    if first is not None:
-        mode = find_mode(*_laid_out(first, seen.lists, prior), start)
-        start = unraveller(start)(mode.position) if mode.converged else start
-    return Target(program, data, start, seed, report, recorded.match)
+    return begun(
+        lambda likely: _laid_out(likely, seen.lists, prior),
+        recorded.likelihood,
+        seed,
+        report,
+        recorded.match,
+    )
 
 
 @partial(jax.jit, static_argnums=0)
