@@ -39,7 +39,7 @@ def read_parquet(file: InputFile) -> pa.Table:
         DataError: if it is no whole Parquet file, or has no such columns.
     """
     sides = ["source", "target"]
-    with _as_data_errors(file.origin), file.on_disk() as path:
+    with as_data_errors(file.origin), file.on_disk() as path:
         schema = parquet.read_schema(path)
         for name in sides:
             if name not in schema.names or not _holds_texts(schema.field(name).type):
@@ -60,7 +60,8 @@ def _holds_texts(kind: pa.DataType) -> bool:
 
 
 @contextmanager
-def _as_data_errors(origin: str) -> Iterator[None]:
+def as_data_errors(origin: str) -> Iterator[None]:
+    """Turn what Arrow says of a damaged file into our error, which names it."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
