@@ -79,14 +79,14 @@ ROOMS = {
     "reliability risk_coverage temperature write_page",
     "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
     "write_figures",
-    "features": "Added Consensus FeatureSource Indicators LanguageModel Length Lexicon "
+    "features": "Added Consensus FeatureSource Indicators Invariance LanguageModel Length Lexicon "
     "PhraseMixture add_features adding of_each_string resolved",
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
     "models": "Bucket Hierarchical Hope Horseshoe Isotropic Likelihood Lists Margin Oracle "
     "OracleChoice OracleRisk Preparation Prior PriorFamily Risk Soft SpikeSlab Tied in_order "
     "log_linear log_probabilities preparation tabulate",
-    "phrases": "Fit PhraseCounts PhraseTable aligned held_out mix read_counts read_table "
+    "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix read_counts read_table "
     "write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
     "quantiles read_posterior to_arviz write_posterior",
@@ -101,7 +101,7 @@ ROOMS = {
 }
 #: Registry -> the names that can be chosen, in order.
 CHOICES = {
-    "FEATURES": "lm lexicon phrases length consensus indicators",
+    "FEATURES": "lm lexicon phrases invariance length consensus indicators",
     "LIKELIHOODS": "oracle margin tied soft hope risk oracle+risk",
     "METRICS": "ter bleu chrf ter+bleu unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",

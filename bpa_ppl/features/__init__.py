@@ -17,6 +17,7 @@ from bpa_ppl.registry import FEATURES
 if TYPE_CHECKING:
     from bpa_ppl.features.consensus import Consensus
     from bpa_ppl.features.indicators import Indicators
+    from bpa_ppl.features.invariance import Invariance
     from bpa_ppl.features.length import Length
     from bpa_ppl.features.lexicon import Lexicon
     from bpa_ppl.features.lm import LanguageModel
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _SOURCES = {
     "Consensus": "consensus",
     "Indicators": "indicators",
+    "Invariance": "invariance",
     "LanguageModel": "lm",
     "Length": "length",
     "Lexicon": "lexicon",
@@ -37,6 +39,7 @@ __all__ = [
     "Consensus",
     "FeatureSource",
     "Indicators",
+    "Invariance",
     "LanguageModel",
     "Length",
     "Lexicon",

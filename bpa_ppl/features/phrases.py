@@ -11,12 +11,11 @@ import numpy as np
 from bpa_ppl.component import Share
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.features.segmentations import SEGMENTATION, spans_of
 from bpa_ppl.nbest import Float64, Int32, Int64, NBest
-from bpa_ppl.phrases.spans import OUTSIDE, UNCOVERED, parse_segmentations
 from bpa_ppl.phrases.tables import PhraseTable, read_table
 from bpa_ppl.phrases.tree import PhraseTree
 
-_SEGMENTATION = "segmentation"
 # A table of 500 sentence pairs of the domain lacks two thirds of the pairs of a large decoder.
 _FOREIGN = 0.9
 
@@ -53,7 +52,7 @@ class PhraseMixture(FeatureSource, frozen=True):
     @property
     def needs(self) -> frozenset[str]:
         """The segmentations, and the sources, which their spans are of."""
-        return frozenset({_SEGMENTATION, "sources"})
+        return frozenset({SEGMENTATION, "sources"})
 
     def columns(self, nbest: NBest) -> Features:
         """Return the sums of log-probabilities.
@@ -120,7 +119,7 @@ class _ScoredPairs:
         sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
         sources = self._sides[0][0].known_words(text.encode() for text in nbest.sources or ())
         targets = self._sides[1][0].known_words(text.encode() for text in nbest.strings)
-        spans, starts = _spans(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
+        spans, starts = spans_of(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
         first = self._phrases(0, sources, sentence, starts, spans[:, :2])
         second = self._phrases(1, targets, nbest.string_index, starts, spans[:, 2:])
         rows = self._table.find(first, second)
@@ -146,28 +145,3 @@ class _ScoredPairs:
         begin, lengths = np.ascontiguousarray(spans.T)
         nodes = tree.found((words[0], words[1][which]), starts, begin, lengths)
         return np.where(nodes >= 0, places[nodes], np.int32(-1))
-
-
-def _spans(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tuple[Int32, Int64]:
-    """Return the spans of all hypotheses, and where those of each begin."""
-    texts = nbest.extras[_SEGMENTATION]
-    if not all(isinstance(text, str) for text in texts):
-        raise DataError("a segmentation is a text such as `0-2=0-2 3=3`", nbest.origin)
-    lengths = string_lengths[nbest.string_index]
-    data = np.frombuffer("\n".join([*texts, ""]).encode(), np.uint8)
-    if np.count_nonzero(data == ord("\n")) != len(texts):
-        raise DataError("a segmentation has a line break", nbest.origin)
-    spans, starts, wrong, row = parse_segmentations(data, source_lengths, lengths)
-    if wrong:
-        sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-        where = f"hypothesis {row - nbest.offsets[sentence] + 1} of sentence "
-        where += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
-        words = f"{source_lengths[row]} and {lengths[row]} words"
-        what = {
-            OUTSIDE: f"is outside of its source and translation, which have {words}: give the "
-            "sources that were decoded",
-            UNCOVERED: f"does not have each of the {lengths[row]} words of the translation once, "
-            "in order: print the lists again",
-        }.get(wrong, "is not as Moses prints it: 0-2=0-2 3=3")
-        raise DataError(where + what, nbest.origin)
-    return spans, starts

@@ -5,6 +5,7 @@ What is compiled has modules of its own: `extraction` counts the phrase pairs of
 """
 
 from bpa_ppl.phrases.mixtures import Fit, held_out, mix
+from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.phrases.tables import (
     PhraseCounts,
     PhraseTable,
@@ -17,8 +18,10 @@ from bpa_ppl.phrases.tables import (
 
 __all__ = [
     "Fit",
+    "NumberedText",
     "PhraseCounts",
     "PhraseTable",
+    "Subdomains",
     "aligned",
     "held_out",
     "mix",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.compiled import compiled, inner
-from bpa_ppl.nbest import Int32, Int64
+from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
 #: What can be wrong with a line of alignment points, or of spans.
@@ -222,6 +222,50 @@ def find_spans(
                 node = nodes[slot]
             numbers[p] = node
     return numbers
+
+
+@compiled
+def count_phrases(
+    sentences: Ragged,
+    groups: npt.NDArray[np.int16],
+    shares: Float32,
+    tree: tuple[Int64, Int32],
+    counts: Float64,
+    first: int,
+) -> None:
+    """Add up how often the phrases of a tree occur in a text, in each of K groups of sentences.
+
+    Args:
+        sentences: the words, numbered as in the tree, −1 for one that is in no phrase; and where
+            each sentence begins.
+        groups: (sentences,) the group of each; or none, and then there are
+        shares: (sentences, K), how much of each sentence is in each group.
+        tree: the hash table of a `PhraseTree`.
+        counts: (nodes, K), to be added to.
+        first: the first node that is counted; those before it have been already.
+    """
+    slots, nodes = tree
+    mask = np.uint64(len(slots) - 1)
+    whole = len(groups) > 0
+    for s in range(len(sentences[1]) - 1):
+        end = sentences[1][s + 1]
+        for begin in range(sentences[1][s], end):
+            node = 0
+            for place in range(begin, end):
+                word = sentences[0][place]
+                if word < 0:
+                    break
+                slot = _slot(slots, (np.int64(node) << 32) + word, mask)
+                if slots[slot] < 0:
+                    break
+                node = nodes[slot]
+                if node < first:
+                    continue
+                if whole:
+                    counts[node, groups[s]] += 1
+                else:
+                    for k in range(counts.shape[1]):
+                        counts[node, k] += shares[s, k]
 
 
 @compiled

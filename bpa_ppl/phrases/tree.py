@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from itertools import chain, count
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl.nbest import Int32, Int64
-from bpa_ppl.phrases.spans import fill_slots, find_spans, number_spans
+from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.phrases.spans import count_phrases, fill_slots, find_spans, number_spans
 from bpa_ppl.text.vocabulary import Ragged, starts_of
 
 
@@ -23,6 +24,10 @@ class PhraseTree:
         self._size = 1
         self._slots, self._nodes = np.full(2, -1, np.int64), np.zeros(2, np.int32)
         self._parents, self._branches = np.zeros(1, np.int32), np.zeros(1, np.int32)
+
+    def __len__(self) -> int:
+        """Return the number of nodes: the phrases, their beginnings, and the empty phrase."""
+        return self._size
 
     def words(self, lines: Iterable[bytes]) -> Ragged:
         """Return the words of some sentences as numbers."""
@@ -67,6 +72,26 @@ class PhraseTree:
         """Return the same, but −1 for a phrase that is not in the tree, which stays as it is."""
         tree = (self._slots, self._nodes, self._parents, self._branches)
         return find_spans(sentences, starts, begin, words, tree)
+
+    def count(
+        self,
+        sentences: Ragged,
+        groups: npt.NDArray[np.int16],
+        shares: Float32,
+        counted: Float64,
+    ) -> Float64:
+        """Return (nodes, K) how often each phrase of the tree occurs in each group of sentences.
+
+        Args:
+            sentences: words numbered as in the tree.
+            groups: see `count_phrases`.
+            shares: likewise.
+            counted: (n, K), the counts of the first n nodes, which are not counted again.
+        """
+        counts = np.vstack([counted, np.zeros((self._size - len(counted), counted.shape[1]))])
+        table = (self._slots, self._nodes)
+        count_phrases(sentences, groups, shares, table, counts, max(len(counted), 1))
+        return counts
 
     def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
         """Return the distinct phrases of some numbers, sorted bytewise, and the place of each."""

@@ -1,0 +1,157 @@
+"""How phrases spread over latent subdomains (Cuong, Sima'an & Titov 2016, Section 3).
+
+A phrase that occurs in all subdomains alike is safe wherever a text comes from; one of a few
+subdomains is specific. A pair of phrases that spread alike is coherent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.phrases.pairs import Side
+from bpa_ppl.phrases.subdomains import Int16, Subdomains
+from bpa_ppl.phrases.tree import PhraseTree
+from bpa_ppl.text.vocabulary import Ragged
+
+_NEAR = 1e-6  # of 1, where the entropy of Rényi is that of Shannon
+
+
+class CountedPhrases:
+    """How often phrases of one side of a corpus occur in each of its subdomains.
+
+    Phrases are numbered when they are asked for the first time, and then counted in one pass over
+    the text. What has been counted is kept: 8 K bytes a phrase, and the text itself.
+
+    Args:
+        subdomains: with the text.
+        side: the language of the phrases.
+
+    >>> from bpa_ppl.phrases.subdomains import NumberedText
+    >>> text = NumberedText.of([["a", "b", "a"], ["a"]])
+    >>> phrases = CountedPhrases(Subdomains(text, text, [0, 1], [0.5, 0.5]), "target")
+    >>> phrases.counts(phrases.numbers(["a", "a b", "c"])).tolist()
+    [[2.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    """
+
+    def __init__(self, subdomains: Subdomains, side: Side):
+        self._text = subdomains.text(side)
+        hard = subdomains.hard
+        k = subdomains.k
+        self._groups: Int16 = subdomains.winners() if hard else np.zeros(0, np.int16)
+        self._shares: Float32 = np.zeros((0, k), np.float32) if hard else subdomains.posteriors()
+        self._tree = PhraseTree()
+        self._counted = np.zeros((1, k))
+
+    def numbers(self, phrases: Iterable[str]) -> Int32:
+        """Return (phrases,) int32, the numbers of some phrases, their words between spaces."""
+        words = self.words(phrases)
+        lengths = np.diff(words[1]).astype(np.int32)
+        each = np.arange(len(lengths) + 1)
+        return self.numbers_in(words, each, np.zeros(len(lengths), np.int32), lengths)
+
+    def words(self, lines: Iterable[str]) -> Ragged:
+        """Return the words of some sentences as numbers, for `numbers_in`."""
+        return self._tree.words(line.encode() for line in lines)
+
+    def numbers_in(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
+        """Return (spans,) int32, the numbers of the phrases in some spans of sentences.
+
+        Args:
+            sentences: words from `words`, and where each sentence begins.
+            starts: (sentences + 1,) where the spans of each begin.
+            begin: (spans,) int32, the first word of each.
+            words: (spans,) int32, how many words it has.
+        """
+        return self._tree.numbers(sentences, starts, begin, words)
+
+    def counts(self, numbers: npt.NDArray[Any]) -> Float64:
+        """Return (n, K) float64, the expected occurrences of phrases in the sentences of each z.
+
+        That is Σ P(z | e, f) c(phrase; sentence), over the sentence pairs of the corpus.
+
+        Args:
+            numbers: (n,) from `numbers` or `numbers_in`.
+        """
+        if len(self._counted) < len(self._tree):
+            # The number in the tree of each word of the text; −1 for one that is in no phrase.
+            known = self._tree.known_words(word.encode() for word in self._text.words)[0]
+            text = known[self._text.numbers], self._text.starts
+            self._counted = self._tree.count(text, self._groups, self._shares, self._counted)
+        return self._counted[numbers]
+
+
+def posteriors(counts: Float64, weights: Float64, smoothing: float = 0.0) -> Float64:
+    """Return (phrases, K) float64, P(z | phrase), from how often phrases occur in each subdomain.
+
+    P(z | phrase) = (c(phrase, z) + β P(z)) / (c(phrase) + β). Without smoothing (β = 0, as
+    published) these are relative frequencies. A phrase that the corpus does not have says nothing
+    of z, and gets P(z), as it does with any β.
+
+    Args:
+        counts: (phrases, K) from `CountedPhrases`.
+        weights: (K,) P(z).
+        smoothing: β, what P(z) is worth in occurrences.
+
+    >>> posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
+    [[0.75, 0.25], [0.4, 0.6]]
+    """
+    total = counts.sum(axis=1, keepdims=True)
+    unknown = total == 0
+    smoothed = counts + smoothing * weights
+    return np.where(unknown, weights, smoothed / np.where(unknown, 1.0, total + smoothing))
+
+
+def renyi_entropy(probabilities: Float64, order: float = 2.0) -> Float64:
+    """Return (n,) float64, the entropies of Rényi in nats: 1/(1−α) log Σ p^α.
+
+    From 0, all in one subdomain, to log K. Of α = 1 it is the entropy of Shannon (the limit).
+
+    Args:
+        probabilities: (n, K), rows that sum to 1.
+        order: α, above 0.
+
+    >>> renyi_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
+    [0.0, 0.6931]
+    """
+    if abs(order - 1) < _NEAR:
+        logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
+        return np.maximum(-(probabilities * logs).sum(axis=1), 0.0)
+    # The largest is divided out: a power of a small number is 0 where α is large.
+    largest = probabilities.max(axis=1)
+    powers = ((probabilities / largest[:, None]) ** order).sum(axis=1)
+    return np.maximum((np.log(powers) + order * np.log(largest)) / (1 - order), 0.0)
+
+
+def chebyshev(first: Float64, second: Float64) -> Float64:
+    """Return (n,) max |p − q| over the subdomains, from 0 to 1.
+
+    >>> chebyshev(np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]])).tolist()
+    [0.25]
+    """
+    return np.abs(first - second).max(axis=1)
+
+
+def hellinger(first: Float64, second: Float64) -> Float64:
+    """Return (n,) the distances of Hellinger, √(½ Σ (√p − √q)²), from 0 to 1.
+
+    >>> hellinger(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist()
+    [1.0]
+    """
+    return np.sqrt(((np.sqrt(first) - np.sqrt(second)) ** 2).sum(axis=1) / 2)
+
+
+def kullback_leibler(first: Float64, second: Float64) -> Float64:
+    """Return (n,) Σ p log(p / q), in nats; infinite where q is 0 and p is not.
+
+    >>> kullback_leibler(np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])).round(4).tolist()
+    [0.6931]
+    """
+    inside = first > 0
+    with np.errstate(divide="ignore"):
+        ratio = np.where(inside, first, 1.0) / np.where(inside, second, 1.0)
+        return np.maximum((first * np.log(ratio)).sum(axis=1), 0.0)
