@@ -112,7 +112,18 @@ def discounts_of(counts: Int64) -> tuple[tuple[float, float, float], bool]:
     >>> discounts_of(np.array([1, 1, 2]))
     ((0.5, 1.0, 1.5), True)
     """
-    n = np.bincount(np.minimum(counts, 5), minlength=6).tolist()
+    return discounts_from(np.bincount(np.minimum(counts, 5), minlength=6).tolist())
+
+
+def discounts_from(n: Sequence[float]) -> tuple[tuple[float, float, float], bool]:
+    """Return the same from counts of counts.
+
+    Args:
+        n: at i the number of n-grams that are counted i times, or its expectation; i from 0 to 4.
+
+    >>> discounts_from([0, 8, 4, 2, 1])
+    ((0.5, 1.25, 2.0), False)
+    """
     if not all(n[1:4]):
         return FALLBACK, True
     y = n[1] / (n[1] + 2 * n[2])

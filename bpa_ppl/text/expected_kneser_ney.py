@@ -1,0 +1,201 @@
+"""Kneser–Ney smoothing of a text whose sentences count in part: expected counts (compiled).
+
+H. Zhang and D. Chiang, "Kneser-Ney smoothing on expected counts", ACL 2014. A sentence of weight
+w is there with probability w. The count of an n-gram is then a random number, the sum of one coin
+for each of its occurrences, and so is whatever Kneser–Ney makes of it: counts of counts, discounts
+and the number of different words before it are replaced by their expectations,
+
+    p(w | c) = (E[a(g)] − E[D(a(g))]) / Σ_w' E[a(c w')] + b(c) p(w | c without its first word)
+
+with g = c w, in the notation of `kneser_ney.estimate`. Of an adjusted count a(g) only the mean and
+the probabilities of 0, 1, 2, 3 and 4 are needed. With weights of 0 and 1 it is modified Kneser–Ney
+of the sentences of weight 1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from bpa_ppl.compiled import compiled
+from bpa_ppl.nbest import Float64, Int32, Int64
+from bpa_ppl.text.gram_tables import framed, longer
+from bpa_ppl.text.kneser_ney import discounts_from
+from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.text.words import BEGIN, SPECIAL
+
+#: How the n-gram models of weighted sentences are smoothed; none is maximum likelihood.
+Smoothing = Literal["kneser-ney", "none"]
+_MEAN = 5  # the column of the mean count; the others are P(count = 0, 1, 2, 3, 4)
+
+
+class WeighedText(NamedTuple):
+    """The n-grams of a text, numbered once, for models of its sentences with any weights.
+
+    Memory: 4 bytes a token, 8 bytes an n-gram of any order.
+
+    Attributes:
+        longest: (tokens + sentences,) int32, the longest n-gram that ends with each word, and with
+            each end of a sentence: what judges it.
+        starts: (sentences + 1,) int64, where each sentence begins in `longest`.
+        firsts: (orders + 1,) int64, the first n-gram of each order, and their number.
+        context: (n-grams,) int32, the n-gram without its last word, among those of its order.
+        suffix: (n-grams,) int32, the n-gram without its first word, likewise.
+    """
+
+    longest: Int32
+    starts: Int64
+    firsts: Int64
+    context: Int32
+    suffix: Int32
+
+    @classmethod
+    def of(cls, sentences: Ragged, words: int, order: int) -> WeighedText:
+        """Return the n-grams of numbered sentences.
+
+        Args:
+            sentences: their words, numbered from 0, and where each begins.
+            words: how many different words there are.
+            order: the length of the longest n-grams.
+
+        >>> text = WeighedText.of((np.array([0, 1], np.int32), np.array([0, 2])), 2, 2)
+        >>> text.firsts.tolist(), text.longest.tolist()
+        ([0, 5, 8], [5, 6, 7])
+        """
+        text, place = framed(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
+        vocabulary = words + len(SPECIAL)
+        none = np.zeros(vocabulary, np.int32)
+        contexts, suffixes, first, ids = [none], [none], [0, vocabulary], text
+        longest = text.copy()
+        for n in range(2, order + 1):
+            (keys, suffix, _, _, _), ids = longer(ids, text, place, n)
+            here = place >= n - 1
+            longest[here] = ids[here] + np.int32(first[-1])
+            contexts.append((keys >> 32).astype(np.int32))
+            suffixes.append(suffix)
+            first.append(first[-1] + len(keys))
+        starts = sentences[1] + np.arange(len(sentences[1]))
+        firsts = np.array(first, np.int64)
+        return cls(
+            longest[place > 0], starts, firsts, np.concatenate(contexts), np.concatenate(suffixes)
+        )
+
+    def log_probabilities(self, weights: Float64, smoothing: Smoothing = "kneser-ney") -> Float64:
+        """Return natural log p of each sentence under the model of the weighted sentences.
+
+        Words that no sentence of positive weight has get their share of the uniform distribution;
+        with `none` they have probability 0.
+
+        Args:
+            weights: (sentences,) from 0 to 1.
+            smoothing: see above.
+
+        Returns:
+            (sentences,) float64; the end of a sentence is predicted too.
+
+        >>> text = WeighedText.of((np.array([0, 1], np.int32), np.array([0, 1, 2])), 2, 1)
+        >>> text.log_probabilities(np.array([1.0, 0.0]), "none").round(4).tolist()
+        [-1.3863, -inf]
+        """
+        counts = counted(self.longest, self.starts, weights, int(self.firsts[-1]))
+        if smoothing == "none":
+            p = self._relative(counts[:, _MEAN])
+        else:
+            extend(counts, self.suffix, self.firsts)
+            p = self._smoothed(counts)
+        with np.errstate(divide="ignore"):
+            return summed(np.log(p), self.longest, self.starts)
+
+    def _relative(self, counts: Float64) -> Float64:
+        """Return (n-grams,) the share of each among those with its context."""
+        shares = np.zeros(len(counts))
+        for own in self._orders():
+            totals = np.bincount(self.context[own], counts[own])[self.context[own]]
+            np.divide(counts[own], totals, out=shares[own], where=totals > 0)
+        return shares
+
+    def _smoothed(self, counts: Float64) -> Float64:
+        """Return (n-grams,) p of the last word of each; counts as from `extend`."""
+        p = np.empty(len(counts))
+        lower = np.full(1, 1.0 / (self.firsts[1] - 1))
+        for own in self._orders():
+            context, count = self.context[own], counts[own]
+            taken = _taken(count)
+            total = np.bincount(context, count[:, _MEAN], len(lower))
+            left = np.bincount(context, taken, len(lower))
+            weight = np.divide(left, total, out=np.ones(len(lower)), where=total > 0)
+            kept = np.maximum(count[:, _MEAN] - taken, 0.0)
+            shares = np.divide(kept, total[context], out=np.zeros(len(kept)), where=kept > 0)
+            p[own] = shares + weight[context] * lower[self.suffix[own]]
+            lower = p[own]
+        p[BEGIN] = 1.0  # it is given, never predicted
+        return p
+
+    def _orders(self) -> list[slice]:
+        return [slice(a, b) for a, b in zip(self.firsts[:-1], self.firsts[1:], strict=True)]
+
+
+def _taken(counts: Float64) -> Float64:
+    """Return (n-grams,) the expected discount of each n-gram of one order."""
+    (one, two, three), _ = discounts_from(counts[:, :_MEAN].sum(axis=0).tolist())
+    more = np.maximum(1.0 - counts[:, :3].sum(axis=1), 0.0)
+    return counts[:, 1] * one + counts[:, 2] * two + more * three
+
+
+@compiled
+def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Float64:
+    """Return (n-grams, 6) P(count = 0 … 4) and the mean count of those that judge a word.
+
+    >>> counted(np.array([0, 0], np.int32), np.array([0, 1, 2]), np.array([0.5, 0.5]), 1).tolist()
+    [[0.25, 0.5, 0.25, 0.0, 0.0, 1.0]]
+    """
+    counts = np.zeros((grams, 6))
+    counts[:, 0] = 1.0
+    for s in range(len(weights)):
+        weight = weights[s]
+        if weight > 0:
+            for at in range(starts[s], starts[s + 1]):
+                own = counts[longest[at]]
+                for n in range(4, 0, -1):
+                    own[n] += weight * (own[n - 1] - own[n])
+                own[0] -= weight * own[0]
+                own[5] += weight
+    return counts
+
+
+@compiled
+def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
+    """Fill in adjusted counts: how many different words are before each n-gram that is shorter.
+
+    An n-gram of an order below the highest that begins a sentence keeps its count; nothing is ever
+    before it. Each longer n-gram is there with the probability that its own count is not 0.
+
+    Args:
+        counts: from `counted`.
+        suffix: of `WeighedText`.
+        firsts: of `WeighedText`.
+    """
+    for n in range(len(firsts) - 2, 0, -1):
+        for gram in range(firsts[n], firsts[n + 1]):
+            there = 1.0 - counts[gram, 0]
+            if there > 0:
+                own = counts[firsts[n - 1] + suffix[gram]]
+                for r in range(4, 0, -1):
+                    own[r] += there * (own[r - 1] - own[r])
+                own[0] -= there * own[0]
+                own[5] += there
+
+
+@compiled
+def summed(logs: Float64, longest: Int32, starts: Int64) -> Float64:
+    """Return (sentences,) the sum of the logs of the n-grams that judge its words.
+
+    >>> summed(np.array([1.0, 2.0]), np.array([0, 1, 1], np.int32), np.array([0, 2, 3])).tolist()
+    [3.0, 2.0]
+    """
+    sums = np.zeros(len(starts) - 1)
+    for s in range(len(sums)):
+        for at in range(starts[s], starts[s + 1]):
+            sums[s] += logs[longest[at]]
+    return sums
