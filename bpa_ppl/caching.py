@@ -12,7 +12,6 @@ import os
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
@@ -20,8 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, UsageError
+from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
+from bpa_ppl.notes import tell
 
 _LIMIT = 1024  # MiB
 _STALE = 3600  # seconds, after which a half-written file is one of a killed process
@@ -123,11 +123,9 @@ def write_array(key: str, values: Float64) -> None:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        warnings.warn(
+        tell(
             f"sentence scores are not kept ({error}): name a folder that can be written in "
-            "BPA_PPL_CACHE",
-            BpaWarning,
-            stacklevel=2,
+            "BPA_PPL_CACHE"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -11,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.notes import tell
 
 #: Moses never tunes the penalty of unknown words: every tool of it leaves this weight alone.
 UNTUNED = ("UnknownWordPenalty0",)
@@ -262,11 +262,9 @@ def match(
     printed = set(nbest.feature_names)
     hidden = [name for name in canonical if name not in printed]
     if hidden:
-        warnings.warn(
+        tell(
             f"{canonical.origin}: {', '.join(hidden)} left out, because {nbest.origin} does not "
-            "print it",
-            BpaWarning,
-            stacklevel=2,
+            "print it"
         )
     return Match(
         names=nbest.feature_names,
@@ -396,9 +394,7 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(theirs - theirs[first]) + np.abs(theirs)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        warnings.warn(
+        tell(
             f"the weights do not reproduce the totals of {100 * wrong:.0f}% of the hypotheses of "
-            f"{nbest.origin}: are they the weights that it was decoded with?",
-            BpaWarning,
-            stacklevel=2,
+            f"{nbest.origin}: are they the weights that it was decoded with?"
         )

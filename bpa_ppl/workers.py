@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from bpa_ppl.errors import UsageError, one_of, quoted
+from bpa_ppl.notes import Note, held, tell_again
 
 BACKENDS = ("local", "dask")
 #: One thread a worker: as many workers as cores would otherwise start cores² threads.
@@ -109,10 +110,42 @@ def fresh_workers(
         if processes and count > 1:
             _end_processes()
         try:
-            yield Parallel(jobs, **options)
+            parallel = Parallel(jobs, **options)
+            yield parallel if backend == "threads" or count == 1 else _Telling(parallel)
         finally:
             if processes and count > 1:
                 _end_processes()
+
+
+class _Done(NamedTuple):
+    """What a worker has made of a call, and what it has told of it."""
+
+    value: Any
+    notes: list[Note]
+
+    def told(self) -> Any:
+        """Tell it here, and return the value."""
+        tell_again(self.notes)
+        return self.value
+
+
+def _held_back(function: Callable[..., Any], *given: Any, **named: Any) -> _Done:
+    """Call a function, and hold back what it tells; this runs in a worker."""
+    with held() as notes:
+        value = function(*given, **named)
+    return _Done(value, notes)
+
+
+class _Telling:
+    """A `Parallel` whose workers' notes are told in this process, when their results come."""
+
+    def __init__(self, parallel: Any):
+        self._parallel = parallel
+
+    def __call__(self, calls: Iterable[Any]) -> Any:
+        found = self._parallel((_held_back, (f, *given), named) for f, given, named in calls)
+        results = (done.told() for done in found)
+        return list(results) if isinstance(found, list) else results
 
 
 def _end_processes() -> None:
@@ -217,12 +250,12 @@ class _Local:
         return Shared(key, str(path))
 
     def submit(self, function: Callable[[Any, Any], T], shared: Shared, item: Any) -> Future:
-        future: Future = self._executor.submit(_call, function, *shared, item)
+        future: Future = self._executor.submit(_held_back, _call, function, *shared, item)
         return future
 
     def result(self, future: Future) -> Any:
         try:
-            return future.result()
+            return future.result().told()
         except self._lost as error:
             raise UsageError(
                 "a worker process was killed, for lack of memory as a rule: give fewer jobs"
@@ -245,12 +278,15 @@ class _Cluster:
         with self._told():
             # Sent apart from the call: what is sent with it stays in the memory of the client.
             (sent,) = self._client.scatter([item], hash=False)
-            future: Future = self._client.submit(_call, function, *shared, sent, pure=False)
+            future: Future = self._client.submit(
+                _held_back, _call, function, *shared, sent, pure=False
+            )
         return future
 
     def result(self, future: Future) -> Any:
         with self._told():
-            return future.result()
+            done = future.result()
+        return done.told()
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bpa_ppl.errors import BpaError, BpaWarning, DataError, UsageError
+from bpa_ppl.errors import BpaError, DataError, UsageError
 from bpa_ppl.features import Added, FeatureSource, adding, resolved
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, remade, stored
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import Note, held, tell_again
 from bpa_ppl.quality import Column, Metric, set_aside
 from bpa_ppl.quality.column import numeric_columns
 
@@ -62,15 +62,13 @@ class Preparation:
 
     def stream(self, nbest: Iterable[NBest]) -> Iterator[NBest]:
         """Prepare one table of lists after the other; what is told of them is told once."""
-        told: set[str] = set()
+        told: set[Note] = set()
         for lists in nbest:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", BpaWarning)
+            with held() as notes:
                 made = self(lists)
-            for warning in caught:
-                if str(warning.message) not in told:
-                    told.add(str(warning.message))
-                    warnings.warn(warning.message, warning.category, stacklevel=2)
+            new = [note for note in dict.fromkeys(notes) if note not in told]
+            told.update(new)
+            tell_again(new)
             yield made
 
     def criterion(self, nbest: NBest) -> Column | None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest
+from bpa_ppl.notes import LOGGER, WarningsHandler
 
 # What one test compiles, others load: in this process, beside it, and in programs that they start.
 # The process that starts the tests makes the folder; pytest-xdist's workers inherit its name.
@@ -26,6 +27,9 @@ COMPILED = {
 os.environ.update(COMPILED)
 for name, value in COMPILED.items():
     jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
+
+# Pytest listens to every logger; warnings come as Python's beside the records all the same.
+LOGGER.addHandler(WarningsHandler())
 
 # Numbers are as wide as they are written, and no axis is added unasked.
 jax.config.update("jax_enable_x64", True)

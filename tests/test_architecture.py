@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
 LAYERS = (
     ("compiled", "errors", "labels", "progress", "tables"),
+    ("notes",),
     ("columns", "component", "workers"),
     ("rows",),
     ("nbest", "registry"),

@@ -12,7 +12,6 @@ import typer
 
 from bpa_ppl.cli import options
 from bpa_ppl.cli.sampler_settings import command_line
-from bpa_ppl.cli.wording import in_options
 from bpa_ppl.errors import UsageError
 from bpa_ppl.registry import PRIORS, SAMPLERS
 
@@ -187,7 +186,7 @@ def run(
     logging.getLogger("bpa_ppl").info("%s written on %s", output, datetime.now().ctime())
     if choosing.choose:
         options.say(bpa_ppl.as_draws(posterior).attrs["choice"]["because"], quiet)
-    options.say(in_options(str(bpa_ppl.check(posterior))), quiet)
+    options.say(bpa_ppl.check(posterior), quiet)
 
 
 def _priors(text: str, given: list[str] | None) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,6 +30,7 @@ from bpa_ppl.cli import (
     weights,
 )
 from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
+from bpa_ppl.cli.notes import shown
 from bpa_ppl.cli.options import expanded
 from bpa_ppl.cli.streams import (
     CLOSED_PIPE,
@@ -40,7 +40,7 @@ from bpa_ppl.cli.streams import (
     prepare_streams,
 )
 from bpa_ppl.cli.wording import Command, in_options
-from bpa_ppl.errors import BpaError, BpaWarning, printable
+from bpa_ppl.errors import BpaError, printable
 
 app = typer.Typer(
     name="bpa",
@@ -93,9 +93,8 @@ def _options(
 
 def main() -> None:
     """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
-    warnings.showwarning = _note
     prepare_streams()
-    with insistent_interrupts():
+    with shown(), insistent_interrupts():
         code = _exit_code()
     if code == CLOSED_PIPE:
         forget_output()
@@ -122,9 +121,3 @@ def _exit_code() -> int | str | None:
     except SystemExit as done:
         return done.code
     return 0
-
-
-def _note(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Show our own warnings as notes; those of libraries are not for the user of a command."""
-    if issubclass(category, BpaWarning):
-        typer.echo(f"note: {in_options(printable(str(message)))}", err=True)

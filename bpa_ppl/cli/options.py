@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -18,8 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from bpa_ppl.cli.wording import in_options
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
+from bpa_ppl.notes import note
 from bpa_ppl.registry import (
     FEATURES,
     LIKELIHOODS,
@@ -307,9 +308,9 @@ def canonical(text: str) -> Canonical | None:
 
 
 def say(message: object, quiet: bool = False) -> None:
-    """Write a message to standard error: standard output is for results."""
+    """Say how the work went, on standard error: standard output is for results."""
     if not quiet:
-        print(message, file=sys.stderr)
+        note(in_options(str(message)))
 
 
 def variances(given: Iterable[str] | None) -> tuple[float | None, dict[str, float]]:

@@ -21,6 +21,8 @@ _OPTIONS = {
     "allow more (iterations)": "allow more (--iterations)",
     "iterations (folder)": "iterations (--rounds)",
     "(extra)": "(--extra)",
+    "(known)": "(--with)",
+    "(metric)": "(--metric)",
     "or name the format": "or name the format (--format)",
     "name the format if": "name the format (--format) if",
     "read them with references": "give --references",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bpa_ppl.decoding.reranking import Reranked
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.notes import tell
 from bpa_ppl.quality import Score, corpus_score
 from bpa_ppl.registry import METRICS
 from bpa_ppl.tables import text_table
@@ -110,11 +110,9 @@ def text_rows(result: Reranked) -> Iterator[str]:
     for text in result.texts:
         line = _one_line(text)
         if line != text:
-            warnings.warn(
+            tell(
                 "a translation with a line break is written as one line, so that lines stay those "
-                "of the sentences",
-                BpaWarning,
-                stacklevel=2,
+                "of the sentences"
             )
         yield f"{line}\n"
 

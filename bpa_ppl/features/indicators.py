@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import tell
 
 
 class Indicators(FeatureSource, frozen=True):
@@ -52,11 +52,9 @@ class Indicators(FeatureSource, frozen=True):
         texts = np.array(self._texts(nbest), dtype=object)
         values = self.values or tuple(sorted(set(texts.tolist())))
         for value in sorted(set(texts.tolist()) - set(values)):
-            warnings.warn(
+            tell(
                 f"{nbest.origin}: {self.column} {value} did not occur in the adaptation lists: "
-                "it has no weight of its own",
-                BpaWarning,
-                stacklevel=2,
+                "it has no weight of its own"
             )
         return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
 

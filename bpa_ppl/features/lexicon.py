@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,13 +14,14 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.component import Count, Share
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, Features, FeatureSource
 from bpa_ppl.features.folds import cross_fitted, fold_of
 from bpa_ppl.features.once import distinct
 from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.notes import tell
 
 if TYPE_CHECKING:
     from bpa_ppl.text.ibm1 import IBM1
@@ -191,7 +191,7 @@ class Lexicon(FeatureSource, frozen=True):
         return _Scorer(self, direct, inverse)
 
     def _tell(self, message: str) -> None:
-        warnings.warn(message, BpaWarning, stacklevel=2)
+        tell(message)
 
 
 @dataclass
@@ -231,12 +231,10 @@ class _Scorer:
         unknown = self.direct.unknown(sources).sum() / max(sum(map(len, sources)), 1)
         if self.tells and unknown > _FOREIGN:
             self.tells = False
-            warnings.warn(
+            tell(
                 f"{nbest.origin}: {unknown:.0%} of the words of the source sentences are not in "
                 f"{self.source.pairs[0]}: is it in the language of the sources, and tokenised and "
-                "cased like them?",
-                BpaWarning,
-                stacklevel=3,
+                "cased like them?"
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,12 +11,13 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, Features, FeatureSource
 from bpa_ppl.features.folds import cross_fitted, fold_of
 from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.notes import tell
 
 if TYPE_CHECKING:
     from bpa_ppl.text.language_model import TextModel
@@ -232,12 +232,10 @@ class _Scorer:
     def _check_known(self, nbest: NBest, unknown: float) -> None:
         if self.tells and unknown > _FOREIGN:
             self.tells = False
-            warnings.warn(
+            tell(
                 f"{nbest.origin}: {unknown:.0%} of the words of the hypotheses are not in "
                 f"{' and '.join(self.source._texts)}: is it in their language, and tokenised and "
-                "cased like them?",
-                BpaWarning,
-                stacklevel=3,
+                "cased like them?"
             )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from bpa_ppl.component import Share
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.features.segmentations import SEGMENTATION, spans_of
 from bpa_ppl.nbest import Float64, Int32, Int64, NBest
+from bpa_ppl.notes import tell
 from bpa_ppl.phrases.tables import PhraseTable, read_table
 from bpa_ppl.phrases.tree import PhraseTree
 
@@ -86,12 +86,10 @@ class PhraseMixture(FeatureSource, frozen=True):
         """Warn, once, where hardly a pair is in the table."""
         if scored.tells and pairs and unseen > _FOREIGN * pairs:
             scored.tells = False
-            warnings.warn(
+            tell(
                 f"{nbest.origin}: {unseen / pairs:.0%} of the phrase pairs of the hypotheses are "
                 f"not in {self.table}: is it of these languages in this order, and tokenised and "
-                "cased like the lists?",
-                BpaWarning,
-                stacklevel=3,
+                "cased like the lists?"
             )
 
 

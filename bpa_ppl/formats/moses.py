@@ -8,14 +8,13 @@ before the features, alignments or word scores between text and features.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import (
     ALIGNMENT,
@@ -29,6 +28,7 @@ from bpa_ppl.formats.moses_lines import (
 from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.labels import printed_labels
 from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.notes import tell
 from bpa_ppl.rows import Rows
 
 if TYPE_CHECKING:
@@ -217,11 +217,9 @@ def _warn_renamed(nbest: NBest, labels: list[str], renamed: list[str]) -> None:
             nbest.origin,
         )
     names = ", ".join(sorted({old.strip("= ") for old in labels if "_" in old}))
-    warnings.warn(
+    tell(
         f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
-        "a sparse feature and leaves it out",
-        BpaWarning,
-        stacklevel=3,
+        "a sparse feature and leaves it out"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -12,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.columns import intern
-from bpa_ppl.errors import BpaWarning, DataError, quoted
+from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.numbers import finite
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Float32
+from bpa_ppl.notes import tell
 from bpa_ppl.rows import Rows
 
 #: One line of the format, for messages.
@@ -311,7 +311,7 @@ class LineParser:
             raise self.error(f"{what} cannot be kept, and reading is strict", number)
         if what not in self._warned:
             self._warned.add(what)
-            warnings.warn(f"{self.options.origin}: {what} left out", BpaWarning, stacklevel=2)
+            tell(f"{self.options.origin}: {what} left out")
 
 
 def fits(field: bytes, name: str, soft: bool = False) -> bool:

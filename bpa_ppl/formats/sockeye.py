@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 from typing import Any, TextIO
@@ -25,12 +24,13 @@ from typing import Any, TextIO
 import msgspec
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import finite
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.notes import tell
 from bpa_ppl.rows import Identifiers, Rows
 from bpa_ppl.rows.base import TOO_LARGE
 
@@ -330,9 +330,7 @@ class _Reader:
         ends = np.cumsum(sizes)
         against = np.sum(scores[ends - sizes] > scores[ends - 1]) > np.sum(sizes > 1) / 2
         doubt = ", though most lists begin with their highest score" if against else ""
-        warnings.warn(
+        tell(
             f"{self._options.origin}: scores are taken for costs{doubt}: they are negated, so that "
-            "higher is better (costs=false leaves them as they are)",
-            BpaWarning,
-            stacklevel=2,
+            "higher is better (costs=false leaves them as they are)"
         )

@@ -8,15 +8,15 @@ whose names begin with `sentence.` belong to the sentence.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.labels import label_of, places_of, repeated
+from bpa_ppl.notes import tell
 from bpa_ppl.rows.arrow import values_of, whole
 from bpa_ppl.rows.base import (
     CANDIDATES,
@@ -260,11 +260,9 @@ class FrameReader:
         quoted = [name for name, of in extras.items() if _is_quoted(of[:1])]
         told, self._told = self._told, True
         if quoted and not told:
-            warnings.warn(
+            tell(
                 f"{self.origin}: {', '.join(quoted)} kept as text, not as a feature, because the "
-                "column is of texts",
-                BpaWarning,
-                stacklevel=4,
+                "column is of texts"
             )
 
     def _error(self, message: str, line: int | None = None) -> DataError:

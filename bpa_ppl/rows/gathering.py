@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
@@ -15,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import counted
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
+from bpa_ppl.notes import tell
 from bpa_ppl.rows.base import OF_SENTENCE, REFERENCE, SOURCE, Rows, SentenceLines
 
 T = TypeVar("T")
@@ -165,7 +165,7 @@ class Gatherer(Generic[T]):
                 )
 
     def _tell(self, message: str) -> None:
-        warnings.warn(f"{self.origin}: {message}", BpaWarning, stacklevel=5)
+        tell(f"{self.origin}: {message}")
 
     def _made(self, table: _Table) -> T:
         """Return the lists of a table with their references and sources."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import reprlib
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -19,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.columns import intern
-from bpa_ppl.errors import BpaWarning, DataError, quoted
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.notes import tell
 from bpa_ppl.rows.base import (
     CANDIDATES,
     ID,
@@ -262,11 +262,9 @@ class RecordReader:
             raise self.error(f"{TOTAL} is {shown(fields[TOTAL])}, not the total score", line)
         quoted = [n for n, kind in kinds.items() if kind == WORDS and looks_numeric(fields[n])]
         if quoted:
-            warnings.warn(
+            tell(
                 f"{self.origin}: {', '.join(quoted)} kept as text, not as a feature, because the "
-                "number is in quotes",
-                BpaWarning,
-                stacklevel=2,
+                "number is in quotes"
             )
         return Layout(nested, kinds, tuple(sentence))
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.labels import expand, repeated
+from bpa_ppl.notes import tell
 from bpa_ppl.rows.base import (
     CANDIDATES,
     ID,
@@ -77,11 +77,7 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     lost += [ID] if ids is not None and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
-        warnings.warn(
-            f"{nbest.origin}: {', '.join(lost)} left out, which would not read back as it is",
-            BpaWarning,
-            stacklevel=4,
-        )
+        tell(f"{nbest.origin}: {', '.join(lost)} left out, which would not read back as it is")
     return Written(
         ids if ids is not None and printed else nbest.sentence_ids.tolist(),
         nbest.sources,

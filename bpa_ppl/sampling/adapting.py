@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import BpaWarning, UsageError, checked_seed, require
+from bpa_ppl.errors import UsageError, checked_seed, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
@@ -29,6 +28,7 @@ from bpa_ppl.models import (
 )
 from bpa_ppl.models.priors.isotropic import Isotropic, completed, variances
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import tell
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
@@ -451,13 +451,11 @@ def _scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
         return single
     means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     started = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
-    warnings.warn(
+    tell(
         f"no canonical weight for {', '.join(scaled)}: the prior has "
         + (f"mean 0, but for {', '.join(started)}," if started else "mean 0")
         + f" and variance {np.asarray(family.variance):g} ({family.typical_spread:g} / spread)², "
-        "with the spread of the feature within the lists",
-        BpaWarning,
-        stacklevel=3,
+        "with the spread of the feature within the lists"
     )
     return {**single, "typical_spread": family.typical_spread, "spread": scaled}
 

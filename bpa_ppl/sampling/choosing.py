@@ -11,7 +11,6 @@ them by two standard errors of the difference, sentence by sentence.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -22,7 +21,7 @@ import jax
 import msgspec
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.models import (
     Hope,
     Likelihood,
@@ -39,6 +38,7 @@ from bpa_ppl.models.likelihoods.base import decided
 from bpa_ppl.models.lists import PADDING
 from bpa_ppl.models.priors.isotropic import Isotropic, completed
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.notes import held
 from bpa_ppl.posterior.draws import WEIGHTS, importance_weights
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.progress import Reporter
@@ -296,8 +296,7 @@ def built(family: PriorFamily | Prior, match: Match) -> Prior:
         DataError: if it does not fit them.
     """
     if isinstance(family, Prior):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BpaWarning)
+        with held():
             return completed(family, match)[0]
     return family.build(match).matched(match.free_names)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.errors import BpaError, BpaWarning, DataError, UsageError
+from bpa_ppl.errors import BpaError, DataError, UsageError
 from bpa_ppl.models import Prior
 from bpa_ppl.models.hierarchical import Hierarchical
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import tell
 from bpa_ppl.posterior import Draws, as_draws, read_posterior
 from bpa_ppl.sampling.adapting import DOMAIN, adapt
 from bpa_ppl.sampling.domain_terms import DomainTerms, sampled_hierarchy
@@ -163,11 +163,9 @@ def _warn_unlike(draws: Mapping[str, Draws]) -> None:
         said = {label: str(one.attrs[name]) for label, one in draws.items() if name in one.attrs}
         if len(set(said.values())) > 1:
             each = "; ".join(f"{label}: {value}" for label, value in said.items())
-            warnings.warn(
+            tell(
                 f"the posteriors were adapted with different {what} ({each}), so that the scale of "
-                "their weights may differ: adapt them alike",
-                BpaWarning,
-                stacklevel=3,
+                "their weights may differ: adapt them alike"
             )
 
 

@@ -15,7 +15,6 @@ hypotheses is 32 kB a sentence.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,10 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import log_likelihood
 
-from bpa_ppl.errors import BpaError, BpaWarning, DataError, UsageError, require
+from bpa_ppl.errors import BpaError, DataError, UsageError, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.notes import tell
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import ess, pareto_smoothed
@@ -279,11 +279,9 @@ class Sequential:
         target = _target(self._recorded, seen, prior, self._seed + len(added), report)
         made = draws_of(target, self._engine.sample(target))
         if self._before.kind == "Gaussian" and not any(step.afresh for step in self._steps):
-            warnings.warn(
+            tell(
                 f"of the first {self._first} sentences the posterior knows no more than the mean "
-                "and the covariance of its draws: give their lists (known) for exact draws",
-                BpaWarning,
-                stacklevel=4,
+                "and the covariance of its draws: give their lists (known) for exact draws"
             )
         kept = {n: v for n, v in old.attrs.items() if n not in _STALE}
         named = {"sampler": SAMPLERS.name_of(self._engine), "settings": self._engine.settings()}

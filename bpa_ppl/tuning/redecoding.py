@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.errors import BpaWarning, DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats import write_weights
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import tell
 from bpa_ppl.quality import Metric, resolve, set_aside
 from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate
 from bpa_ppl.tuning.rounds import Rounds, identity
@@ -110,11 +110,9 @@ def redecode(
         if not added:
             break
     if added:
-        warnings.warn(
+        tell(
             f"the limit of {iterations} iterations is reached, and the decoder still finds new "
-            "hypotheses: allow more (iterations)",
-            BpaWarning,
-            stacklevel=2,
+            "hypotheses: allow more (iterations)"
         )
     return _chosen(lists, path, returned, goal, options)
 

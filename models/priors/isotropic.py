@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bpa_ppl.component import Positive
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.nbest import Float64
+from bpa_ppl.notes import tell
 from bpa_ppl.weights import Match
 
 _NAMED = 5  # features, where there are many
@@ -104,11 +104,9 @@ def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
     each = zip(names, before.mean, np.sqrt(np.diag(before.full_covariance)), strict=True)
     told = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in each if name in missing]
     more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-    warnings.warn(
+    tell(
         f"the prior says nothing of {', '.join(told[:_NAMED])}{more}: there it is isotropic, and "
-        "independent of the rest",
-        BpaWarning,
-        stacklevel=4,
+        "independent of the rest"
     )
     return before, missing
 
