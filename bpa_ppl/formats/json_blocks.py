@@ -26,6 +26,7 @@ from bpa_ppl.rows.base import CANDIDATES, ID, REFERENCE, REFERENCES, SOURCE, TEX
 from bpa_ppl.rows.records import NUMBER, OBJECT, WORDS, Layout, RecordReader, kind_of, opens
 
 _KEY, _NO_KEY = b'":', b'\\":'
+_LONG = 4096  # bytes from which NumPy counts faster than `bytes.count`
 # What a field of a sentence is decoded as; all others are kept as they are.
 _SENTENCE_TYPES = {ID: int | str, SOURCE: str, REFERENCE: str, REFERENCES: list[str]}
 
@@ -275,7 +276,12 @@ def _keys(value: Any) -> Iterator[str]:
 
 def _key_count(data: bytes) -> int:
     """Return how many keys a piece of JSON has: inside a text a quotation mark is escaped."""
-    return data.count(_KEY) - (data.count(_NO_KEY) if b"\\" in data else 0)
+    if len(data) < _LONG:
+        found = data.count(_KEY)
+    else:  # a colon follows in every tenth place or so, where `count` starts again each time
+        codes = np.frombuffer(data, np.uint8)
+        found = int(np.count_nonzero((codes[1:] == _KEY[1]) & (codes[:-1] == _KEY[0])))
+    return found - (data.count(_NO_KEY) if b"\\" in data else 0)
 
 
 def _keys_inside(records: list[Any], attributes: Sequence[str]) -> int:

@@ -26,6 +26,7 @@ from bpa_ppl.formats.moses_lines import (
     fits,
 )
 from bpa_ppl.formats.numbers import shortest
+from bpa_ppl.formats.streams import line_count
 from bpa_ppl.labels import printed_labels
 from bpa_ppl.nbest import Float32, NBest
 from bpa_ppl.notes import tell
@@ -101,7 +102,7 @@ def read_blocks(blocks: Iterable[bytes], lines: LineParser) -> Iterator[Rows]:
             compiled = BlockParser(lines.layout)
         rows = None if compiled is None else compiled.rows(block, first)
         yield lines.rows(block, first) if rows is None else rows
-        first += block.count(b"\n")
+        first += line_count(block)
 
 
 def write_lines(

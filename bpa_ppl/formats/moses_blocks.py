@@ -22,6 +22,7 @@ from bpa_ppl.formats.block_fields import (
     text_at,
 )
 from bpa_ppl.formats.moses_lines import ALIGNMENT, SEGMENTATION, Layout, split
+from bpa_ppl.formats.streams import line_count
 from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.rows import Rows
 
@@ -62,7 +63,7 @@ class BlockParser:
         """
         if not self._regular:
             return None
-        count = block.count(b"\n")
+        count = line_count(block)
         ids, values = np.empty(count, np.int64), np.empty((count, len(self._ends)), np.float32)
         texts = np.empty((3, count), np.int32)
         spans = np.empty((len(self._kept), 2, count), np.int32)

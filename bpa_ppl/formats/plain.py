@@ -27,6 +27,7 @@ from bpa_ppl.formats.streams import (
     atomic_path,
     atomic_writer,
     decoded,
+    line_count,
     read_blocks,
 )
 from bpa_ppl.labels import expand
@@ -328,7 +329,7 @@ def _regular_numbers(block: bytes, width: int) -> npt.NDArray[np.float64] | None
     except pa.ArrowException:
         return None
     values = np.stack([values_of(table[name]) for name in names], axis=1)
-    regular = len(values) == block.count(b"\n") and bool(np.all(np.abs(values) < TOO_LARGE))
+    regular = len(values) == line_count(block) and bool(np.all(np.abs(values) < TOO_LARGE))
     return values if regular else None
 
 

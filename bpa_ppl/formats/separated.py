@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import finite, printed
-from bpa_ppl.formats.streams import arrow_file, decoded
+from bpa_ppl.formats.streams import arrow_file, decoded, line_count
 from bpa_ppl.labels import label_of, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
@@ -213,7 +213,7 @@ class _Reader:
             )
         except pa.ArrowException:
             return None
-        regular = len(table) == data.count(b"\n") and self._finite(table)
+        regular = len(table) == line_count(data) and self._finite(table)
         return table if regular and self._whole_end(data) else None
 
     def _finite(self, table: pa.Table) -> bool:

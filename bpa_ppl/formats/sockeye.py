@@ -27,7 +27,7 @@ import numpy as np
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import finite
-from bpa_ppl.formats.streams import decoded
+from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import tell
@@ -165,7 +165,7 @@ class _Reader:
 
     def rows(self, block: bytes) -> Rows:
         """Return the rows of a block of whole lines."""
-        count = block.count(b"\n")
+        count = line_count(block)
         first, self._next = self._next, self._next + count
         if self._decoder is None:
             self._begin(block[: block.index(b"\n")])

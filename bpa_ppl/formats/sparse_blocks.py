@@ -22,6 +22,7 @@ from bpa_ppl.formats.block_fields import (
     past,
     text_at,
 )
+from bpa_ppl.formats.streams import line_count
 from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.rows import Rows
 
@@ -52,7 +53,7 @@ class SparseParser:
             block: lines, each ended by a newline.
             first: the number of its first line in the file.
         """
-        count = block.count(b"\n")
+        count = line_count(block)
         ids = np.empty(count, np.int64)
         values = np.zeros((count, 1 + len(self._names)), np.float32)
         texts = np.empty((3, count), np.int32)

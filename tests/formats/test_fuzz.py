@@ -123,9 +123,10 @@ SOUND = b"0 ||| a cat ||| LM0= -1.5 ||| -1\n"
 def test_each_fault_is_found(
     fault: str, told: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fuzzing, "LIMIT", 0.2)
     sound, faulty = (fuzzing.Subject("moses", f, [SOUND]) for f in (Moses(), Careless(fault=fault)))
     assert fuzzing.examine(sound, SOUND, SOUND, folder) == fuzzing.ACCEPTED
+    if fault == "a hang":
+        monkeypatch.setattr(fuzzing, "LIMIT", 0.2)
     with pytest.raises(Failure, match=told):
         fuzzing.examine(faulty, SOUND, SOUND, folder)
 
