@@ -116,7 +116,7 @@ class Invariance(FeatureSource, frozen=True):
         found = Subdomains.load(self.subdomains)
         if self.z is not None and self.z >= found.k:
             raise UsageError(
-                f"{self.subdomains} has the subdomains 0 to {found.k - 1}: no {self.z}"
+                f"{self.subdomains} has the subdomains 0 to {found.k - 1}, and not {self.z}"
             )
         pairs = _CountedPairs(found)
         return lambda nbest: self._columns(pairs, nbest)

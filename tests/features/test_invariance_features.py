@@ -1,0 +1,233 @@
+"""Specificity and coherence summed over segmentations, against plain loops; and the recipe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, adapt, add_features, rerank
+from bpa_ppl.features import Invariance
+from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.posterior import as_draws
+
+K = 3
+RNG = np.random.default_rng(11)
+FRENCH, ENGLISH = ["la", "maison", "un", "chat"], ["the", "house", "a", "cat"]
+SOURCES = [list(RNG.choice(FRENCH, size=n)) for n in RNG.integers(1, 8, 40)]
+TARGETS = [list(RNG.choice(ENGLISH, size=n)) for n in RNG.integers(1, 8, 40)]
+SOFT, HARD = RNG.dirichlet(np.ones(K), 40), RNG.integers(K, size=40)
+WEIGHTS = np.array([0.5, 0.3, 0.2])
+#: Texts with phrases that the corpus has, longer ones that it lacks, and a copied word.
+LISTS = [
+    ("la maison Zoé", [("the house Zoé", "0=0 1=1 2=2"), ("house Zoé the", "1=0 2=1 0=2")]),
+    ("un chat un chat", [("a cat", "0-3=0-1"), ("a cat a cat", "0-1=0-1 2-3=2-3"), ("", "")]),
+]
+
+
+def subdomains(path: Path, assignment: np.ndarray = SOFT) -> str:
+    """Write a corpus of 40 random pairs, and return where."""
+    texts = NumberedText.of(SOURCES), NumberedText.of(TARGETS)
+    Subdomains(*texts, assignment, WEIGHTS).save(path)
+    return str(path)
+
+
+@pytest.fixture
+def lists() -> NBest:
+    texts = [[text for text, _ in hypotheses] for _, hypotheses in LISTS]
+    features = [np.arange(len(part), dtype=float)[:, None] for part in texts]
+    references = [part[1] for part in texts]
+    sources = [source for source, _ in LISTS]
+    made = NBest.from_lists(texts, features, ["LM0"], references=references, sources=sources)
+    return made.with_extras(segmentation=[spans for _, part in LISTS for _, spans in part])
+
+
+def spread(phrase: str, sentences: list[list[str]], shares: Any, beta: float) -> list[float]:
+    """Return P(z | phrase) by loops over the corpus."""
+    words, counts = phrase.split(), [0.0] * K
+    for sentence, share in zip(sentences, shares, strict=True):
+        for place in range(len(sentence) - len(words) + 1):
+            if sentence[place : place + len(words)] == words:
+                counts = [count + float(p) for count, p in zip(counts, share, strict=True)]
+    if not sum(counts):
+        return WEIGHTS.tolist()
+    total = sum(counts) + beta
+    return [(c + beta * w) / total for c, w in zip(counts, WEIGHTS, strict=True)]
+
+
+def phrase_pairs(lists: NBest) -> Iterator[list[tuple[str, str]]]:
+    for (source, hypotheses), _ in zip(LISTS, lists, strict=True):
+        for text, spans in hypotheses:
+            pairs = []
+            for pair in spans.split():
+                first, second = ([int(n) for n in span.split("-")] for span in pair.split("="))
+                one = source.split()[first[0] : first[-1] + 1]
+                pairs.append((" ".join(one), " ".join(text.split()[second[0] : second[-1] + 1])))
+            yield pairs
+
+
+def by_hand(lists: NBest, shares: Any, measure: Any, beta: float = 0.0) -> list[float]:
+    """Return the sums of a function of P(z | source phrase) and P(z | target phrase)."""
+    return [
+        sum(
+            measure(spread(f, SOURCES, shares, beta), spread(e, TARGETS, shares, beta))
+            for f, e in pairs
+        )
+        for pairs in phrase_pairs(lists)
+    ]
+
+
+def renyi(p: list[float], alpha: float = 2.0) -> float:
+    return math.log(sum(x**alpha for x in p)) / (1 - alpha)
+
+
+#: Setting -> column -> what it is of p (source) and q (target).
+EXPECTED: dict[str, dict[str, Any]] = {
+    "specificity": {
+        "specificity.source": lambda p, q: renyi(p),
+        "specificity.target": lambda p, q: renyi(q),
+    },
+    "coherence": {
+        "coherence": lambda p, q: max(abs(a - b) for a, b in zip(p, q, strict=True)),
+    },
+    "hellinger": {
+        "hellinger": lambda p, q: math.sqrt(
+            sum((math.sqrt(a) - math.sqrt(b)) ** 2 for a, b in zip(p, q, strict=True)) / 2
+        ),
+    },
+    "kullback-leibler": {
+        "kullback-leibler.source": lambda p, q: sum(
+            a * math.log(a / b) for a, b in zip(p, q, strict=True)
+        ),
+        "kullback-leibler.target": lambda p, q: sum(
+            b * math.log(b / a) for a, b in zip(p, q, strict=True)
+        ),
+    },
+    "subdomain": {
+        "z1.source": lambda p, q: p[1],
+        "z1.target": lambda p, q: q[1],
+        "z1.difference": lambda p, q: abs(p[1] - q[1]),
+    },
+}
+
+
+@pytest.mark.parametrize("measure", EXPECTED)
+@pytest.mark.parametrize("assignment", [SOFT, HARD])
+def test_columns_are_sums_over_the_phrase_pairs(
+    lists: NBest, tmp_path: Path, measure: str, assignment: np.ndarray
+) -> None:
+    beta = 0.5 if measure == "kullback-leibler" else 0.0
+    path = subdomains(tmp_path / "z.parquet", assignment)
+    source = Invariance(
+        subdomains=path,
+        features=measure,
+        smoothing=beta,
+        z=1 if measure == "subdomain" else None,
+    )
+    columns: Any = source.columns(lists)
+    shares = assignment if assignment.ndim == 2 else np.eye(K)[assignment]
+    assert list(columns) == [f"invariance.{name}" for name in EXPECTED[measure]]
+    for name, function in EXPECTED[measure].items():
+        expected = by_hand(lists, shares, function, beta)
+        np.testing.assert_allclose(columns[f"invariance.{name}"], expected, rtol=1e-5, atol=1e-6)
+        assert len(set(np.round(expected, 6))) > 2
+
+
+def test_the_order_of_the_entropy(lists: NBest, tmp_path: Path) -> None:
+    path = subdomains(tmp_path / "z.parquet")
+    columns: Any = Invariance(subdomains=path, alpha=0.5, name="safe").columns(lists)
+    expected = by_hand(lists, SOFT, lambda p, q: renyi(p, 0.5))
+    np.testing.assert_allclose(columns["safe.specificity.source"], expected, rtol=1e-5)
+
+
+def test_columns_stand_in_one_order(lists: NBest, tmp_path: Path) -> None:
+    path = subdomains(tmp_path / "z.parquet")
+    made = add_features(lists, Invariance(subdomains=path, features=("coherence", "specificity")))
+    assert made.feature_names[1:] == tuple(
+        f"invariance.{name}" for name in ("specificity.source", "specificity.target", "coherence")
+    )
+    assert add_features(lists, Invariance(subdomains=path)).feature_names == made.feature_names
+
+
+def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, tmp_path: Path) -> None:
+    source = Invariance(subdomains=subdomains(tmp_path / "z.parquet"))
+    whole: Any = source.columns(lists)
+    compute = source.opened()
+    parts: list[Any] = [compute(part) for part in (lists[1], lists[0], lists[1])]
+    for name, values in whole.items():
+        np.testing.assert_array_equal(np.concatenate([parts[1][name], parts[2][name]]), values)
+        np.testing.assert_array_equal(parts[0][name], parts[2][name])
+
+
+def test_a_copied_word_has_the_weights_of_the_subdomains(lists: NBest, tmp_path: Path) -> None:
+    path = subdomains(tmp_path / "z.parquet")
+    copied = NBest.from_lists([["Zoé"]], [[[0.0]]], ["LM0"], sources=["Zoé"])
+    with pytest.warns(BpaWarning, match="100% of the phrase pairs"):
+        columns: Any = Invariance(subdomains=path).columns(copied.with_extras(segmentation=["0=0"]))
+    assert columns["invariance.coherence"].tolist() == [0.0]
+    np.testing.assert_allclose(columns["invariance.specificity.target"], [renyi([*WEIGHTS])])
+
+
+def test_a_corpus_of_another_language_is_told_once(lists: NBest, tmp_path: Path) -> None:
+    texts = NumberedText.of(TARGETS), NumberedText.of(SOURCES)
+    Subdomains(*texts, HARD, WEIGHTS).save(tmp_path / "turned.parquet")
+    compute = Invariance(subdomains=str(tmp_path / "turned.parquet")).opened()
+    with pytest.warns(BpaWarning, match="is it of these languages in this order"):
+        compute(lists)
+    compute(lists)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"features": "safety"}, "unknown measure of invariance 'safety': choose one of spec"),
+        ({"features": "kullback-leibler"}, "give smoothing above 0"),
+        ({"features": "subdomain"}, "the measure subdomain and z go together"),
+        ({"z": 1}, "the measure subdomain and z go together"),
+        ({"features": "subdomain", "z": -1}, "z must be a whole number from 0 on"),
+        ({"alpha": 0.0}, "alpha must be a number above 0"),
+        ({"smoothing": -1.0}, "smoothing must be"),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Invariance(subdomains="z.parquet", **settings)
+
+
+def test_what_is_not_there(lists: NBest, tmp_path: Path) -> None:
+    path = subdomains(tmp_path / "z.parquet")
+    with pytest.raises(UsageError, match="has the subdomains 0 to 2, and not 3"):
+        Invariance(subdomains=path, features="subdomain", z=3).columns(lists)
+    with pytest.raises(DataError, match="need segmentation"):
+        add_features(lists.without("segmentation"), Invariance(subdomains=path))
+    with pytest.raises(DataError, match="need sources"):
+        add_features(lists.without("sources"), Invariance(subdomains=path))
+    with pytest.raises(DataError, match=r"absent\.parquet: .*no such file"):
+        add_features(lists, Invariance(subdomains="absent.parquet"))
+    bad = lists.with_extras(segmentation=["0=0", *list(lists.extras["segmentation"])[1:]])
+    with pytest.raises(DataError, match="hypothesis 1 of sentence 0"):
+        add_features(bad, Invariance(subdomains=path))
+
+
+@pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
+def test_the_recipe_is_in_the_posterior(lists: NBest, tmp_path: Path) -> None:
+    path = subdomains(tmp_path / "z.parquet")
+    source = Invariance(subdomains=path)
+    posterior = adapt(lists, {"LM0": 0.5}, sampler="map", add=source)
+    known = add_features(lists, source)
+    zeros = dict.fromkeys(known.feature_names[1:], 0.0)
+    by_hand = adapt(known, {"LM0": 0.5}, sampler="map", defaults=zeros)
+    weights = [as_draws(one).aligned(known)[0] for one in (posterior, by_hand)]
+    np.testing.assert_array_equal(*weights)
+    assert (weights[0][1:] != 0).all()
+    chosen = rerank(lists, posterior).texts
+    assert chosen == rerank(known, by_hand).texts
+    subdomains(Path(path), HARD)
+    with pytest.raises(DataError, match="has changed since the weights of invariance were adapted"):
+        rerank(lists, posterior)
+    moved = {"invariance": subdomains(tmp_path / "moved.parquet")}
+    assert rerank(lists, posterior, where=moved).texts == chosen

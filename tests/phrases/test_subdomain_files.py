@@ -1,0 +1,117 @@
+"""Subdomains in files: all comes back, and other files are told from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from bpa_ppl import DataError
+from bpa_ppl.phrases import NumberedText, Subdomains
+
+SOURCE = [["la", "maison"], [], ["une", "maison", "Zoé"], ["la"]]
+TARGET = [["the", "house"], ["."], ["a", "house"], []]
+SETTINGS = {"em": "hard", "seed": 3, "log_likelihoods": [-10.5, -9.25]}
+HARD = np.array([0, 2, 2, 1])
+SOFT = np.array([[0.25, 0.5, 0.25], [1, 0, 0], [0, 0.1, 0.9], [0.3, 0.3, 0.4]])
+
+
+def found(assignment: Any = HARD, weights: Any = (0.25, 0.25, 0.5)) -> Subdomains:
+    texts = NumberedText.of(SOURCE), NumberedText.of(TARGET)
+    return Subdomains(*texts, assignment, np.asarray(weights), SETTINGS)
+
+
+def words(text: NumberedText) -> list[list[str]]:
+    parts = np.split(text.numbers, text.starts[1:-1])
+    return [[text.words[number] for number in part] for part in parts]
+
+
+@pytest.mark.parametrize("assignment", [HARD, SOFT])
+def test_what_is_written_comes_back(assignment: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "found.parquet"
+    made = found(assignment)
+    made.save(path)
+    read = Subdomains.load(path)
+    assert (words(read.source), words(read.target)) == (SOURCE, TARGET)
+    assert read.source.words == made.source.words
+    np.testing.assert_array_equal(read.assignment, made.assignment)
+    assert read.assignment.dtype == made.assignment.dtype
+    assert read.weights.tolist() == [0.25, 0.25, 0.5]
+    assert (read.settings, read.k, len(read)) == (SETTINGS, 3, 4)
+    read.save(tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
+
+
+def test_no_sentences_and_text_that_was_read(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("la maison\n\nune  maison\tZoé \nla\n", "utf-8")
+    assert words(NumberedText.read(tmp_path / "text")) == SOURCE
+    empty = NumberedText.of([])
+    Subdomains(empty, empty, np.zeros(0, np.int64), np.ones(1)).save(tmp_path / "none.parquet")
+    assert len(Subdomains.load(tmp_path / "none.parquet")) == 0
+
+
+def test_the_file_is_for_others_to_read(tmp_path: Path) -> None:
+    found().save(tmp_path / "found.parquet")
+    table = parquet.read_table(tmp_path / "found.parquet").to_pylist()
+    assert table[2] == {"source": "une maison Zoé", "target": "a house", "subdomain": 2}
+
+
+def test_winners_and_posteriors() -> None:
+    assert found(SOFT).winners().tolist() == [1, 0, 2, 2]
+    assert found(HARD).posteriors().tolist() == np.eye(3)[HARD].tolist()
+    assert str(found(SOFT)) == "Subdomains(4 sentence pairs, K=3, soft)"
+
+
+@pytest.mark.parametrize(
+    ("assignment", "weights", "message"),
+    [
+        (HARD[:3], (0.25, 0.25, 0.5), "3 assignments for 4 source and 4 target sentences"),
+        ([0, 1, 3, 0], (0.25, 0.25, 0.5), "numbered from 0 to 2"),
+        ([0, -1, 1, 0], (0.25, 0.25, 0.5), "numbered from 0 to 2"),
+        (SOFT, (0.5, 0.5), "3 posteriors of each pair for 2 subdomains"),
+        (2 * SOFT, (0.25, 0.25, 0.5), r"the posteriors P\(z . e, f\) are no probabilities"),
+        (SOFT * np.nan, (0.25, 0.25, 0.5), "are no probabilities"),
+        (HARD, (0.5, -0.5, 1.0), r"the weights P\(z\) are no probabilities"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(assignment: Any, weights: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        found(assignment, weights)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "found.parquet"
+    found().save(path)
+    whole = path.read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "text").write_text("la maison\n")
+    table = parquet.read_table(path)
+    parquet.write_table(table.replace_schema_metadata(None), tmp_path / "bare.parquet")
+    parquet.write_table(table.drop(["subdomain"]), tmp_path / "none.parquet")
+    twisted = table.set_column(2, "subdomain", pa.array(["a", "b", "c", "d"]))
+    parquet.write_table(twisted, tmp_path / "twisted.parquet")
+    holes = table.set_column(2, "subdomain", pa.array([0, None, 1, 2], pa.int16()))
+    parquet.write_table(holes, tmp_path / "holes.parquet")
+    facts = json.dumps({"weights": [1.0], "settings": {}}).encode()
+    wrong = table.replace_schema_metadata({b"bpa_subdomains": facts})
+    parquet.write_table(wrong, tmp_path / "wrong.parquet")
+    none = "no subdomains: give a file that `bpa subdomains` wrote"
+    for name, message in {
+        "cut.parquet": "no whole Parquet file",
+        "text": none,
+        "empty": "empty",
+        "bare.parquet": none,
+        "none.parquet": none,
+        "twisted.parquet": none,
+        "holes.parquet": none,
+        "wrong.parquet": "numbered from 0 to 0",
+        "absent": "no such file",
+    }.items():
+        with pytest.raises(DataError, match=f"{name}: .*{message}"):
+            Subdomains.load(tmp_path / name)
