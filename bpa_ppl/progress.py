@@ -1,18 +1,22 @@
-"""Progress of long work: a bar on standard error, or a callback of the caller's."""
+"""Progress of long work: a bar on the terminal or in a notebook, or a callback."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
+from importlib import import_module
 
 #: Called with (steps done, steps in all, a short note).
 Reporter = Callable[[int, int, str], None]
+_PAUSE = 0.1  # seconds between two pictures of a bar in a notebook
 
 
 @contextmanager
 def reporter(progress: bool | Reporter, what: str) -> Iterator[Reporter]:
-    """Give a reporter: a Rich bar for True, silence for False, else the callback itself."""
+    """Give a reporter: a bar for True, silence for False, else the callback itself."""
     if callable(progress):
         yield progress
     elif not progress:
@@ -35,7 +39,55 @@ def _bar(what: str) -> Iterator[Reporter]:
         TimeElapsedColumn(),
     )
     console = Console(file=sys.stderr)
+    if console.is_jupyter:
+        with _notebook_bar(what) as report:
+            yield report
+        return
     quiet = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task(what, total=None, note="")
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
+
+
+@contextmanager
+def _notebook_bar(what: str) -> Iterator[Reporter]:
+    """Give a reporter that draws in the output of the cell.
+
+    Rich needs ipywidgets for that, in the kernel and in the page; this picture is plain HTML.
+    """
+    display = import_module("IPython.display").display
+    start, last = time.monotonic(), (0, 0, "")
+    handle = display(_picture(what, 0, *last), raw=True, display_id=True)
+    drawn = start
+
+    def draw() -> None:
+        nonlocal drawn
+        drawn = time.monotonic()
+        handle.update(_picture(what, drawn - start, *last), raw=True)
+
+    def report(done: int, total: int, note: str) -> None:
+        nonlocal last
+        last = done, total, note
+        if time.monotonic() - drawn >= _PAUSE:
+            draw()
+
+    try:
+        yield report
+    finally:
+        draw()
+
+
+def _picture(what: str, seconds: float, done: int, total: int, note: str) -> dict[str, str]:
+    """Return a bar as a notebook displays it, by MIME type.
+
+    >>> _picture("adapt", 61.5, 3, 4, "draws")["text/plain"]
+    'adapt 3/4 draws 0:01:01'
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    text = f"{note} {minutes // 60}:{minutes % 60:02}:{rest:02}".lstrip()
+    counted = f"{done}/{total}" if total else str(done)
+    of = f' value="{done}" max="{total}"' if total else ""
+    return {
+        "text/plain": f"{what} {counted} {text}",
+        "text/html": f"{escape(what)} <progress{of}></progress> {counted} {escape(text)}",
+    }
