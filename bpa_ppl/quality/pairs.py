@@ -170,29 +170,27 @@ class Similar:
     """
 
     def __init__(self, texts: Sequence[str], *, characters: bool):
+        from bpa_ppl.quality.pairs_compiled import bags_of
+
         self._longest: int = 6 if characters else 4
         words = [text.split() for text in texts]
         units = [list("".join(parts)) for parts in words] if characters else words
         text = Vocabulary().number(units)
         self._lengths: Int64 = np.diff(text[1])
-        self._bags, self._order_of = bags_of(text, self._longest)
+        self._bags = bags_of(*text, self._longest)
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the best text and its expected score; see `Pairs`."""
         from bpa_ppl.quality.pairs_compiled import most_similar
 
-        best, score = most_similar(
-            self._bags, self._order_of, self._lengths, self._longest, p, likely(p)
-        )
+        best, score = most_similar(self._bags, self._lengths, self._longest, p, likely(p))
         return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return BLEU or chrF; see `Pairs`."""
         from bpa_ppl.quality.pairs_compiled import scores_between
 
-        return np.asarray(
-            scores_between(self._bags, self._order_of, self._lengths, self._longest, rows, columns)
-        )
+        return np.asarray(scores_between(self._bags, self._lengths, self._longest, rows, columns))
 
 
 def taken(text: Ragged, which: Int64) -> Ragged:
@@ -208,43 +206,3 @@ def taken(text: Ragged, which: Int64) -> Ragged:
     ends = np.cumsum(lengths)
     shift = np.repeat(starts[which] - (ends - lengths), lengths)
     return words[np.arange(int(lengths.sum())) + shift], np.concatenate([[0], ends])
-
-
-def bags_of(text: Ragged, longest: int) -> tuple[tuple, np.ndarray]:
-    """Return the different n-grams of each text, and of each n-gram n − 1.
-
-    Args:
-        text: numbered words or characters.
-        longest: the longest n-grams.
-
-    Returns:
-        (n-grams, how often each occurs in the text, where each text begins), and (n-grams,).
-
-    >>> (grams, counts, begins), order_of = bags_of((np.array([0, 1, 0]), np.array([0, 3])), 2)
-    >>> grams.tolist(), counts.tolist(), begins.tolist(), order_of.tolist()
-    ([0, 1, 2, 3], [2, 1, 1, 1], [0, 4], [0, 0, 1, 1])
-    """
-    words, starts = np.asarray(text[0], np.int64), text[1]
-    owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    left = np.repeat(starts[1:], np.diff(starts)) - np.arange(len(words))
-    base = int(words.max(initial=0)) + 1
-    grams, known = words, np.full(base, 0, np.int32)
-    pairs, orders, first = [], [known], base
-    owners = len(starts)
-    pairs.append(grams * owners + owner)
-    for n in range(2, longest + 1):
-        begins = np.flatnonzero(left >= n)
-        found, numbers = np.unique(
-            grams[begins] * base + words[begins + n - 1], return_inverse=True
-        )
-        grams = np.zeros(len(words), np.int64)
-        grams[begins] = numbers
-        pairs.append((numbers + first) * owners + owner[begins])
-        orders.append(np.full(len(found), n - 1, np.int32))
-        first += len(found)
-    every, counts = np.unique(np.concatenate(pairs), return_counts=True)
-    gram, own = np.divmod(every, owners)
-    by_text = np.argsort(own, kind="stable")
-    begins = np.concatenate([[0], np.cumsum(np.bincount(own, minlength=owners - 1))])
-    bags = gram[by_text].astype(np.int32), counts[by_text].astype(np.int32), begins
-    return bags, np.concatenate(orders)
