@@ -107,7 +107,7 @@ class Choosing:
 
 
 def run(
-    nbest: options.NBestPath,
+    nbest: options.Pools,
     weights: options.Weights,
     output: Annotated[Path, typer.Option("--output", "-o", help="Posterior (NetCDF).")],
     reading: options.Reading,
@@ -159,7 +159,7 @@ def run(
         settings["development"] = extra
     # Before all work: a path that cannot be written shall not cost the user the sampling.
     require_writable(output)
-    lists = before.lists(reading.read(nbest, references, sources), goal)
+    lists = before.lists(reading.read_together(nbest, references, sources), goal)
     posterior = bpa_ppl.adapt(
         lists,
         options.canonical(weights),

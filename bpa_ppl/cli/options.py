@@ -54,6 +54,14 @@ def names_in(registry: Iterable[str], *more: str) -> str:
 NBestPath = Annotated[
     str, typer.Argument(metavar="NBEST", help="n-best lists; plain, gzip, xz or zstd; - is stdin.")
 ]
+Pools = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NBEST",
+        help="n-best lists; several files are taken together, and their references and sources are "
+        "then given as -r A,B and -s A,B; plain, gzip, xz or zstd; - is stdin.",
+    ),
+]
 PosteriorPath = Annotated[Path, typer.Argument(help="NetCDF file written by `bpa adapt`.")]
 Weights = Annotated[
     str,
@@ -161,6 +169,34 @@ class Reading:
         texts: dict[str, Any] = {"references": references or None, "sources": sources}
         return bpa_ppl.read_nbest(path, **texts, **self.arguments())
 
+    def read_together(
+        self,
+        paths: Sequence[str],
+        references: Sequence[Path] | None = None,
+        sources: Path | None = None,
+    ) -> NBest:
+        """Return the lists of several files as those of one text.
+
+        Args:
+            paths: the files, with the same features.
+            references: of all files, separated by commas, in their order; several of such.
+            sources: likewise.
+
+        Raises:
+            UsageError: if there are not as many files of references or of sources.
+        """
+        if len(paths) == 1:
+            return self.read(paths[0], references, sources)
+        from bpa_ppl.nbest import NBest
+
+        refs = [of_each(str(files), paths, "references -r") for files in references or ()]
+        texts = of_each(str(sources), paths, "sources -s") if sources else [None] * len(paths)
+        parts = [
+            self.read(path, [files[place] for files in refs], texts[place])
+            for place, path in enumerate(paths)
+        ]
+        return NBest.concatenate(parts, renumber=True)
+
     def stream(
         self, path: str | Path, references: Sequence[Path] | None, sources: Path | None = None
     ) -> Iterator[NBest]:
@@ -231,6 +267,21 @@ class Development:
         if (self.extra is None) != (not self.extra_references):
             raise UsageError("--extra and --extra-references go together: give both or neither")
         return None if self.extra is None else reading.read(self.extra, self.extra_references)
+
+
+def of_each(files: str, lists: Sequence[str], what: str) -> list[Path]:
+    """Read file names that are separated by commas, one for each file of lists.
+
+    >>> [str(path) for path in of_each("in.ref,out.ref", ["in.nbest", "out.nbest"], "references")]
+    ['in.ref', 'out.ref']
+    """
+    paths = [Path(name) for name in files.split(",")]
+    if len(paths) != len(lists):
+        raise UsageError(
+            f"{len(lists)} files of n-best lists need as many of {what}, separated by commas in "
+            f"the same order, not {files}"
+        )
+    return paths
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
