@@ -192,3 +192,18 @@ def test_functions_are_short() -> None:
 def test_docstrings_are_not_counted() -> None:
     tree = ast.parse('def f():\n    """One.\n\n    Two.\n    """\n    return 1\n')
     assert lengths(tree) == [2]
+
+
+def uses(tree: ast.AST, name: str) -> bool:
+    """Say whether a module uses a name, alone or as an attribute."""
+    return any(name in (getattr(n, "attr", None), getattr(n, "id", None)) for n in ast.walk(tree))
+
+
+def test_there_is_one_way_to_warn() -> None:
+    """So every `BpaWarning` of the package, in any test, has been a record of its logger before."""
+    names = ("warn", "warn_explicit", "BpaWarning")
+    assert {name: {m for m, tree in TREES.items() if uses(tree, name)} for name in names} == {
+        "warn": {"cli.notes"},  # its own method, which prints
+        "warn_explicit": {"notes"},
+        "BpaWarning": {"notes", "cli.notes"},
+    }

@@ -107,13 +107,13 @@ def write_texts(result: Reranked, path: str | Path) -> None:
 
 def text_rows(result: Reranked) -> Iterator[str]:
     """Yield the translations as lines; a line break inside one becomes a space, which is told."""
-    for text in result.texts:
-        line = _one_line(text)
-        if line != text:
-            tell(
-                "a translation with a line break is written as one line, so that lines stay those "
-                "of the sentences"
-            )
+    lines = [_one_line(text) for text in result.texts]
+    if lines != list(result.texts):
+        tell(
+            "a translation with a line break is written as one line, so that lines stay those "
+            "of the sentences"
+        )
+    for line in lines:
         yield f"{line}\n"
 
 

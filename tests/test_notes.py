@@ -1,0 +1,202 @@
+"""Warnings and notes: records of one logger, whoever listens, and seen where nobody does."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from joblib import delayed
+
+from bpa_ppl import BpaWarning, NBest, read_nbest, write_nbest
+from bpa_ppl.caching import write_array
+from bpa_ppl.models.priors.isotropic import Prior, completed
+from bpa_ppl.notes import LOGGER, Note, WarningsHandler, held, note, tell, tell_again
+from bpa_ppl.weights import Match, check_totals, match
+from bpa_ppl.workers import fresh_workers, in_order, pool
+
+TOLD = Note(logging.WARNING, "the list is short")
+
+
+def hidden_weights(folder: Path) -> None:
+    match({"LM0": 1.0, "W0": 1.0}, lists())
+
+
+def other_totals(folder: Path) -> None:
+    check_totals(NBest.from_lists([["a", "b"]], [[[1], [2]]], ["LM0"], totals=[[1, 5]]), [1.0])
+
+
+def quoted_numbers(folder: Path) -> None:
+    NBest.from_records([{"id": 0, "text": "a", "lm": 1, "year": "1999"}])
+
+
+def more_references(folder: Path) -> None:
+    (folder / "nbest").write_text("0 ||| a ||| LM0= -1 ||| -1\n")
+    (folder / "ref").write_text("a\nb\n")
+    read_nbest(folder / "nbest", references=folder / "ref")
+
+
+def alignments(folder: Path) -> None:
+    (folder / "nbest").write_text("0 ||| a ||| LM0= -1 ||| -1 ||| 0-0 ||| more\n")
+    read_nbest(folder / "nbest", format="moses")
+
+
+def underscores(folder: Path) -> None:
+    write_nbest(NBest.from_lists([["a"]], [[[1]]], ["my_lm"]), folder / "out")
+
+
+def full_cache(folder: Path) -> None:
+    (folder / "file").touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BPA_PPL_CACHE", str(folder / "file" / "below"))
+        write_array("0" * 64, np.zeros(3))
+
+
+def new_features(folder: Path) -> None:
+    learned = Prior.gaussian({"LM0": 0.4}, np.eye(1))
+    names = ("LM0", "new")
+    completed(learned, Match(names, np.zeros(2), np.ones(2, bool), np.array([np.nan, 3.0])))
+
+
+def lists() -> NBest:
+    return NBest.from_lists([["a", "b"]], [[[1], [2]]], ["LM0"])
+
+
+SITES: dict[Callable[[Path], None], str] = {
+    hidden_weights: "W0 left out",
+    other_totals: "do not reproduce the totals",
+    quoted_numbers: "year kept as text",
+    more_references: "the others are not used",
+    alignments: "left out",
+    underscores: "`_` written as `.` in my_lm",
+    full_cache: "BPA_PPL_CACHE",
+    new_features: "the prior says nothing of new",
+}
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+@pytest.mark.parametrize("site", SITES, ids=lambda site: site.__name__)
+def test_a_warning_is_a_record(
+    site: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site(tmp_path)
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("bpa_ppl", logging.WARNING)
+    assert SITES[site] in record.getMessage()
+    assert Path(record.pathname).name not in ("notes.py", "test_notes.py"), "the place that tells"
+
+
+def test_notes_are_records_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
+    note("unheard")
+    with caplog.at_level(logging.INFO, "bpa_ppl"):
+        note("100 % of it")
+    assert [(r.levelname, r.getMessage()) for r in caplog.records] == [("INFO", "100 % of it")]
+
+
+def test_what_is_held_back_is_told_when_wished(caplog: pytest.LogCaptureFixture) -> None:
+    with held() as notes:
+        tell(TOLD.message)
+        with held() as inner:
+            tell("inside")
+    assert (notes, [one.message for one in inner]) == ([TOLD], ["inside"])
+    assert not caplog.records
+    with pytest.warns(BpaWarning, match=TOLD.message):
+        tell_again(notes)
+    assert [record.getMessage() for record in caplog.records] == [TOLD.message]
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
+    """The logger as a user has it who has not set up logging."""
+    (handler,) = [h for h in LOGGER.handlers if type(h).__name__ == "_Unheard"]
+    monkeypatch.setattr(LOGGER, "handlers", [handler])
+    monkeypatch.setattr(LOGGER, "parent", logging.Logger("another root"))
+    return handler
+
+
+@pytest.mark.usefixtures("alone")
+class TestWithoutLogging:
+    def test_a_warning_is_pythons_and_names_the_users_line(self) -> None:
+        with pytest.warns(BpaWarning, match="W0 left out") as found:
+            match({"LM0": 1.0, "W0": 1.0}, lists())
+        assert [one.filename for one in found] == [__file__]
+
+    def test_it_is_shown_once_a_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(globals(), "__warningregistry__", {})
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("default")
+            for _ in range(3):
+                tell(TOLD.message)
+            tell(TOLD.message)
+        assert len(found) == 2
+
+    def test_filters_hold(self) -> None:
+        with warnings.catch_warnings(action="error"), pytest.raises(BpaWarning, match="short"):
+            tell(TOLD.message)
+
+    def test_notes_are_not_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
+        note("done")
+        assert capsys.readouterr() == ("", "")
+
+    @pytest.mark.parametrize("where", ["here", "above"])
+    def test_a_handler_gets_it_instead(self, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        records: list[logging.LogRecord] = []
+        listener = logging.Handler()
+        listener.emit = records.append  # type: ignore[method-assign]
+        logger = LOGGER if where == "here" else LOGGER.parent
+        assert logger is not None
+        monkeypatch.setattr(logger, "handlers", [*logger.handlers, listener])
+        tell(TOLD.message)  # a warning would be an error here
+        assert [record.getMessage() for record in records] == [TOLD.message]
+        LOGGER.addHandler(WarningsHandler())
+        with pytest.warns(BpaWarning, match="short"):
+            tell(TOLD.message)
+        assert len(records) == 2
+
+
+def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) -> None:
+    (tmp_path / "weights").write_text("LM0= 1\nW0= 1\n")
+    script = "import bpa_ppl.notes as n\nn.tell('the list is short')\nn.note('done')\n"
+    (tmp_path / "mine.py").write_text(script)
+    for more, wanted in (
+        ("", f"{tmp_path / 'mine.py'}:2: BpaWarning: the list is short"),
+        ("import logging; logging.basicConfig()\n", "WARNING:bpa_ppl:the list is short"),
+    ):
+        (tmp_path / "mine.py").write_text(script if not more else more + script)
+        done = subprocess.run(
+            [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        first, *rest = done.stderr.splitlines()
+        assert first == wanted
+        assert all("short'" in line for line in rest), "Python quotes the line of the user"
+
+
+def telling(shared: object, item: int) -> int:
+    tell(f"item {item}")
+    return item
+
+
+def test_what_workers_tell_is_told_here(caplog: pytest.LogCaptureFixture) -> None:
+    def told() -> list[int]:
+        with pool(1) as workers:
+            shared = workers.share(None)
+            begun = ((n, workers.submit(telling, shared, n)) for n in range(3))
+            return [result for _, result in in_order(workers, begun)]
+
+    with pytest.warns(BpaWarning):
+        assert told() == [0, 1, 2]
+    assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
+
+
+def test_what_workers_of_joblib_tell_is_told_here(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.warns(BpaWarning), fresh_workers(2, return_as="generator") as parallel:
+        assert list(parallel(delayed(telling)(None, n) for n in range(3))) == [0, 1, 2]
+    assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
+    assert capfd.readouterr().err == "", "and not by the worker, in Python's words"
