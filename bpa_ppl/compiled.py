@@ -15,6 +15,8 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from bpa_ppl.notes import tell
+
 #: For functions that are called by compiled ones only.
 inner = numba.njit(nogil=True)
 
@@ -61,6 +63,16 @@ class _SealedCache(FunctionCache):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _SealedFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep machine code; a disk that is full stops no work."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            tell(
+                f"compiled code is not kept ({error.strerror or error}): make room for it, or name "
+                "another folder in NUMBA_CACHE_DIR, else each run compiles it again"
+            )
 
 
 def _is_whole(path: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bpa_ppl.errors import BpaWarning
 from bpa_ppl.jax_cache import Sealed
 
 MODULE = """
@@ -58,6 +61,23 @@ def test_damaged_machine_code_is_compiled_again(
         loaded = fresh()
         assert loaded(21) == 42
         assert sum(loaded.stats.cache_hits.values()) == 1
+
+
+def test_a_full_disk_stops_no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "damaged_module.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    twice = fresh()
+
+    class Full(io.FileIO):
+        def write(self, data: Any) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("builtins.open", lambda path, mode="r", **more: Full(path, mode[0]))
+    with pytest.warns(BpaWarning, match=r"compiled code is not kept \(No space left on device\)"):
+        found = twice(21)
+    monkeypatch.undo()
+    assert found == 42
+    assert [path.name for path in tmp_path.rglob("*.nb*")] == [], "nothing half-written"
 
 
 class Files:
