@@ -1,9 +1,9 @@
 """What a user should know though the work goes on: records of the logger `bpa_ppl`.
 
-Warnings have the level WARNING; what commands say of their work has INFO. Who has set up logging
-gets them there, at the logger `bpa_ppl` or above it. Where nobody listens, warnings come as
-Python's, of the class `BpaWarning`, so that they are seen without any setting up, once a place,
-and Python's filters hold:
+Warnings have the level WARNING, what commands say of their work INFO, and the time at which they
+wrote a file DEBUG. Who has set up logging gets them there, at the logger `bpa_ppl` or above it.
+Where nobody listens, warnings come as Python's, of the class `BpaWarning`, so that they are seen
+without any setting up, once a place, and Python's filters hold:
 
     warnings.simplefilter("ignore", bpa_ppl.BpaWarning)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from bpa_ppl.cli import options
 from bpa_ppl.cli.sampler_settings import command_line
 from bpa_ppl.errors import UsageError
+from bpa_ppl.notes import LOGGER
 from bpa_ppl.registry import PRIORS, SAMPLERS
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def run(
     posterior.attrs["command"] = command_line()
     bpa_ppl.write_posterior(posterior, output)
     # Not in the file, which is the same whenever it is made.
-    logging.getLogger("bpa_ppl").info("%s written on %s", output, datetime.now().ctime())
+    LOGGER.debug("%s written on %s", output, datetime.now().ctime())
     if choosing.choose:
         options.say(bpa_ppl.as_draws(posterior).attrs["choice"]["because"], quiet)
     options.say(bpa_ppl.check(posterior), quiet)

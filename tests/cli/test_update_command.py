@@ -79,7 +79,7 @@ def test_a_damaged_file_is_told(work: Path) -> None:
         (("update", "drawn.nc", "rest", "-o", "new.nc"), 2, "--references"),
         (("update", "good.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 2, "single point"),
         (("update", "poor.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 3, "--unchecked"),
-        ((*UPDATE, "--metric", "bleu"), 2, "another metric"),
+        ((*UPDATE, "--metric", "bleu"), 2, "give the same one (--metric)"),
         ((*UPDATE, "--with-references", "ref"), 2, "go with --with"),
         ((*UPDATE, "--with", "rest", "--with-references", "rest.ref"), 2, "adapted to 12"),
         ((*UPDATE, "--sampler", "gibbs"), 2, "unknown sampler"),
