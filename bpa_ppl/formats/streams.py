@@ -231,7 +231,9 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
 def arrow_file(data: bytes) -> Any:
     """Return bytes as a file of Arrow, in memory of Arrow's own.
 
-    A thread of Arrow that holds an object of Python's when the program ends aborts it.
+    A thread of Arrow that holds an object of Python's when the program ends aborts it. A mark that
+    is not at the beginning of the file belongs to its text, and Arrow takes one away from what it
+    is given, so that there are two then.
 
     >>> arrow_file(b"id").read()
     b'id'
@@ -239,6 +241,7 @@ def arrow_file(data: bytes) -> Any:
     import numpy as np
     import pyarrow as pa
 
+    data = _BOM + data if data.startswith(_BOM) else data
     copy = pa.allocate_buffer(len(data))
     np.frombuffer(copy, np.uint8)[:] = np.frombuffer(data, np.uint8)
     return pa.BufferReader(copy)

@@ -60,6 +60,7 @@ def test_files_of_one_name_are_counted(texts: Path, tmp_path: Path) -> None:
         ("1\n1\nnan\n" + "1\n" * 3, "scores:3: 'nan' is not a finite 32-bit number"),
         ("1\n1 2\n" + "1\n" * 4, "scores:2: 2 numbers, in the first line 1"),
         ("", "scores: empty: give a score for each hypothesis"),
+        ("a\n\ufeff1\n" + "1\n" * 5, "scores:2: .*1' is not a number: correct it"),
         ("a a\n" + "1 1\n" * 6, "scores:1: two columns have the same name"),
     ],
 )

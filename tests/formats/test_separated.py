@@ -92,6 +92,15 @@ def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> N
         read_nbest(write("id,text,lm", *rows))
 
 
+def test_a_mark_inside_the_file_belongs_to_its_text(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 45)
+    nbest = read_nbest(write("\ufefftext,id,lm", *(f"\ufefft {k},0,{k}" for k in range(60))))
+    assert [nbest.text(k) for k in range(60)] == [f"\ufefft {k}" for k in range(60)]
+
+
 @pytest.mark.parametrize("place", [0, 1, 40])
 @pytest.mark.parametrize("bad", ["", "x", "nan", "-inf", "1e39", "1_0", "0x1", "true"])
 def test_a_column_of_numbers_is_one_throughout(

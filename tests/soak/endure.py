@@ -5,9 +5,10 @@
     python tests/soak/endure.py streams [--lists 20000] [--size 100]   time and peak memory
 
 `kills`: a command that was killed leaves each output whole or as it was, and the same command, run
-again, writes what it writes undisturbed. `disk`: exit code 2, one line that names the file, and
-what stood there still stands. `streams`: the memory of commands that stream does not grow with
-the lists; compare two sizes. Exits with 1 if anything did not hold.
+again, writes what it writes undisturbed. `disk`: exit code 2, an error that names the file, and
+what stood there still stands, whether or not compiled code and scores could be kept. `streams`:
+the memory of commands that stream does not grow with the lists; compare two sizes. Exits with 1 if
+anything did not hold.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from time import perf_counter
 
 PROGRAM = str(Path(sys.executable).parent / "bpa")
 SENTENCES, HYPOTHESES = 40, 20
-LIMIT = 8  # KiB that a command may write on a "full disk"
+LIMITS = 0, 8  # KiB that a command may write on a "full disk": nothing, or the beginning
 QUIET = 600.0  # seconds after which a command is taken to hang
 
 #: Name -> the command, and the outputs that it writes.
@@ -53,7 +54,27 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
         ["tuned.json"],
     ),
     "lm": (["lm", "ref", "-q", "-o", "out.arpa"], ["out.arpa"]),
+    "update": (
+        ["update", "drawn.nc", "first", "-r", "ref", "--unchecked", "-q", "-o", "more.nc"],
+        ["more.nc"],
+    ),
+    "learn-prior": (
+        ["learn-prior", "drawn.nc", "other.nc", "--unchecked", "-q", "-o", "prior.json"],
+        ["prior.json"],
+    ),
+    "next": (["next", "drawn.nc", "nbest", "--unchecked", "-q", "-o", "next.tsv"], ["next.tsv"]),
+    "oracle": (["oracle", "nbest", "-r", "ref", "-q", "-o", "best.txt"], ["best.txt"]),
+    "features": (
+        ["features", "nbest", "--add", "length", "-q", "-o", "out.jsonl"],
+        ["out.jsonl"],
+    ),
+    "phrases": (
+        ["phrases", "extract", "ref", "ref", "aligned", "-q", "-o", "table.gz"],
+        ["table.gz"],
+    ),
 }
+_INPUTS = {"nbest", "decoded", "first", "ref", "aligned", "moses.ini"}
+_POSTERIORS = {"good.nc": "map", "drawn.nc": "imh", "other.nc": "laplace"}
 
 
 def prepare(folder: Path, sentences: int = SENTENCES, hypotheses: int = HYPOTHESES) -> None:
@@ -78,8 +99,12 @@ def prepare(folder: Path, sentences: int = SENTENCES, hypotheses: int = HYPOTHES
     text = "".join(f"{references[n % len(known)]}\n" for n in range(sentences))
     (folder / "ref").write_text(text, "utf-8")
     (folder / "moses.ini").write_text(demo.joinpath("moses.ini").read_text("utf-8"), "utf-8")
-    adapt = ["adapt", "first", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-o", "good.nc"]
-    run(folder, adapt, check=True)
+    # Each word is aligned with itself.
+    points = (" ".join(f"{n}-{n}" for n in range(len(line.split()))) for line in text.splitlines())
+    (folder / "aligned").write_text("".join(f"{line}\n" for line in points), "utf-8")
+    adapt = ["adapt", "first", "-r", "ref", "-w", "moses.ini", "-q"]
+    for name, sampler in _POSTERIORS.items():
+        run(folder, [*adapt, "--sampler", sampler, "-o", name], check=True)
 
 
 def run(folder: Path, command: list[str], check: bool = False) -> subprocess.CompletedProcess:
@@ -97,8 +122,8 @@ def outputs(folder: Path, names: list[str]) -> dict[str, bytes | None]:
 
 def leftovers(folder: Path, names: list[str]) -> list[str]:
     """Return what lies in a folder that is neither input nor output."""
-    inputs = {"nbest", "decoded", "first", "ref", "moses.ini", "good.nc", *names}
-    return sorted(set(os.listdir(folder)) - inputs)
+    kept = {f"{name}.rounds" for name in names}  # by which a loop resumes
+    return sorted(set(os.listdir(folder)) - _INPUTS - set(_POSTERIORS) - set(names) - kept)
 
 
 def kills(times: int, seed: int, chosen: list[str]) -> Iterator[str]:
@@ -155,27 +180,60 @@ def disk(chosen: list[str]) -> Iterator[str]:
     """Write each output to a full disk, and yield what did not hold."""
     for name, (command, written) in ((name, COMMANDS[name]) for name in chosen):
         with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
+            folder = Path(place) / "work"
+            folder.mkdir()
             prepare(folder, 4000, 4)
-            for output in written:
-                (folder / output).write_text("what stood there")
-            # Programs that ignore the signal are told as by a full disk that they cannot write.
-            line = f"ulimit -f {LIMIT}; trap '' XFSZ; {shlex.join([PROGRAM, *command])}"
-            done = subprocess.run(
-                ["bash", "-c", line], cwd=folder, capture_output=True, timeout=QUIET
-            )
-            told = done.stderr.decode().splitlines()
-            stands = [output for output in written if (folder / output).read_bytes()[:4] == b"what"]
-            sound = done.returncode == 2 and len(told) == 1 and told[0].startswith("error: ")
-            if done.returncode == 0:
-                print(f"{name:<10}wrote less than the limit")
-            elif not sound or stands != written or leftovers(folder, written):
-                yield (
-                    f"{name}: exit code {done.returncode}, {told[-3:]}, still there: {stands}, "
-                    f"left: {leftovers(folder, written)}"
-                )
-            else:
-                print(f"{name:<10}{told[0][:90]}", flush=True)
+            for room, caches in (("full", {}), ("no room for caches", _no_caches(folder))):
+                if not caches:
+                    run(folder, command, check=True)
+                for limit in LIMITS:
+                    for output in written:
+                        (folder / output).write_text("what stood there")
+                    told = _on_full_disk(folder, command, limit, caches)
+                    stands = [n for n in written if (folder / n).read_bytes()[:4] == b"what"]
+                    fault = _fault(told, written)
+                    if told.returncode == 0 and limit:
+                        print(f"{name:<12}{room:<20}{limit} KiB are enough", flush=True)
+                    elif fault or stands != written or leftovers(folder, written):
+                        yield (
+                            f"{name}, {room}: {fault}, exit code {told.returncode}, "
+                            f"{told.stderr[-300:]}, still there: {stands}, "
+                            f"left: {leftovers(folder, written)}"
+                        )
+                    else:
+                        shown = told.stderr.splitlines()[-1][:90]
+                        print(f"{name:<12}{room:<20}{shown}", flush=True)
+
+
+def _no_caches(folder: Path) -> dict[str, str]:
+    """Return an environment in which nothing has been compiled or scored before."""
+    names = ("BPA_PPL_CACHE", "NUMBA_CACHE_DIR")
+    return {name: str(folder.with_name(name)) for name in names}
+
+
+def _on_full_disk(
+    folder: Path, command: list[str], limit: int, caches: dict[str, str]
+) -> subprocess.CompletedProcess:
+    # Programs that ignore the signal are told as by a full disk that they cannot write.
+    line = f"ulimit -f {limit}; trap '' XFSZ; {shlex.join([PROGRAM, *command])}"
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=QUIET,
+        env={**os.environ, **caches},
+    )
+
+
+def _fault(done: subprocess.CompletedProcess, written: list[str]) -> str:
+    """Return what is wrong with what a command has told of a full disk."""
+    *notes, error = done.stderr.splitlines() or [""]
+    if done.returncode != 2:
+        return "another exit code"
+    if not error.startswith("error: ") or not any(name in error for name in written):
+        return "no error that names the file"
+    return "" if all(line.startswith("note: ") for line in notes) else "more than notes"
 
 
 def streams(lists: int, size: int) -> Iterator[str]:
