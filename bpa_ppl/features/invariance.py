@@ -11,7 +11,7 @@ from msgspec import Meta
 from bpa_ppl.component import NotNegative, Positive
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.features.base import Features, FeatureSource
-from bpa_ppl.features.segmentations import SEGMENTATION, spans_of
+from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.phrases.invariance import (
@@ -185,14 +185,8 @@ class _CountedPairs:
             (pairs, K) how often the source phrase of each occurs in each subdomain; the same of its
             target phrase; (uses,) the pair of each use, and the hypothesis.
         """
-        sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
-        sources = self._source.words(nbest.sources or ())
-        targets = self._target.words(nbest.strings)
-        spans, starts = spans_of(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
-        columns = np.ascontiguousarray(spans.T)
-        first = self._source.numbers_in((sources[0], sources[1][sentence]), starts, *columns[:2])
-        words = targets[0], targets[1][nbest.string_index]
-        second = self._target.numbers_in(words, starts, *columns[2:])
+        trees = self._source.tree, self._target.tree
+        first, second, starts = numbered_pairs(nbest, *trees)
         keys = (first.astype(np.int64) << _HALF) + second
         pairs, rows = np.unique(keys, return_inverse=True)
         owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))

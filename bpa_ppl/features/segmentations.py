@@ -7,10 +7,12 @@ included, in target order.
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Int32, Int64, NBest
 from bpa_ppl.phrases.spans import OUTSIDE, UNCOVERED, parse_segmentations
+from bpa_ppl.phrases.tree import PhraseTree
 
 #: The column of the hypotheses that holds them.
 SEGMENTATION = "segmentation"
@@ -53,3 +55,57 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
         }.get(wrong, "is not as Moses prints it: 0-2=0-2 3=3")
         raise DataError(where + what, nbest.origin)
     return spans, starts
+
+
+def numbered_pairs(
+    nbest: NBest, source: PhraseTree, target: PhraseTree
+) -> tuple[Int32, Int32, Int64]:
+    """Return the numbers of the phrases that all hypotheses are made of.
+
+    Args:
+        nbest: lists with sources and segmentations.
+        source: numbers source phrases; new ones are added.
+        target: the same of target phrases.
+
+    Returns:
+        (uses,) the source phrase, and the target phrase, of each use of a pair; and
+        (hypotheses + 1,) where the uses of each hypothesis begin.
+
+    Raises:
+        DataError: as `spans_of`.
+    """
+    sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
+    sources = source.words(text.encode() for text in nbest.sources or ())
+    targets = target.words(text.encode() for text in nbest.strings)
+    spans, starts = spans_of(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
+    columns = np.ascontiguousarray(spans.T)
+    first = source.numbers((sources[0], sources[1][sentence]), starts, *columns[:2])
+    words = targets[0], targets[1][nbest.string_index]
+    return first, target.numbers(words, starts, *columns[2:]), starts
+
+
+def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
+    """Return the distinct phrase pairs that hypotheses are made of: source and target phrases.
+
+    Raises:
+        DataError: if the lists have no sources or segmentations, or as `spans_of`.
+
+    >>> lists = NBest.from_lists([["a cat", "a"]], [[[0.0]] * 2], ["LM0"], sources=["un chat"])
+    >>> phrase_pairs(lists.with_extras(segmentation=["0=0 1=1", "0=0"]))
+    (['chat', 'un'], ['cat', 'a'])
+    """
+    if SEGMENTATION not in nbest.extras or nbest.sources is None:
+        raise DataError(
+            "the phrases of lists are known from their segmentations and sources: give lists with "
+            "both, or a phrase table",
+            nbest.origin,
+        )
+    trees = PhraseTree(), PhraseTree()
+    first, second, _ = numbered_pairs(nbest, *trees)
+    pairs = np.unique(np.stack([first, second]), axis=1)
+    sides = []
+    for tree, numbers in zip(trees, pairs, strict=True):
+        texts, places = tree.texts(numbers)
+        sides.append(texts.take(pa.array(places)).to_pylist())
+    order = sorted(range(len(sides[0])), key=lambda row: (sides[0][row], sides[1][row]))
+    return [sides[0][row] for row in order], [sides[1][row] for row in order]

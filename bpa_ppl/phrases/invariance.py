@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.nbest import Float32, Float64, Int32
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import Int16, Subdomains
 from bpa_ppl.phrases.tree import PhraseTree
-from bpa_ppl.text.vocabulary import Ragged
 
 _NEAR = 1e-6  # of 1, where the entropy of Rényi is that of Shannon
 
@@ -31,6 +30,9 @@ class CountedPhrases:
         subdomains: with the text.
         side: the language of the phrases.
 
+    Attributes:
+        tree: numbers the phrases.
+
     >>> from bpa_ppl.phrases.subdomains import NumberedText
     >>> text = NumberedText.of([["a", "b", "a"], ["a"]])
     >>> phrases = CountedPhrases(Subdomains(text, text, [0, 1], [0.5, 0.5]), "target")
@@ -44,30 +46,15 @@ class CountedPhrases:
         k = subdomains.k
         self._groups: Int16 = subdomains.winners() if hard else np.zeros(0, np.int16)
         self._shares: Float32 = np.zeros((0, k), np.float32) if hard else subdomains.posteriors()
-        self._tree = PhraseTree()
+        self.tree = PhraseTree()
         self._counted = np.zeros((1, k))
 
     def numbers(self, phrases: Iterable[str]) -> Int32:
         """Return (phrases,) int32, the numbers of some phrases, their words between spaces."""
-        words = self.words(phrases)
+        words = self.tree.words(phrase.encode() for phrase in phrases)
         lengths = np.diff(words[1]).astype(np.int32)
         each = np.arange(len(lengths) + 1)
-        return self.numbers_in(words, each, np.zeros(len(lengths), np.int32), lengths)
-
-    def words(self, lines: Iterable[str]) -> Ragged:
-        """Return the words of some sentences as numbers, for `numbers_in`."""
-        return self._tree.words(line.encode() for line in lines)
-
-    def numbers_in(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
-        """Return (spans,) int32, the numbers of the phrases in some spans of sentences.
-
-        Args:
-            sentences: words from `words`, and where each sentence begins.
-            starts: (sentences + 1,) where the spans of each begin.
-            begin: (spans,) int32, the first word of each.
-            words: (spans,) int32, how many words it has.
-        """
-        return self._tree.numbers(sentences, starts, begin, words)
+        return self.tree.numbers(words, each, np.zeros(len(lengths), np.int32), lengths)
 
     def counts(self, numbers: npt.NDArray[Any]) -> Float64:
         """Return (n, K) float64, the expected occurrences of phrases in the sentences of each z.
@@ -75,13 +62,13 @@ class CountedPhrases:
         That is Σ P(z | e, f) c(phrase; sentence), over the sentence pairs of the corpus.
 
         Args:
-            numbers: (n,) from `numbers` or `numbers_in`.
+            numbers: (n,) from `numbers`, or of the tree.
         """
-        if len(self._counted) < len(self._tree):
+        if len(self._counted) < len(self.tree):
             # The number in the tree of each word of the text; −1 for one that is in no phrase.
-            known = self._tree.known_words(word.encode() for word in self._text.words)[0]
+            known = self.tree.known_words(word.encode() for word in self._text.words)[0]
             text = known[self._text.numbers], self._text.starts
-            self._counted = self._tree.count(text, self._groups, self._shares, self._counted)
+            self._counted = self.tree.count(text, self._groups, self._shares, self._counted)
         return self._counted[numbers]
 
 

@@ -221,6 +221,22 @@ def _renumbered(table: PhraseCounts, sources: pa.Array, targets: pa.Array) -> Ph
     )
 
 
+def read_pairs(path: AnyPath) -> PhrasePairs:
+    """Read the distinct pairs of a table of counts or probabilities, or of Moses' `extract`.
+
+    Raises:
+        DataError: with file and line, if the file is not as it should be.
+    """
+    file = InputFile(path)
+    if is_parquet(file):
+        table = read_parquet(file)
+        texts = table.column("source"), table.column("target")
+    else:
+        blocks = [fields.columns[:2] for fields in open_table(file).blocks()]
+        texts = _chunked(tuple([pc.dictionary_encode(b[side]) for b in blocks] for side in (0, 1)))
+    return PhraseCounts.of(*texts, np.ones(len(texts[0])))
+
+
 def read_counts(
     path: AnyPath, *, source_counts: AnyPath | None = None, target_counts: AnyPath | None = None
 ) -> PhraseCounts:

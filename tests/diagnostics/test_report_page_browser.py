@@ -14,6 +14,8 @@ import pytest
 from foreign import autoregressive, foreign
 
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
+from bpa_ppl.diagnostics.subdomains_page import subdomains_page
+from bpa_ppl.phrases import NumberedText, Subdomains
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 OPTIONS = (
@@ -77,19 +79,39 @@ def _requests(log: dict[str, Any]) -> set[str]:
     }
 
 
-@pytest.fixture(scope="module")
-def html() -> str:
+def of_posterior() -> str:
     rates = np.full((4, 400), 0.3)
     posterior = foreign(autoregressive(0.3, 4, 400, 4, seed=1), NAMES, acceptance_rate=rates)
     posterior.attrs["command"] = "bpa adapt lists </code><script>console.log('ran')</script>"
     return posterior_page(posterior)
 
 
-def test_the_page_opens_without_messages_and_requests(html: str, tmp_path: Path) -> None:
+def of_subdomains() -> str:
+    words = [f"{word}{z}" for z in range(12) for word in ("<script>alert(1)</script>", "$x$&", "a")]
+    text = NumberedText.of([words[3 * z : 3 * z + 3] * 4 for z in range(12)] * 3)
+    settings = {"command": "</code><script>console.log('ran')</script>", "seed": 1}
+    weights, winners = np.full(12, 1 / 12), np.tile(np.arange(12), 3)
+    return subdomains_page(Subdomains(text, text, winners, weights, settings), least=2, shown=30)
+
+
+#: Page -> its last section, and how many pictures it has.
+PAGES = {of_posterior: ("How it was made", 5), of_subdomains: ("How they were induced", 1)}
+
+
+@pytest.fixture(scope="module", params=PAGES, ids=lambda make: make.__name__)
+def made(request: pytest.FixtureRequest) -> tuple[str, str, int]:
+    """A page, the title of its last section, and how many pictures it has."""
+    return request.param(), *PAGES[request.param]
+
+
+def test_the_page_opens_without_messages_and_requests(
+    made: tuple[str, str, int], tmp_path: Path
+) -> None:
+    html, last, _ = made
     page = tmp_path / "report.html"
     page.write_text(html, "utf-8")
     seen = visit(page)
-    assert "How it was made" in seen.dom
+    assert last in seen.dom
     assert seen.messages == []
     assert seen.requests == set()
 
@@ -103,22 +125,26 @@ def test_messages_and_requests_would_be_seen(tmp_path: Path) -> None:
     assert seen.requests == {address}
 
 
-def test_every_picture_is_shown_and_nothing_is_cut_off(html: str, tmp_path: Path) -> None:
+def test_every_picture_is_shown_and_nothing_is_cut_off(
+    made: tuple[str, str, int], tmp_path: Path
+) -> None:
+    html, _, pictures = made
     page = tmp_path / "measured.html"
     without_policy = re.sub(r"<meta http-equiv[^>]*>", "", html)
     page.write_text(without_policy.replace("</body>", f"{MEASURE}</body>"), "utf-8")
     found = re.search(r"<code>(\{.*\})</code>", visit(page).dom)
     assert found
     measured = json.loads(found[1])
-    assert len(measured["images"]) == html.count("<img ") == 5
+    assert len(measured["images"]) == html.count("<img ") == pictures
     assert all(natural > 600 and 1000 < width < 1280 for natural, width in measured["images"])
     assert measured["cut"] == [0] * html.count('class="wide"')
     assert measured["sideways"] == 0
 
 
-def test_the_policy_stops_what_would_run(html: str, tmp_path: Path) -> None:
+def test_the_policy_stops_what_would_run(made: tuple[str, str, int], tmp_path: Path) -> None:
+    html, last, _ = made
     page = tmp_path / "injected.html"
     page.write_text(html.replace("</body>", f"{MEASURE}</body>"), "utf-8")
     seen = visit(page)
-    assert "How it was made" in seen.dom
+    assert last in seen.dom
     assert any("Content Security Policy" in message for message in seen.messages)
