@@ -62,7 +62,7 @@ CLASSES = {
     "Oracles": "",
     "Prior": "completed constants covariance distribution full_covariance gaussian isotropic "
     "matched mean named names of other read recorded variance write",
-    "Reestimation": "decimals",
+    "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",
     "UsageError": "",
@@ -86,13 +86,13 @@ ROOMS = {
     "models": "Bucket Hierarchical Hope Horseshoe Isotropic Likelihood Lists Margin Oracle "
     "OracleChoice OracleRisk Preparation Prior PriorFamily Risk Soft SpikeSlab Tied in_order "
     "log_linear log_probabilities preparation tabulate",
-    "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix read_counts read_table "
-    "write_counts write_table",
+    "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix "
+    "read_counts read_table write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
     "quantiles read_posterior to_arviz write_posterior",
-    "quality": "Averaged BLEU CHRF Column Function Headroom Metric Mixed Oracles Score TER by_name "
-    "choice_score column_of corpus_score counted_metrics gains headroom numeric_columns oracles "
-    "resolve set_aside statistics ter_edits",
+    "quality": "Averaged BLEU CHRF Column Function Headroom Metric Mixed Oracles Score Scoreboard "
+    "TER by_name choice_score column_of compared corpus_score counted_metrics gains headroom "
+    "numeric_columns oracles resolve set_aside statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
     "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl.decoding.reranking import with_defaults
-from bpa_ppl.decoding.results import length_of, title_of
 from bpa_ppl.diagnostics.pages.page import Section, Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipes import columns_of
@@ -17,6 +16,7 @@ from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Metric, Score, choice_score
+from bpa_ppl.quality.scoreboard import length_of, title_of
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import Where

@@ -12,15 +12,14 @@ from bpa_ppl.decoding.confidence import Expected, expected
 from bpa_ppl.decoding.deciding import Deciding, Options
 from bpa_ppl.decoding.lines import Lines
 from bpa_ppl.decoding.reranking import Decided, decisions
-from bpa_ppl.decoding.results import CONFIDENCE, DETAILS, Scoreboard, details_rows, text_rows
+from bpa_ppl.decoding.results import CONFIDENCE, DETAILS, details_rows, text_rows
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
 from bpa_ppl.models.preparing import gain_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import BLEU, Metric, Score, resolve, statistics
-from bpa_ppl.quality.bleu import ORDER
+from bpa_ppl.quality import Metric, Score, Scoreboard, resolve, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -147,9 +146,7 @@ class Tally:
         # Of the references a signature tells the number only.
         signature = metric.signature([("",) * number for number in sorted(self._numbers)])
         value = float(metric.value(sums))
-        details = {}
-        if isinstance(metric, BLEU):  # its counts have the words of both sides
-            details["length_ratio"] = float(sums[ORDER] / max(sums[2 * ORDER], 1))
+        details = metric.details_of(sums)
         return Score(value, metric.key, metric.title, signature, details, metric.decimals)
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from bpa_ppl.decoding.reranking import Reranked
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.notes import tell
-from bpa_ppl.quality import Score, corpus_score
-from bpa_ppl.registry import METRICS
-from bpa_ppl.tables import text_table
+from bpa_ppl.quality import Scoreboard, corpus_score
 
 #: The columns of a table of details.
 DETAILS = (
@@ -27,60 +24,6 @@ DETAILS = (
 )
 #: Those that follow where it was computed what is expected of the choices; see `Confidence`.
 CONFIDENCE = ("better", "worse", "expected_ter", "canonical_expected_ter")
-
-
-@dataclass(frozen=True)
-class Scoreboard:
-    """Corpus scores of the canonical first-best and of the chosen translations.
-
-    With BLEU comes the length, words of the translations over those of the references: a choice
-    by TER may shorten them, and BLEU then falls where TER does not show it.
-
-    Attributes:
-        before, after: one score a metric.
-        changed, sentences: how many translations differ, and of how many.
-    """
-
-    before: tuple[Score, ...]
-    after: tuple[Score, ...]
-    changed: int
-    sentences: int
-
-    def __str__(self) -> str:
-        rows = [
-            (title_of(old), _shown(old.value, old), _shown(new.value, new), _change(old, new))
-            for old, new in zip(self.before, self.after, strict=True)
-        ]
-        rows += [
-            ("length", f"{old:.3f}", f"{new:.3f}", f"{new - old:+.3f}")
-            for old, new in zip(
-                map(length_of, self.before), map(length_of, self.after), strict=True
-            )
-            if old is not None and new is not None
-        ]
-        table = text_table(rows, ("", "canonical", "adapted", "change"), align="rrrr", least=9)
-        signatures = [score.signature for score in self.after]
-        changed = f"{self.changed} of {self.sentences} translations changed"
-        return "\n".join([table, changed, *signatures])
-
-
-def title_of(score: Score) -> str:
-    """Return the name of a metric as tables print it."""
-    return score.metric.upper() if score.metric in METRICS else score.name
-
-
-def length_of(score: Score) -> float | None:
-    """Return words of the translations over those of the references, where a score says it."""
-    ratio = score.details.get("length_ratio")
-    return ratio if isinstance(ratio, float) else None
-
-
-def _shown(value: float, score: Score) -> str:
-    return f"{value:.{score.decimals}f}"
-
-
-def _change(old: Score, new: Score) -> str:
-    return f"{new.value - old.value:+.{new.decimals}f}"
 
 
 def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> Scoreboard:

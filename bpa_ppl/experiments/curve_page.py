@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SIGNIFICANT = 0.05
+_LENGTH = "length_ratio"
 _INTERVALS = (
     "Each number is the mean over draws of A; ± is the published 95% interval size, twice the "
     "empirical standard deviation over draws. points.csv also has a bootstrap interval of "
@@ -133,6 +134,9 @@ def _page(
         scores = [scores_table(found.points, domain, metric) for domain in domains]
         blocks: list[Block] = [Text(_INTERVALS), pictures[metric], *scores]
         sections.append(Section(f"{metric.upper()} against |A|", blocks))
+    if _LENGTH in results.column_names:
+        lengths = [length_table(results, domain) for domain in domains]
+        sections.append(Section("Length against |A|", lengths))
     if "seconds" in pictures:
         tables = [seconds_table(times, domain) for domain in domains]
         sections.append(Section("Time", [Text(_TIMES), pictures["seconds"], *tables]))
@@ -196,6 +200,19 @@ def scores_table(points: Iterable[Point], domain: str, metric: str) -> Table:
     return _by_size(chosen, lambda p: f"{p.mean:.1f} ± {p.interval:.1f}", caption)
 
 
+def length_table(results: pa.Table, domain: str) -> Table:
+    """Return the words of the choices over those of the references, one column a size of A."""
+    here = results.filter((pc.field("domain") == domain) & (pc.field("setting") == ""))
+    grouped = here.group_by(["method", "size"], use_threads=False)
+    rows = grouped.aggregate([(_LENGTH, "mean")]).to_pylist()
+    cells = {(row["method"], row["size"]): f"{row[f'{_LENGTH}_mean']:.3f}" for row in rows}
+    caption = (
+        f"Words of the translations over those of the references, {domain}, mean over draws of A: "
+        "what gains in one score by shorter or longer outputs shows here."
+    )
+    return _grid(cells, caption)
+
+
 def verdict_table(points: Iterable[Point], domain: str) -> Table:
     """Return the share of posteriors that passed their check, one column a size of A."""
     chosen = [p for p in points if p.domain == domain and not p.setting and np.isfinite(p.passed)]
@@ -212,12 +229,13 @@ def seconds_table(times: Iterable[Seconds], domain: str) -> Table:
 
 def _by_size(places: Sequence[Any], shown: Callable[[Any], str], caption: str) -> Table:
     """Return a table of one row a method and one column a size of A."""
-    sizes = sorted({place.size for place in places})
-    cells = {(place.method, place.size): shown(place) for place in places}
-    rows = [
-        [method, *(cells[method, size] for size in sizes)]
-        for method in dict.fromkeys(place.method for place in places)
-    ]
+    return _grid({(place.method, place.size): shown(place) for place in places}, caption)
+
+
+def _grid(cells: Mapping[tuple[str, int], str], caption: str) -> Table:
+    sizes = sorted({size for _, size in cells})
+    methods = dict.fromkeys(method for method, _ in cells)
+    rows = [[method, *(cells[method, size] for size in sizes)] for method in methods]
     return Table(["method", *(f"|A| = {size}" for size in sizes)], rows, caption)
 
 

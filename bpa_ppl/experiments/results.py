@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
 def results_schema(metrics: Iterable[str]) -> pa.Schema:
     """Return the columns of the results, one row a cell.
 
-    Each metric has its value, its details (BLEU: precisions, brevity penalty), and its
+    Each metric has its value, its details (BLEU: precisions, brevity penalty, length), and its
     counts of the chosen hypotheses, (sentences × S) row by row.
 
     >>> results_schema(["ter"]).names[5:]

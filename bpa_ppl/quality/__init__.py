@@ -9,6 +9,7 @@ from bpa_ppl.quality.column import Column, by_name, column_of, numeric_columns, 
 from bpa_ppl.quality.function import Function
 from bpa_ppl.quality.mixed import Mixed
 from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, oracles
+from bpa_ppl.quality.scoreboard import Scoreboard, compared
 from bpa_ppl.quality.scoring import choice_score, corpus_score, gains, statistics
 from bpa_ppl.quality.ter import TER, ter_edits
 
@@ -24,9 +25,11 @@ __all__ = [
     "Mixed",
     "Oracles",
     "Score",
+    "Scoreboard",
     "by_name",
     "choice_score",
     "column_of",
+    "compared",
     "corpus_score",
     "counted_metrics",
     "gains",

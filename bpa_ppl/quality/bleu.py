@@ -103,10 +103,11 @@ class BLEU(SacreMetric, frozen=True):
         return 100 * np.where(undefined, 0, np.exp(precision + _brevity(sums)))
 
     def details_of(self, sums: Float64) -> dict[str, float]:
-        """Return the precisions, in percent and without smoothing, and the brevity penalty."""
+        """Return precisions, in percent, unsmoothed, brevity penalty, and the ratio of lengths."""
         precisions = 100 * sums[:ORDER] / np.maximum(sums[ORDER : 2 * ORDER], 1)
         named = {f"precision_{n}": float(p) for n, p in enumerate(precisions, 1)}
-        return {**named, "brevity_penalty": float(np.exp(_brevity(sums)))}
+        named["brevity_penalty"] = float(np.exp(_brevity(sums)))
+        return {**named, "length_ratio": float(_length_ratio(sums))}
 
     def fraction(self, counts: Float64) -> Float64:
         """Return BLEU+1: one is added to the counts of every order (Lin and Och, 2004)."""
@@ -140,6 +141,28 @@ class BLEU(SacreMetric, frozen=True):
         if self.smoothing == "exp":
             return 0.5 ** np.cumsum(none, axis=-1)
         return _FLOOR if self.smoothing == "floor" else 0.0
+
+
+class LengthRatio(BLEU, frozen=True):
+    """Words of translations over those of the nearest references: of the same counts as BLEU.
+
+    It is told beside other scores, and is nothing to be optimised.
+
+    >>> float(LengthRatio().value(np.array([3.0, 2, 1, 1, 4, 3, 2, 1, 5])))
+    0.8
+    """
+
+    key: ClassVar[str] = "length"
+    reported: ClassVar[bool] = False
+    decimals: ClassVar[int] = 3
+
+    def value(self, sums: Float64) -> Float64:
+        """Return the ratio, (…, 9) ↦ (…)."""
+        return _length_ratio(sums)
+
+
+def _length_ratio(sums: Float64) -> Float64:
+    return np.asarray(sums[..., ORDER] / np.maximum(sums[..., 2 * ORDER], 1))
 
 
 def _brevity(sums: Float64) -> Float64:

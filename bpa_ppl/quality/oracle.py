@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -12,11 +13,15 @@ from bpa_ppl.errors import DataError, one_of, require
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score, resolve
-from bpa_ppl.quality.scoring import choice_score, sentence_scores
+from bpa_ppl.quality.scoreboard import cells, choice_scores
+from bpa_ppl.quality.scoring import sentence_scores
+from bpa_ppl.tables import text_table
 from bpa_ppl.workers import check_jobs
 
 #: Which of several best hypotheses is the oracle: that of the highest score, or the first.
 TIES = ("canonical", "first")
+
+_FIRST_BEST, _ORACLE, _ANTI_ORACLE = "first-best", "oracle", "anti-oracle"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,28 +54,37 @@ class Headroom:
     """What reranking could gain or lose: corpus scores of three choices from the same lists.
 
     Attributes:
-        first_best: the hypotheses of the highest scores.
-        oracle: the hypotheses of the best sentence score.
-        anti_oracle: the hypotheses of the worst sentence score.
+        choices: of the first-best, the oracles and the anti-oracles, by name: the score that was
+            asked for, then TER and BLEU where there are references.
         oracles: which hypotheses the oracles are.
     """
 
-    first_best: Score
-    oracle: Score
-    anti_oracle: Score
+    choices: Mapping[str, tuple[Score, ...]]
     oracles: Oracles
 
+    @property
+    def first_best(self) -> Score:
+        """The score of the hypotheses of the highest scores."""
+        return self.choices[_FIRST_BEST][0]
+
+    @property
+    def oracle(self) -> Score:
+        """That of the hypotheses of the best sentence score."""
+        return self.choices[_ORACLE][0]
+
+    @property
+    def anti_oracle(self) -> Score:
+        """That of the hypotheses of the worst sentence score."""
+        return self.choices[_ANTI_ORACLE][0]
+
     def __str__(self) -> str:
-        rows = (
-            ("first-best", self.first_best),
-            ("oracle", self.oracle),
-            ("anti-oracle", self.anti_oracle),
-        )
+        shown = {name: cells(scores) for name, scores in self.choices.items()}
+        rows = [[name, *(value for _, value, *_ in row)] for name, row in shown.items()]
+        titles = ["", *(title for title, *_ in shown[_ORACLE])]
+        table = text_table(rows, titles, align="l".ljust(len(titles), "r"))
         tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles)
-        scores = [f"{name:<12}{value}" for name, value in rows]
-        return "\n".join(
-            [*scores, f"{tied} of {count} oracles tied, broken by: {self.oracles.ties}"]
-        )
+        ties = f"{tied} of {count} oracles tied, broken by: {self.oracles.ties}"
+        return "\n".join([table, ties, *(s.signature for s in self.choices[_ORACLE])])
 
 
 class Search(TypedDict, total=False):
@@ -144,6 +158,8 @@ def headroom(
 ) -> Headroom:
     """Return the corpus scores of the first-best, of the oracle and of the anti-oracle.
 
+    TER, BLEU and length are among them whatever the metric is, where there are references.
+
     Args:
         nbest: lists, with references if the metric needs them.
         scores: (hypotheses,) the highest of a list is its first-best, and preferred among ties;
@@ -168,12 +184,13 @@ def headroom(
     found = _searched(nbest, config, ranking, only_best=False, **search)
     _, is_worst = _extreme(nbest, found.values, lowest=not config.lower_is_better)
     worst = nbest.best(np.where(is_worst, found.order, -np.inf))
-    return Headroom(
-        first_best=choice_score(nbest, nbest.best(ranking), config),
-        oracle=choice_score(nbest, found.oracles.index, config),
-        anti_oracle=choice_score(nbest, worst, config),
-        oracles=found.oracles,
-    )
+    chosen = {
+        _FIRST_BEST: nbest.best(ranking),
+        _ORACLE: found.oracles.index,
+        _ANTI_ORACLE: worst,
+    }
+    scores = {name: choice_scores(nbest, choice, config) for name, choice in chosen.items()}
+    return Headroom(scores, found.oracles)
 
 
 class _Found(NamedTuple):

@@ -18,7 +18,7 @@ from bpa_ppl.formats import write_weights
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.quality import Metric, resolve, set_aside
-from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate
+from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate, scores_of
 from bpa_ppl.tuning.rounds import Rounds, identity
 from bpa_ppl.weights import AnyWeights, Weights, match
 
@@ -90,8 +90,9 @@ def redecode(
     >>> found = redecode(lists, {"LM0": 1.0}, lambda weights: lists, metric="ter")
     >>> found.weights["LM0"] < 0
     True
-    >>> print(found)
-    TER of the whole loop: 50.00 → 0.00, with the weights of iteration 1 of 1
+    >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
+    TER of the whole loop: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000, with the weights of
+    iteration 1 of 1
     """
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}")
@@ -174,6 +175,7 @@ def _chosen(
         goal.signed(gains[best]),
         visited,
         goal.decimals,
+        scores_of(lists, laid, goal, *(visited[k][matched.free] for k in (0, best))),
         best,
         last,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from bpa_ppl.errors import UsageError, checked_seed, require
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, counted_metrics, resolve, set_aside
+from bpa_ppl.quality import Metric, Scoreboard, compared, counted_metrics, resolve, set_aside
 from bpa_ppl.registry import METRICS, TUNERS
 from bpa_ppl.tuning.base import Tuner, TuningLists, TuningProblem, lay_out
 from bpa_ppl.weights import AnyWeights, Match, Weights, match
@@ -27,6 +27,7 @@ class Reestimation:
         visited: (steps, features) the weights that the tuner went through, in order, for the
             features in the order of `weights`.
         decimals: how many of a score are printed.
+        scores: the same, and TER, BLEU and length of the translations, before and after.
     """
 
     weights: Weights
@@ -35,11 +36,13 @@ class Reestimation:
     after: float
     visited: Float64
     decimals: int = 2
+    scores: Scoreboard | None = None
 
     def __str__(self) -> str:
         name = self.metric.upper() if self.metric in METRICS else self.metric
         before, after = (f"{value:.{self.decimals}f}" for value in (self.before, self.after))
-        return f"{name} of the lists: {before} → {after}"
+        others = [] if self.scores is None else self.scores.changes[1:]
+        return ", ".join([f"{name} of the lists: {before} → {after}", *others])
 
 
 def reestimate(
@@ -82,7 +85,7 @@ def reestimate(
     ... )
     >>> found = reestimate(lists, {"LM0": 1.0}, metric="ter")
     >>> found.weights["LM0"] < 0, str(found)
-    (True, 'TER of the lists: 50.00 → 0.00')
+    (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
     """
     require(nbest, NBest, "reestimate takes n-best lists (NBest): read a file with read_nbest")
     seed = checked_seed(seed)
@@ -107,7 +110,23 @@ def reestimate(
         goal.signed(problem.gain(tuned.weights)),
         matched.full(tuned.visited),
         goal.decimals,
+        scores_of(nbest, lists, goal, problem.start, tuned.weights),
     )
+
+
+def scores_of(
+    nbest: NBest, lists: TuningLists, metric: Metric, before: Float64, after: Float64
+) -> Scoreboard:
+    """Return the scores of what the canonical and the new weights choose, side by side.
+
+    Args:
+        nbest: the lists, with the columns of the metric.
+        lists: the same as tuners see them.
+        metric: what is optimised.
+        before, after: (Q,) weights.
+    """
+    chosen = (lists.best(weights) - lists.offsets[:-1] for weights in (before, after))
+    return compared(nbest, *chosen, metric, titles=("canonical", "tuned"))
 
 
 def laid_out(

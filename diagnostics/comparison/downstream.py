@@ -9,8 +9,9 @@ import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import counted_metrics, statistics
+from bpa_ppl.quality import counted_metrics, resolve, statistics
 from bpa_ppl.quality.base import References
+from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 
 PROBABILITY = 0.95
@@ -23,7 +24,8 @@ class Downstream:
     Attributes:
         changed: how many differ.
         sentences: of how many.
-        scores: their corpus scores, where there are references.
+        scores: their corpus scores and the ratio of their length to that of the references, where
+            there are some.
     """
 
     changed: int
@@ -60,7 +62,7 @@ def downstream(
     texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
     pairs = NBest.from_lists(texts, [np.zeros((2, 1))] * len(ours), ["none"], references=references)
     scores = []
-    for metric in counted_metrics():
+    for metric in (*map(resolve, counted_metrics()), LengthRatio()):
         # Two rows a sentence: ours, theirs.
         counts = statistics(pairs, metric).counts
         made, other = counts[::2], counts[1::2]

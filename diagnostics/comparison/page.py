@@ -167,8 +167,9 @@ def _verdicts(comparison: Comparison) -> Table:
 def _downstream(rows: Rows) -> Section:
     text = (
         "Translations chosen with the first run of each sampler, against those chosen with the "
-        "reference: how many differ, and the difference of corpus scores with its 95% interval by "
-        "paired bootstrap over sentences. An interval that holds zero is no difference."
+        "reference: how many differ, and the difference of corpus scores, and of their length over "
+        "that of the references, with its 95% interval by paired bootstrap over sentences. An "
+        "interval that holds zero is no difference."
     )
     return Section("Translations", (Text(text), _table(rows)))
 

@@ -30,7 +30,13 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     done = run(*TUNE, *FAST, "--metric", "ter", "--seed", "2", "-o", "new.json")
     assert done.code == 0
     assert done.out == ""
-    assert "TER of the lists: " in done.err
+    number = r"\d+\.\d+"
+    assert re.search(
+        f"TER of the lists: {number} → {number}, BLEU {number} → {number}, "
+        f"length {number} → {number}$",
+        done.err,
+        re.MULTILINE,
+    )
     assert bpa_ppl.read_weights("new.json") == library(tuner="mira", epochs=3, metric="ter", seed=2)
 
 
@@ -79,7 +85,9 @@ def test_the_loop_runs_the_command_until_nothing_is_new(folder: Path) -> None:
     assert f"{len(lines) // 2} new hypotheses" in done.err
     assert ", 0 new hypotheses" in done.err
     assert re.search(
-        r"BLEU of the whole loop: \S+ → \S+, with the weights of iteration \d of 2", done.err
+        r"BLEU of the whole loop: \S+ → \S+, TER \S+ → \S+, length \S+ → \S+, with the weights of "
+        r"iteration \d of 2",
+        done.err,
     )
     assert not Path("new.json.rounds").exists()
 

@@ -43,6 +43,9 @@ def test_the_page_has_the_numbers_of_the_results(finished: Path) -> None:
             chosen = [r for r in rows if (r["method"], r["size"], r["setting"]) == (method, 8, "")]
             values = [row[metric] for row in chosen]
             assert f"{np.mean(values):.1f} ± {2 * np.std(values, ddof=1):.1f}" in page.cells
+        counts = np.array([row["bleu_counts"] for row in chosen]).reshape(len(chosen), -1, 9)
+        words, wanted = counts.sum(axis=1)[:, [4, 8]].T
+        assert f"{np.mean(words / wanted):.3f}" in page.cells
     assert bpa_ppl.__version__ in page.cells
     assert len(page.images) == 4  # two metrics, seconds, one sweep
     assert all(image.startswith("data:image/png;base64,") for image in page.images)

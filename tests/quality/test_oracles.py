@@ -191,15 +191,21 @@ def test_headroom_is_the_corpus_score_of_brute_force(metric: str) -> None:
     assert (room.first_best, room.oracle, room.anti_oracle) == wanted
 
 
-def test_headroom_prints_scores_and_ties() -> None:
-    lists = lists_of([["a x", "a b", "y x"]], [["a b"]])
-    lines = str(headroom(lists)).splitlines()
-    assert [line.split(" (")[0] for line in lines] == [
-        "first-best  TER 50.00",
-        "oracle      TER 0.00",
-        "anti-oracle TER 100.00",
-        "0 of 1 oracles tied, broken by: canonical",
-    ]
+@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "ter+bleu"])
+def test_headroom_prints_scores_of_every_kind_and_ties(metric: str) -> None:
+    lists = lists_of([["a x c d", "a b c d e", "y x"]], [["a b c d e"]])
+    room = headroom(lists, metric=metric)
+    header, *rows, ties = str(room).splitlines()[:5]
+    names = dict.fromkeys([metric.upper(), "TER", "BLEU", "length"])
+    assert header.split() == list(names)
+    choices = {"first-best": 0, "oracle": 1, "anti-oracle": 2}
+    for row, (name, choice) in zip(rows, choices.items(), strict=True):
+        text, references = lists.chosen([choice]), lists.references
+        scores = {m.upper(): corpus_score(text, references, m) for m in (metric, "ter", "bleu")}
+        wanted = {title: f"{score.value:.2f}" for title, score in scores.items()}
+        wanted["length"] = f"{len(text[0].split()) / 5:.3f}"
+        assert row.split() == [name, *(wanted[title] for title in names)]
+    assert ties == "0 of 1 oracles tied, broken by: canonical"
 
 
 @pytest.mark.parametrize(

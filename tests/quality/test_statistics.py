@@ -109,7 +109,8 @@ def test_what_a_study_reports_beyond_bleu_is_what_sacrebleu_says(lists: NBest) -
     precisions = score.details["precisions"]
     assert isinstance(precisions, tuple)
     assert [details[f"precision_{n}"] for n in range(1, 5)] == pytest.approx(precisions)
-    assert details["brevity_penalty"] == pytest.approx(score.details["brevity_penalty"])
+    for name in ("brevity_penalty", "length_ratio"):
+        assert details[name] == pytest.approx(score.details[name])
     assert resolve("ter").details_of(np.ones(2)) == {}
 
 

@@ -93,6 +93,10 @@ def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) 
         found.after
     )
     assert found.after == reports[-1][1]
+    assert found.scores is not None
+    ter, bleu = found.scores.after
+    assert ter.value == pytest.approx(found.after)
+    assert bleu == corpus_score(best, everything.references or (), "bleu")
 
 
 def test_the_loop_ends_where_it_began_if_everything_is_known(everything: NBest) -> None:
@@ -206,7 +210,8 @@ def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None
     assert last.after == last.before == 100.0
     assert best.visited[:, 0].tolist() == [1.0, -1.0, 1.0, 1.0, 1.0]
     assert str(best) == (
-        "TER of the whole loop: 100.00 → 0.00, with the weights of iteration 1 of 4"
+        "TER of the whole loop: 100.00 → 0.00, BLEU 0.00 → 100.00, length 0.500 → 1.000, "
+        "with the weights of iteration 1 of 4"
     )
     with pytest.raises(UsageError, match="unknown choice of weights 'first'"):
         loop(returned="first")

@@ -31,6 +31,13 @@ def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> N
     found = reestimate(toy, CANONICAL, tuner=tuner, metric=metric, extra=extra)
     assert found.before == pytest.approx(reranked(toy, CANONICAL, metric))
     assert found.after == pytest.approx(reranked(toy, found.weights, metric))
+    assert found.scores is not None
+    sides = zip((CANONICAL, found.weights), (found.scores.before, found.scores.after), strict=True)
+    for weights, scores in sides:
+        assert scores[0].metric == metric
+        assert {s.metric: s.value for s in scores} == pytest.approx(
+            {name: reranked(toy, weights, name) for name in ("ter", "bleu")}
+        )
     assert found.weights.names == toy.feature_names
     assert found.visited.shape[1] == len(toy.feature_names)
     assert found.metric == metric

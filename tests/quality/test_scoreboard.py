@@ -1,0 +1,53 @@
+"""Scores side by side: of whatever was asked for, TER, BLEU and the length beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sacrebleu.metrics as sacre
+
+from bpa_ppl import DataError, NBest
+from bpa_ppl.quality import compared
+
+TEXTS = [["a b c d e", "a b", "a b c d"], ["x y", "x y z w v"]]
+REFERENCES = [("a b c d e",), ("x y z w",)]
+LISTS = NBest.from_lists(
+    TEXTS,
+    [np.arange(3.0)[:, None], np.arange(2.0)[:, None]],
+    ["LM0"],
+    references=REFERENCES,
+    extras={"comet": [[0.1, 0.2, 0.3], [0.4, 0.5]]},
+)
+
+
+@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "comet"])
+def test_scores_are_those_of_sacrebleu_whatever_comes_first(metric: str) -> None:
+    board = compared(LISTS, [1, 0], [2, 1], metric)
+    assert (board.changed, board.sentences, board.before[0].metric) == (2, 2, metric)
+    others = {"ter", "bleu"} - {metric}
+    assert {score.metric for score in board.after[1:]} == others
+    scorers = {"ter": sacre.TER(), "bleu": sacre.BLEU(tokenize="none", force=True)}
+    streams = [[refs[0] for refs in REFERENCES]]
+    for scores, texts in ((board.before, ["a b", "x y"]), (board.after, ["a b c d", "x y z w v"])):
+        for score in scores:
+            if score.metric in scorers:
+                wanted = scorers[score.metric].corpus_score(texts, streams).score
+                assert score.value == pytest.approx(wanted)
+    assert board.changes[-1] == f"length {4 / 9:.3f} → {9 / 9:.3f}"
+    assert [line.split()[0] for line in str(board).splitlines()[1:4]] == [
+        *(score.metric.upper() if metric != "comet" else score.metric for score in board.after[:1]),
+        *(score.metric.upper() for score in board.after[1:3]),
+    ][: len(board.after)] + ["length"] * (len(board.after) < 3)
+
+
+def test_without_references_the_score_asked_for_stands_alone() -> None:
+    bare = LISTS.without("references")
+    assert compared(bare, [0, 0], [1, 1], "comet").changes == ["comet 0.2500 → 0.3500"]
+    with pytest.raises(DataError, match="no references"):
+        compared(bare, [0, 0], [1, 1], "ter")
+
+
+def test_an_empty_reference_is_no_reason_to_stop() -> None:
+    lists = NBest.from_lists([["", "a"]], [[[0.0], [1.0]]], ["LM0"], references=[("",)])
+    board = compared(lists, [0], [1])
+    assert board.changes[0] == "TER 0.00 → 100.00"
