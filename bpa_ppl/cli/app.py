@@ -25,6 +25,7 @@ from bpa_ppl.cli import (
     phrases,
     report,
     rerank,
+    subdomains,
     tune,
     update,
     weights,
@@ -68,6 +69,7 @@ for module in (
     experiment,
     figures,
     lm,
+    subdomains,
     demo,
 ):
     app.command(module.__name__.rpartition(".")[2].replace("_", "-"), cls=Command)(

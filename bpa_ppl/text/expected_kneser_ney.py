@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.compiled import compiled
 from bpa_ppl.nbest import Float64, Int32, Int64
@@ -81,7 +82,12 @@ class WeighedText(NamedTuple):
             longest[place > 0], starts, firsts, np.concatenate(contexts), np.concatenate(suffixes)
         )
 
-    def log_probabilities(self, weights: Float64, smoothing: Smoothing = "kneser-ney") -> Float64:
+    def log_probabilities(
+        self,
+        weights: Float64,
+        smoothing: Smoothing = "kneser-ney",
+        chosen: npt.NDArray[np.bool_] | None = None,
+    ) -> Float64:
         """Return natural log p of each sentence under the model of the weighted sentences.
 
         Words that no sentence of positive weight has get their share of the uniform distribution;
@@ -90,6 +96,7 @@ class WeighedText(NamedTuple):
         Args:
             weights: (sentences,) from 0 to 1.
             smoothing: see above.
+            chosen: (sentences,) which are scored, the others get 0; None means all.
 
         Returns:
             (sentences,) float64; the end of a sentence is predicted too.
@@ -104,8 +111,10 @@ class WeighedText(NamedTuple):
         else:
             extend(counts, self.suffix, self.firsts)
             p = self._smoothed(counts)
+        every = np.ones(len(weights), bool) if chosen is None else chosen
         with np.errstate(divide="ignore"):
-            return summed(np.log(p), self.longest, self.starts)
+            logs: Float64 = summed(np.log(p), self.longest, self.starts, every)
+        return logs
 
     def _relative(self, counts: Float64) -> Float64:
         """Return (n-grams,) the share of each among those with its context."""
@@ -188,14 +197,15 @@ def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
 
 
 @compiled
-def summed(logs: Float64, longest: Int32, starts: Int64) -> Float64:
-    """Return (sentences,) the sum of the logs of the n-grams that judge its words.
+def summed(logs: Float64, longest: Int32, starts: Int64, chosen: npt.NDArray[np.bool_]) -> Float64:
+    """Return (sentences,) the sum of the logs of the n-grams that judge the words; 0 if not chosen.
 
-    >>> summed(np.array([1.0, 2.0]), np.array([0, 1, 1], np.int32), np.array([0, 2, 3])).tolist()
-    [3.0, 2.0]
+    >>> longest, starts = np.array([0, 1, 1], np.int32), np.array([0, 2, 3])
+    >>> summed(np.array([1.0, 2.0]), longest, starts, np.array([True, False])).tolist()
+    [3.0, 0.0]
     """
     sums = np.zeros(len(starts) - 1)
-    for s in range(len(sums)):
+    for s in np.flatnonzero(chosen):
         for at in range(starts[s], starts[s + 1]):
             sums[s] += logs[longest[at]]
     return sums

@@ -1,0 +1,10 @@
+"""Latent subdomains of a parallel corpus.
+
+After H. Cuong, K. Sima'an and I. Titov, "Adapting to all domains at once: rewarding domain
+invariance in SMT", TACL 4, 2016.
+"""
+
+from bpa_ppl.models.subdomains.inducing import INDUCTIONS, induce
+from bpa_ppl.models.subdomains.settings import Settings
+
+__all__ = ["INDUCTIONS", "Settings", "induce"]
