@@ -1,13 +1,15 @@
 """Test scores on captions with features of domain invariance: what each is worth.
 
-    python tests/benchmarks/bench_invariance.py 4=k4.parquet 12=k12.parquet 24=k24.parquet
-        [--draws 10] [--sizes 10 100] [--tables in mixed without single distances]
+    bpa phrases extract out.fr out.en out.align -o out.parquet
+    bpa subdomains out.fr out.en -k 12 -o k12.parquet
+    python tests/benchmarks/bench_invariance.py 12=k12.parquet [4=k4.parquet …]
+        --counts out.parquet --lists FOLDER [--draws 10] [--sizes 10 100] [--tables NAME …]
 
-The files are those of `bpa subdomains` on the corpus that the lists were decoded with, one for each
-K. Tables: `in` (adaptation sentences of the captions), `mixed` (a quarter of them, and of three
-other domains each), `without` (a third of each other domain), `distances` (others than that of
-Chebyshev), `single` (the features of one subdomain at a time). Only the lists of captions have
-segmentations: those of the others are searched, see `segmenting.py`.
+Tables: `in` (adaptation sentences of the captions), `mixed` (a quarter of them, and a quarter of
+each of three other domains), `without` (a third of each other domain), `distances` (others than
+that of Chebyshev), `single` (the features of one subdomain at a time). Only the lists of captions
+have segmentations: those of 200 sentences of each other domain are searched (`segmenting.py`) with
+the counts of the corpus, and kept in the folder.
 
 Each draw has its own adaptation sentences (seeds 0, 1, …, with replacement; the same for every
 row); the mode of the posterior under the margin likelihood chooses among the 500-best lists of all
@@ -21,16 +23,18 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench_features import CORPORA, Task
 from measuring import DATA, canonical, drawn
+from segmenting import Table, segmented
 
 import bpa_ppl as bpa
-from bpa_ppl.features import Invariance
+from bpa_ppl.features import Invariance, adding
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases import Subdomains
+from bpa_ppl.phrases import Subdomains, read_counts
 
 SMOOTHING = 1.0  # of the divergence of Kullback and Leibler, which needs some
 Scores = tuple[float, float, float]
@@ -47,6 +51,53 @@ def captions() -> Task:
         for part, text in (("adapt", "dev"), ("test", "test"))
     )
     return Task(pool, test)
+
+
+#: Domains besides captions, and the part of each that is drawn from.
+OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
+SEARCHED = 200  # lists of each
+
+
+def others(counts: Path | None, folder: Path) -> list[NBest]:
+    """Return lists of the other domains with segmentations; what has been searched is read."""
+    table: Table | None = None
+    found = []
+    for domain, part in OTHERS.items():
+        path = folder / f"{domain}.parquet"
+        if not path.exists():
+            if counts is None:
+                raise SystemExit(f"{path} is not there: give --counts, and it is made")
+            table = table or Table.of(read_counts(counts))
+            texts = {name: DATA / domain / f"{part}.{name}" for name in ("ref", "src")}
+            given = {"references": texts["ref"], "sources": texts["src"]}
+            lists = bpa.read_nbest(DATA / domain / f"{part}.nbest.gz", **given)[:SEARCHED]
+            made = segmented(lists, table)
+            print(f"{domain}: {len(made.features)} of {len(lists.features)} hypotheses", flush=True)
+            bpa.write_nbest(made, path)
+        found.append(bpa.read_nbest(path))
+    return found
+
+
+def agreement(task: Task, counts: Path, sources: Sequence[Invariance], lists: int = 100) -> None:
+    """Print how near searched segmentations of captions come to those of the decoder."""
+    known = task.pool[:lists]
+    made = segmented(known.without("segmentation"), Table.of(read_counts(counts)))
+    same = np.equal(*(np.array(list(part.extras["segmentation"])) for part in (known, made)))
+    print(
+        f"\nsegmentations found: {len(made.features) / len(known.features):.1%}, of which like the "
+        f"decoder's: {same.mean():.1%}"
+    )
+    add = adding(sources[:1])
+    columns = [add(part).nbest.features[:, len(known.feature_names) :] for part in (known, made)]
+    for name, *pair in zip(add(known).columns[0], *(c.T for c in columns), strict=True):
+        inside = [_centred(values, known) for values in pair]
+        print(f"{name}: correlation within lists {np.corrcoef(*inside)[0, 1]:.3f}")
+
+
+def _centred(values: np.ndarray, lists: NBest) -> np.ndarray:
+    """Return values less the means of their lists."""
+    parts = np.split(values, lists.offsets[1:-1])
+    return np.concatenate([part - part.mean() for part in parts])
 
 
 def sources_of(paths: Mapping[int, str], singles: bool) -> list[Invariance]:
@@ -149,23 +200,39 @@ def main() -> None:
     names = ("in", "mixed", "without", "distances", "single")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("subdomains", nargs="+", metavar="K=FILE")
+    parser.add_argument("--counts", type=Path)
+    parser.add_argument("--lists", type=Path, default=Path())
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100])
     parser.add_argument("--tables", nargs="+", default=names, choices=names)
     options = parser.parse_args()
     warnings.simplefilter("ignore", bpa.BpaWarning)
     paths = {int(k): path for k, _, path in (one.partition("=") for one in options.subdomains)}
-    task = captions().with_features(*sources_of(paths, "single" in options.tables))
+    sources = sources_of(paths, "single" in options.tables)
+    plain = captions()
+    pools = [plain.pool]
+    if {"mixed", "without"} & set(options.tables):
+        pools += others(options.counts, options.lists)
+    if options.counts is not None:
+        agreement(plain, options.counts, sources)
+    add = adding(sources)
+    test = add(plain.test)
+    new = tuple(name for names in test.columns for name in names)
+    tasks = [Task(add(pool).nbest, test.nbest, new) for pool in pools]
     every = {name: new for k in paths for name, new in sets(k).items()}
     asked = (options.sizes, options.draws)
     if "in" in options.tables:
-        table("captions, in-domain", [task], every, *asked)
+        table("captions, in-domain", tasks[:1], every, *asked)
+    if "mixed" in options.tables:
+        table("captions, mixed", tasks, every, *asked)
+    if "without" in options.tables:
+        table("captions, mixed without in-domain", tasks[1:], every, *asked)
     if "distances" in options.tables:
         rows = {name: new for k in paths for name, new in distances(k).items()}
-        table("captions, other distances", [task], rows, *asked)
+        table("captions, other distances", tasks[:1], rows, *asked)
     if "single" in options.tables:
         rows = {name: new for k in paths for name, new in single(k).items()}
-        table("captions, single subdomains", [task], rows, *asked)
+        table("captions, single subdomains", tasks[:1], rows, *asked)
 
 
 if __name__ == "__main__":
