@@ -27,6 +27,9 @@ COMPILED = {
 os.environ.update(COMPILED)
 for name, value in COMPILED.items():
     jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
+# Most programs are compiled for one test: XLA's optimisation would take longer than it saves.
+QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS"
+jax.config.update(QUICK.lower(), os.environ.setdefault(QUICK, "1") == "1")
 
 # Pytest listens to every logger; warnings come as Python's beside the records all the same.
 LOGGER.addHandler(WarningsHandler())
