@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from bpa_ppl.columns import counted
-from bpa_ppl.errors import BpaWarning, DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.models.subdomains.expectation_maximisation import em
 from bpa_ppl.models.subdomains.settings import Found, Settings
 from bpa_ppl.models.subdomains.state import State
 from bpa_ppl.models.subdomains.working import workers
+from bpa_ppl.notes import tell
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.progress import Reporter, reporter
@@ -114,11 +114,7 @@ def _subdomains(
     found = history[-1]
     empty = int(np.count_nonzero(found.weights == 0))
     if empty:
-        warnings.warn(
-            f"{empty} of {settings.k} subdomains have no sentence pair: ask for fewer",
-            BpaWarning,
-            stacklevel=3,
-        )
+        tell(f"{empty} of {settings.k} subdomains have no sentence pair: ask for fewer")
     told = {
         "induction": "em",
         **settings.settings(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +12,9 @@ import numpy as np
 
 from bpa_ppl import __version__
 from bpa_ppl.caching import key_of
-from bpa_ppl.errors import BpaWarning
 from bpa_ppl.formats.streams import AnyPath, atomic_path
 from bpa_ppl.models.subdomains.settings import Found, Settings
+from bpa_ppl.notes import tell
 from bpa_ppl.phrases.subdomains import NumberedText
 
 
@@ -40,13 +39,13 @@ class State:
         if self._path is None or not self._path.exists():
             return []
         try:
-            with np.load(self._path) as arrays:
+            with self._path.open("rb") as file, np.load(file) as arrays:
                 if str(arrays["key"]) == self._key:
                     return _found(arrays)
             reason = "belongs to other text or other settings"
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             reason = "is damaged"
-        warnings.warn(f"{self._path} {reason}: the induction begins anew", BpaWarning, stacklevel=3)
+        tell(f"{self._path} {reason}: the induction begins anew")
         return []
 
     def write(self, history: Sequence[Found]) -> None:
