@@ -23,6 +23,7 @@ from bpa_ppl.diagnostics.predictive.likelihood import (
 )
 from bpa_ppl.diagnostics.predictive.selective import RiskCoverage, risk_coverage
 from bpa_ppl.diagnostics.predictive.temperature import Temperature, calibrated, temperature
+from bpa_ppl.diagnostics.subdomains_page import subdomains_page
 
 __all__ = [
     "Calibration",
@@ -50,6 +51,7 @@ __all__ = [
     "predictive_check",
     "reliability",
     "risk_coverage",
+    "subdomains_page",
     "temperature",
     "write_page",
 ]

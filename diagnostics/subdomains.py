@@ -74,8 +74,8 @@ def typical_words(found: Subdomains, side: Side, shown: int) -> list[list[str]]:
         side: the language.
         shown: how many words of each, at most.
 
-    >>> text = NumberedText.of([["a", "x"]] * 4 + [["b", "x"]] * 4)
-    >>> typical_words(Subdomains(text, text, [0] * 4 + [1] * 4, [0.5, 0.5]), "source", 2)
+    >>> text = NumberedText.of([["a", "x"]] * 40 + [["b", "x"]] * 40)
+    >>> typical_words(Subdomains(text, text, [0] * 40 + [1] * 40, [0.5, 0.5]), "source", 2)
     [['a'], ['b']]
     """
     text = found.text(side)
@@ -124,7 +124,7 @@ def frequent_phrases(text: NumberedText, least: int, longest: int = 3) -> list[s
         longest: the most words of a phrase.
 
     >>> frequent_phrases(NumberedText.of([["a", "b", "a"], ["b", "a", "c"]]), 2)
-    ['b', 'a', 'b a']
+    ['a', 'b', 'b a']
     """
     found: list[str] = []
     left = np.repeat(text.starts[1:], np.diff(text.starts)) - np.arange(len(text.numbers))

@@ -82,8 +82,8 @@ def subdomains_page(
         phrases = [list(dict.fromkeys(side)) for side in pairs]
     chosen = associated_words(found, least) if pairs is None else pairs
     sides = [
-        _often(spread(found, side, texts), least)
-        for side, texts in zip(("source", "target"), phrases, strict=True)
+        _often(spread(found, "source", phrases[0]), least),
+        _often(spread(found, "target", phrases[1]), least),
     ]
     sections = [
         Section("Subdomains", _sizes(found)),

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from bpa_ppl.nbest import Float32, Float64, Int32
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import Int16, Subdomains
-from bpa_ppl.phrases.tree import PhraseTree
 
 _NEAR = 1e-6  # of 1, where the entropy of Rényi is that of Shannon
 
@@ -41,6 +40,8 @@ class CountedPhrases:
     """
 
     def __init__(self, subdomains: Subdomains, side: Side):
+        from bpa_ppl.phrases.tree import PhraseTree  # compiled
+
         self._text = subdomains.text(side)
         hard = subdomains.hard
         k = subdomains.k

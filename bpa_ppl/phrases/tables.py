@@ -233,7 +233,10 @@ def read_pairs(path: AnyPath) -> PhrasePairs:
         texts = table.column("source"), table.column("target")
     else:
         blocks = [fields.columns[:2] for fields in open_table(file).blocks()]
-        texts = _chunked(tuple([pc.dictionary_encode(b[side]) for b in blocks] for side in (0, 1)))
+        sources, targets = (
+            [pc.dictionary_encode(block[side]) for block in blocks] for side in (0, 1)
+        )
+        texts = _chunked((sources, targets))
     return PhraseCounts.of(*texts, np.ones(len(texts[0])))
 
 

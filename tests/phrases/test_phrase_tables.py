@@ -16,6 +16,7 @@ from bpa_ppl.phrases.tables import (
     PhraseTable,
     aligned,
     read_counts,
+    read_pairs,
     read_table,
     write_counts,
     write_table,
@@ -160,6 +161,20 @@ def test_probabilities_are_read_as_they_were_written(name: str, tmp_path: Path) 
     assert {k: v.tolist() for k, v in found.columns.items()} == {
         k: v.tolist() for k, v in made.columns.items()
     }
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t", "extract", "table.gz", "p.parquet"])
+def test_pairs_of_any_table(name: str, tmp_path: Path) -> None:
+    write_counts(table(), tmp_path / "t.parquet")
+    (tmp_path / "t").write_text(LINES)
+    (tmp_path / "extract").write_text(EXTRACT)
+    (tmp_path / "table.gz").write_bytes(gzip.compress(MOSES.encode()))
+    columns = {"direct": table().conditional("target")}
+    write_table(PhraseTable.on(table(), columns), tmp_path / "p.parquet")
+    read = read_table if name in ("table.gz", "p.parquet") else read_counts
+    found, expected = read_pairs(tmp_path / name), read(tmp_path / name)
+    for side in ("source", "target"):
+        assert found.texts(side).to_pylist() == expected.texts(side).to_pylist()
 
 
 def test_the_decoder_gets_p_of_source_given_target_first(tmp_path: Path) -> None:
