@@ -76,7 +76,7 @@ ROOMS = {
     "diagnostics": "Calibration Comparison Finding Loo PredictiveCheck Ranked Reliability "
     "Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate calibrated check "
     "compare compare_loo loo plot_trace posterior_page power_sensitivity predictive_check "
-    "reliability risk_coverage temperature write_page",
+    "reliability risk_coverage subdomains_page temperature write_page",
     "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
     "write_figures",
     "features": "Added Consensus FeatureSource Indicators Invariance LanguageModel Length Lexicon "
@@ -87,7 +87,7 @@ ROOMS = {
     "OracleChoice OracleRisk Preparation Prior PriorFamily Risk Soft SpikeSlab Tied in_order "
     "log_linear log_probabilities preparation tabulate",
     "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix "
-    "read_counts read_table write_counts write_table",
+    "read_counts read_pairs read_table write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
     "quantiles read_posterior to_arviz write_posterior",
     "quality": "Averaged BLEU CHRF Column Function Headroom Metric Mixed Oracles Score Scoreboard "
