@@ -185,7 +185,11 @@ class Pool(Protocol):
     width: int
 
     def share(self, value: Any) -> Shared:
-        """Make a value known to all workers."""
+        """Make a value known to all workers.
+
+        Raises:
+            UsageError: if there is no room for it.
+        """
 
     def submit(self, function: Callable[[Any, Any], T], shared: Shared, item: Any) -> Future:
         """Begin to compute `function(value, item)` with a shared value."""
@@ -246,7 +250,13 @@ class _Local:
     def share(self, value: Any) -> Shared:
         content, key = _pickled(value)
         path = self._folder / key
-        path.write_bytes(content)
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise UsageError(
+                f"no room for temporary files in {self._folder.parent} ({error.strerror}): name "
+                "another folder in TMPDIR, or give 1 job"
+            ) from error
         return Shared(key, str(path))
 
     def submit(self, function: Callable[[Any, Any], T], shared: Shared, item: Any) -> Future:

@@ -68,6 +68,15 @@ def test_a_lost_process_is_told() -> None:
         list(in_order(workers, begun(workers, die, range(9))))
 
 
+def test_no_room_for_what_is_shared_is_told() -> None:
+    with pool(1) as workers:
+        workers._folder = Path("/dev/full")  # type: ignore[attr-defined]
+        with pytest.raises(
+            UsageError, match=r"temporary files in /dev \(.*\): .* TMPDIR, or give 1"
+        ):
+            workers.share("anything")
+
+
 def grow(shared: object, item: int) -> int:
     """Take 400 MB from the second call on; loky looks at the memory once a second."""
     if item == 1:
