@@ -107,10 +107,11 @@ def _sentences(shared: tuple[list[WeighedText], Settings], item: tuple[int, Floa
     """Estimate one language model and score the sentences of its side: the work of a worker."""
     texts, settings = shared
     side, weights = item
-    return sum(
-        texts[side].log_probabilities(np.where(left_out, 0.0, weights), settings.smoothing, judged)
-        for left_out, judged in _folds(len(weights), settings.folds)
-    )
+    scores = np.zeros(len(weights))
+    for left_out, judged in _folds(len(weights), settings.folds):
+        own = np.where(left_out, 0.0, weights)
+        scores += texts[side].log_probabilities(own, settings.smoothing, judged)
+    return scores
 
 
 def _full(
