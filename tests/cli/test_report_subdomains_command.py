@@ -1,4 +1,4 @@
-"""`bpa report` of latent subdomains."""
+"""Latent subdomains on the command line: `bpa report` of them, and their features."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from command_line import run
 
+from bpa_ppl import read_nbest
 from bpa_ppl.diagnostics.subdomains_page import subdomains_page
 from bpa_ppl.phrases import NumberedText, PhraseCounts, Subdomains, write_counts
 
@@ -76,3 +77,33 @@ def test_bad_input(found: Subdomains, arguments: tuple[object, ...], message: st
     assert message in done.err
     assert "Traceback" not in done.err
     assert not Path("z.html").exists()
+
+
+def test_features_with_their_settings(found: Subdomains) -> None:
+    add = ("--add", "invariance=z.parquet,features=coherence,subdomain,z=1,name=safe")
+    done = run("features", "nbest", "-s", "src", *add, "-o", "more.jsonl", "-q")
+    assert done.code == 0, done.err
+    more = read_nbest("more.jsonl")
+    assert more.feature_names[1:] == tuple(
+        f"safe.{name}" for name in ("coherence", "z1.source", "z1.target", "z1.difference")
+    )
+    # "la", "maison" and "house" are in subdomain 0 alone, "the" in both, as often as pairs are.
+    np.testing.assert_allclose(more.features[0, 1:], [1 / 3, 0, 1 / 3, 1 / 3], rtol=1e-6)
+    np.testing.assert_allclose(more.features[1, 1:], [0, 0, 0, 0], atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("none.parquet", "none.parquet: no such file"),
+        ("src", "src: no subdomains: give a file that `bpa subdomains` wrote"),
+        ("z.parquet,features=safety", "unknown measure of invariance 'safety'"),
+        ("z.parquet,features=subdomain,z=2", "has the subdomains 0 to 1, and not 2"),
+    ],
+)
+def test_features_that_cannot_be_had(found: Subdomains, settings: str, message: str) -> None:
+    add = ("--add", f"invariance={settings}")
+    done = run("features", "nbest", "-s", "src", *add, "-o", "more.jsonl")
+    assert done.code == 2
+    assert message in done.err
+    assert not Path("more.jsonl").exists()
