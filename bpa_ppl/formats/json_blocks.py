@@ -111,7 +111,8 @@ class BlockDecoder:
         """Return a decoder for lines like one that was read; None for keys it cannot count."""
         layout = reader.layout
         assert layout is not None
-        if any(mark in name for name in _keys(record) for mark in '"\\'):
+        # JSON escapes these in names, and msgspec does not take them.
+        if any(mark < " " or mark in '"\\' for name in _keys(record) for mark in name):
             return None
         if not layout.nested:
             shape = _shape(record, layout, _of_long)

@@ -281,3 +281,14 @@ def test_judged_lists(shared_data: Path) -> None:
     assert nbest.sentence_extras["doc"][0] == "talk.1"
     mqm = nbest[-265:].features[:, 0].astype(np.float64)
     assert round(float(np.mean(mqm)), 2) == -1.35  # stated beside the data: a random choice
+
+
+@pytest.mark.parametrize("mark", ["\f", "\x1f", "\x7f", '"', "\\", "\u2028", "é"])
+@pytest.mark.parametrize("format", ["jsonl", Jsonl(long=True)], ids=["nested", "long"])
+def test_names_that_json_escapes(mark: str, format: str | Jsonl, tmp_path: Path) -> None:
+    name = f"a{mark}b"
+    made = NBest.from_lists([["a", "b"]] * 2, [[[1], [2]]] * 2, [name])
+    write_nbest(made, tmp_path / "lists", format=format)
+    read = read_nbest(tmp_path / "lists", format=format)
+    assert read.feature_names == (name,)
+    assert read.features.tolist() == made.features.tolist()
