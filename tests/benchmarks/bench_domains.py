@@ -1,4 +1,4 @@
-"""Test TER and BLEU after adaptation, on the real foreign domains: the table of the README.
+"""Test TER, BLEU and length after adaptation, on the real foreign domains.
 
     python tests/benchmarks/bench_domains.py [--sentences N] [--repeats N] [--domains NAME …]
 
@@ -16,7 +16,6 @@ import numpy as np
 from measuring import canonical, drawn, lists
 
 import bpa_ppl as bpa
-from bpa_ppl.quality import headroom
 
 #: Name in the table -> sampler and settings; the published likelihood unless one is named.
 METHODS: dict[str, dict[str, Any]] = {
@@ -30,19 +29,20 @@ METHODS: dict[str, dict[str, Any]] = {
     "imh, margin": {"sampler": "imh", "likelihood": "margin"},
     "map, margin": {"sampler": "map", "likelihood": "margin"},
 }
+GAINS, DECIMALS = ("ter", "bleu"), (2, 2, 3)
 
 
-def scores(texts: list[str], references: tuple) -> tuple[float, float]:
-    """Return corpus TER and BLEU."""
-    ter, bleu = (bpa.corpus_score(texts, references, metric).value for metric in ("ter", "bleu"))
-    return ter, bleu
+def scores(texts: list[str], references: tuple) -> tuple[float, ...]:
+    """Return corpus TER, BLEU and length ratio."""
+    ter, bleu = (bpa.corpus_score(texts, references, metric) for metric in ("ter", "bleu"))
+    return ter.value, bleu.value, float(bleu.details["length_ratio"])
 
 
 def study(domain: str, sentences: int, repeats: int) -> None:
     """Adapt with every method on every draw, and print the rows of one domain."""
     pool, test = lists(domain, "adapt"), lists(domain, "test")
     first_best = test.chosen(np.zeros(len(test), np.int64))
-    print(f"\n{domain}\n{'':<20}{'TER':>16}{'BLEU':>16}{'converged':>12}")
+    print(f"\n{domain}\n{'':<20}{'TER':>16}{'BLEU':>16}{'length':>18}{'converged':>12}")
     row("canonical", [scores(first_best, test.references)], "")
     for name, settings in METHODS.items():
         found, passed = [], 0
@@ -54,18 +54,20 @@ def study(domain: str, sentences: int, repeats: int) -> None:
             passed += bool(bpa.check(post))
             found.append(scores(bpa.rerank(test, post, unchecked=True).texts, test.references))
         row(name, found, f"{passed} of {repeats}")
-    row("oracle", [(headroom(test, metric=m).oracle.value for m in ("ter", "bleu"))], "")
+    found = [scores(test.chosen(bpa.oracles(test, m).index), test.references) for m in GAINS]
+    for gain, oracle in zip(GAINS, found, strict=True):
+        row(f"oracle, {gain}", [oracle], "")
 
 
 def row(name: str, found: list, converged: str) -> None:
-    """Print the mean and twice the standard deviation of TER and BLEU."""
+    """Print the mean and twice the standard deviation of TER, BLEU and length."""
     table = np.array([list(values) for values in found])
     mean, spread = table.mean(axis=0), 2 * table.std(axis=0, ddof=1 if len(table) > 1 else 0)
     cells = [
-        f"{m:.2f} ± {s:.2f}" if len(table) > 1 else f"{m:.2f}"
-        for m, s in zip(mean, spread, strict=True)
+        f"{m:.{d}f} ± {s:.{d}f}" if len(table) > 1 else f"{m:.{d}f}"
+        for m, s, d in zip(mean, spread, DECIMALS, strict=True)
     ]
-    print(f"{name:<20}{cells[0]:>16}{cells[1]:>16}{converged:>12}", flush=True)
+    print(f"{name:<20}{cells[0]:>16}{cells[1]:>16}{cells[2]:>18}{converged:>12}", flush=True)
 
 
 def main() -> None:

@@ -2,14 +2,15 @@
 
     python tests/benchmarks/bench_features.py [--tables NAME …] [--draws 10]
 
-Tables: `captions` (each source of features by itself and together), `few` (a language model of 500
+Tables: `captions` (each source of features by itself and together), `margins` (γ × gain with the
+language model and the MAP phrase mixture), `few` (a language model of 500
 lines, sampled anew for each draw), `lines` (one of lines of the adaptation references), `self`
 (learned from the adaptation sentences alone), `priors` (how wide the prior of the new weights is)
 and `tuners` (the same features for MERT, MIRA, PRO).
 
 Each draw has its own adaptation sentences (seeds 0, 1, …, with replacement; the same for every
 row); the mode of the posterior chooses among the 500-best lists of all 500 test sentences. Printed:
-TER ± 2 standard deviations over the draws / BLEU.
+TER ± 2 standard deviations over the draws / BLEU / words over those of the references.
 """
 
 from __future__ import annotations
@@ -64,21 +65,21 @@ class Task(NamedTuple):
         return Task(pool, test, names)
 
 
-def scores(test: NBest, posterior: Any) -> tuple[float, float]:
-    """Return TER and BLEU of what the weights of a point choose."""
+def scores(test: NBest, posterior: Any) -> tuple[float, ...]:
+    """Return TER, BLEU and length ratio of what the weights of a point choose."""
     weights = bpa.as_draws(posterior).aligned(test)[0]
     return scores_of(test, weights)
 
 
-def scores_of(test: NBest, weights: Any) -> tuple[float, float]:
-    """Return TER and BLEU of what one weight vector chooses."""
+def scores_of(test: NBest, weights: Any) -> tuple[float, ...]:
+    """Return TER, BLEU and length ratio of what one weight vector chooses."""
     texts = test.chosen(test.best(test.scores(weights)))
-    ter, bleu = (bpa.corpus_score(texts, test.references, m).value for m in ("ter", "bleu"))
-    return ter, bleu
+    ter, bleu = (bpa.corpus_score(texts, test.references, m) for m in ("ter", "bleu"))
+    return ter.value, bleu.value, float(bleu.details["length_ratio"])
 
 
 def adapted(task: Task, sample: NBest, prior: Any = "isotropic", **options: Any) -> Any:
-    """Return TER and BLEU after adaptation to some sentences."""
+    """Return TER, BLEU and length ratio after adaptation to some sentences."""
     if prior == RAW:
         prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
     zeros = dict.fromkeys(task.new, 0.0)
@@ -88,18 +89,18 @@ def adapted(task: Task, sample: NBest, prior: Any = "isotropic", **options: Any)
 
 
 def row(name: str, sizes: Iterable[int], draws: int, of_draw: Callable[[int, int], Any]) -> None:
-    """Print mean and spread of TER, and mean BLEU, for each size of the adaptation set."""
+    """Print mean and spread of TER, mean BLEU and length, for each size of the adaptation set."""
     cells = []
     for size in sizes:
         found = np.array([of_draw(size, seed) for seed in range(draws)])
         mean, spread = found.mean(axis=0), 2 * found.std(axis=0, ddof=min(1, draws - 1))
-        cells.append(f"{mean[0]:.2f} ± {spread[0]:.2f} / {mean[1]:.1f}")
-    print(f"{name:<44}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+        cells.append(f"{mean[0]:.2f} ± {spread[0]:.2f} / {mean[1]:.1f} / {mean[2]:.3f}")
+    print(f"{name:<44}" + "".join(f"{cell:>30}" for cell in cells), flush=True)
 
 
 def head(title: str, sizes: Iterable[int]) -> None:
     """Print the head of a table."""
-    print(f"\n{title:<44}" + "".join(f"{f'|A| = {size}':>22}" for size in sizes), flush=True)
+    print(f"\n{title:<44}" + "".join(f"{f'|A| = {size}':>30}" for size in sizes), flush=True)
 
 
 def captions(folder: Path, lines: int = 500) -> Task:
@@ -178,6 +179,17 @@ def captions_table(task: Task, draws: int, sizes: tuple[int, ...] = (10, 50, 100
             row(features, sizes, draws, chosen)
 
 
+def margins_table(task: Task, draws: int, sizes: tuple[int, ...] = (10, 100)) -> None:
+    """Print γ × gain where language model and MAP phrase mixture are features."""
+    name = "+ LM of all text, MAP phrase mixture"
+    head(f"captions {name}", sizes)
+    for gain, gamma in product(("ter", "ter+bleu"), (0.0, 2.0, 4.0, 8.0)):
+        chosen = partial(
+            of_task, task.choose(*SETS[name]), likelihood=Margin(gamma=gamma), metric=gain
+        )
+        row(f"gain {gain}, γ = {gamma:g}", sizes, draws, chosen)
+
+
 def priors_table(task: Task, draws: int, sizes: tuple[int, ...] = (10, 100)) -> None:
     """Print how wide the prior of new weights should be."""
     head("captions, prior of the new weights", sizes)
@@ -189,7 +201,7 @@ def priors_table(task: Task, draws: int, sizes: tuple[int, ...] = (10, 100)) -> 
             row(f"{features}: {what}", sizes, draws, chosen)
 
 
-def tuned(task: Task, tuner: str, metric: str, size: int, seed: int) -> tuple[float, float]:
+def tuned(task: Task, tuner: str, metric: str, size: int, seed: int) -> tuple[float, ...]:
     """Return the scores of one draw with re-estimated weights."""
     found = bpa.reestimate(
         drawn(task.pool, size, seed),
@@ -280,7 +292,7 @@ def self_table(draws: int, sizes: tuple[int, ...] = (50, 100, 500)) -> None:
 
 def main() -> None:
     """Read the command line and print the tables."""
-    names = ("captions", "few", "lines", "self", "priors", "tuners")
+    names = ("captions", "margins", "few", "lines", "self", "priors", "tuners")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", default=names, choices=names)
     parser.add_argument("--draws", type=int, default=10)
@@ -288,10 +300,12 @@ def main() -> None:
     warnings.simplefilter("ignore", bpa.BpaWarning)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if {"captions", "priors", "tuners"} & set(options.tables):
+        if {"captions", "margins", "priors", "tuners"} & set(options.tables):
             task = captions(folder)
         if "captions" in options.tables:
             captions_table(task, options.draws)
+        if "margins" in options.tables:
+            margins_table(task, options.draws)
         if "priors" in options.tables:
             priors_table(task, options.draws)
         if "tuners" in options.tables:

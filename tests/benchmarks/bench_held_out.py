@@ -67,7 +67,7 @@ class Split:
             pool, held, statistics(held, "ter"), statistics(held, "bleu")
         ).of_weights
         self.known = cache(self._known)
-        self.posterior = cache(self._posterior)
+        self.posterior, self.learned = cache(self._posterior), cache(self._learned)
 
     def _known(self, metric: str) -> tuple[Int64, Float64]:
         """Return oracle and gains of each sentence of the pool: scored once for all draws."""
@@ -106,7 +106,7 @@ class Split:
         sample, likely = self.pool.select(taken), Margin(gamma=2.0)
         return bpa.adapt(sample, canonical(), sampler="laplace", likelihood=likely, seed=seed)
 
-    def learned(self, seed: int, **settings: float) -> Prior:
+    def _learned(self, seed: int, **settings: float) -> Prior:
         """Return the prior learned from the two other domains."""
         others = [half(name, self.swapped) for name in DOMAINS if name != self.domain]
         prior = bpa.learn_prior({one.domain: one.posterior(seed) for one in others}, **settings)

@@ -237,7 +237,7 @@ def columns_row(name: str, task: Task, path: Path, draws: int, size: int) -> Non
     row(name, (0, 1), draws, lambda which, seed: of_draw(found[which], size, seed))
 
 
-def of_draw(task: Task, size: int, seed: int) -> tuple[float, float]:
+def of_draw(task: Task, size: int, seed: int) -> tuple[float, ...]:
     """Return the scores of one draw of adaptation sentences."""
     return adapted(task, drawn(task.pool, size, seed), prior=RAW if task.new else "isotropic")
 

@@ -5,8 +5,9 @@
 Each draw begins with 10 random sentences of the 500 of a domain (seeds 0, 1, …, the same for every
 row) and asks for `--step` more at a time, up to 100, by the posterior given those before; sentences
 are added one by one (`Sequential`). Printed: test TER of the posterior mean ± 2 standard deviations
-over the draws / BLEU, and how many words of reference were asked for in all. Rows: `random`;
-`information`, the expected information gain; `… a word`, divided by the words of the source;
+over the draws / BLEU / length, and how many words of reference were asked for in all. Rows:
+`random`; `information`, the expected information gain; `… a word`, divided by the words of the
+source;
 `information, published`, by a posterior of the same sentences with the published likelihood, which
 is one of data, while they are adapted to with the other; `entropy` of the predictive; `longest`
 source.
@@ -56,7 +57,7 @@ class Domain(NamedTuple):
 
 
 def curve(domain: Domain, row: str, likelihood: Likelihood, step: int, seed: int) -> np.ndarray:
-    """Return TER, BLEU and words asked for, (sizes, 3), of one draw."""
+    """Return TER, BLEU, length and words asked for, (sizes, 4), of one draw."""
     rng = np.random.default_rng(seed)
     asked = rng.permutation(len(domain.pool))[:FIRST].tolist()
     first = domain.pool.select(asked)
@@ -107,17 +108,17 @@ def order(
 def table(name: str, rows: list[str], likelihood: str, step: int, draws: int) -> None:
     """Print the curves of one domain."""
     domain = Domain.of(name)
-    heads = "".join(f"{f'|A| = {size}':>34}" for size in SIZES)
+    heads = "".join(f"{f'|A| = {size}':>40}" for size in SIZES)
     print(f"\n{f'{name}, {likelihood}':<22}{heads}", flush=True)
     for row in rows:
         of_draw = partial(curve, domain, row, LIKELIHOODS[likelihood], step)
         found = np.array([of_draw(seed) for seed in range(draws)])
         mean, spread = found.mean(axis=0), 2 * found.std(axis=0, ddof=min(1, draws - 1))
         cells = [
-            f"{ter:.2f} ± {around:.2f} / {bleu:.1f}, {words:.0f} words"
-            for (ter, bleu, words), around in zip(mean, spread[:, 0], strict=True)
+            f"{ter:.2f} ± {around:.2f} / {bleu:.1f} / {length:.3f}, {words:.0f} words"
+            for (ter, bleu, length, words), around in zip(mean, spread[:, 0], strict=True)
         ]
-        print(f"{row:<22}" + "".join(f"{cell:>34}" for cell in cells), flush=True)
+        print(f"{row:<22}" + "".join(f"{cell:>40}" for cell in cells), flush=True)
 
 
 def main() -> None:

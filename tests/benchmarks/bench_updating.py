@@ -5,9 +5,9 @@
 Each draw begins with 10 sentences of a domain and adds 100 others singly. Printed after 10, 40 and
 100 of them: how far the posterior is from one adapted to all at once, as the root mean square of
 the differences of the means, in posterior standard deviations, and the mean ratio of the standard
-deviations; and test TER. Rows: `starting over`, another seed, which tells the Monte-Carlo error;
-`known`, where the lists of the first 10 are given; `Gaussian`, where they are not. Then times
-of a sentence, with what is compiled already: reweighting, drawing afresh, and starting over.
+deviations; and test TER, BLEU and length. Rows: `starting over`, another seed, which tells the
+Monte-Carlo error; `known`, where the lists of the first 10 are given; `Gaussian`, where they are
+not. Then times of a sentence, with what is compiled already: reweighting, drawing afresh, and starting over.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def adapted(sample: NBest, likelihood: str, seed: int) -> Draws:
 
 
 def compared(draws: Draws, truth: Draws, test: NBest) -> list[float]:
-    """Return the distance of the means, the ratio of the deviations, and test TER."""
+    """Return distance of the means, ratio of the deviations, and test TER, BLEU and length."""
     shift = (draws.mean - truth.mean) / truth.deviation
     ratio = float(np.mean(draws.deviation / truth.deviation))
     weights = draws.at_point("mean")
-    ter = scores_of(test, [weights[name] for name in test.feature_names])[0]
-    return [float(np.sqrt(np.mean(shift**2))), ratio, ter]
+    scores = scores_of(test, [weights[name] for name in test.feature_names])
+    return [float(np.sqrt(np.mean(shift**2))), ratio, *scores]
 
 
 class Journey:
@@ -94,12 +94,15 @@ def study(name: str, likelihood: str, draws: int) -> None:
             seconds["reweighted"] += way.times(False)
             seconds["drawn afresh"] += way.times(True)
             afresh.append(len(way.times(True)))
-    head = "".join(f"{f'10 + {stop}':>26}" for stop in STOPS)
+    head = "".join(f"{f'10 + {stop}':>42}" for stop in STOPS)
     print(f"\n{f'{name}, {likelihood}':<16}{head}", flush=True)
     for row, table in found.items():
         mean = np.array(table).mean(axis=0)
-        cells = [f"{shift:.3f} sd, × {ratio:.3f}, {ter:.2f}" for shift, ratio, ter in mean]
-        print(f"{row:<16}" + "".join(f"{cell:>26}" for cell in cells), flush=True)
+        cells = [
+            f"{shift:.3f} sd, × {ratio:.3f}, {ter:.2f} / {bleu:.1f} / {length:.3f}"
+            for shift, ratio, ter, bleu, length in mean
+        ]
+        print(f"{row:<16}" + "".join(f"{cell:>42}" for cell in cells), flush=True)
     whole = median(seconds["starting over"])
     for row, times in seconds.items():
         middle = median(times)
