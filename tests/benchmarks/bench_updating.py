@@ -7,7 +7,8 @@ Each draw begins with 10 sentences of a domain and adds 100 others singly. Print
 the differences of the means, in posterior standard deviations, and the mean ratio of the standard
 deviations; and test TER, BLEU and length. Rows: `starting over`, another seed, which tells the
 Monte-Carlo error; `known`, where the lists of the first 10 are given; `Gaussian`, where they are
-not. Then times of a sentence, with what is compiled already: reweighting, drawing afresh, and starting over.
+not. Then times of a sentence, with what is compiled already: reweighting, drawing afresh, and
+starting over.
 """
 
 from __future__ import annotations
