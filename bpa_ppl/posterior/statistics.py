@@ -88,6 +88,25 @@ def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     return np.asarray(smoothed).reshape(np.shape(log_ratio)), float(k_hat)
 
 
+def unseen(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float]:
+    """Return log weights of draws as if something of the data had not been seen, and k̂.
+
+    A draw of weight w is one of the posterior without a sentence at weight w / p(sentence | draw)
+    (Gelfand 1996); these weights are smoothed, unless all are equal (Vehtari et al. 2017).
+
+    Args:
+        log_weight: (D,) of the draws.
+        log_likelihood: (D,) of what is left out.
+
+    >>> unseen(np.zeros(3), np.ones(3))
+    (array([-1., -1., -1.]), 0.0)
+    """
+    ratio = log_weight - log_likelihood
+    if len(ratio) and (ratio == ratio[0]).all():
+        return ratio, 0.0
+    return pareto_smoothed(ratio)
+
+
 def psis_loo(draws: Draws) -> Mapping[str, Any]:
     """Return ArviZ's PSIS-LOO over the adaptation sentences, pointwise.
 

@@ -123,7 +123,8 @@ def adapt(
             function, or the name of a column of the lists, which then is no feature: see `oracles`.
         ties: how ties between oracles are broken.
         oracle: oracles found before; then no references are needed.
-        jobs, cache: of the search for oracles, see `oracles`.
+        jobs: processes of the search for oracles, see `oracles`.
+        cache: whether the gains of its sentences are kept on the disk.
         fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
         categorical: extras of texts, such as `system`: each of their values becomes a feature of
@@ -179,7 +180,7 @@ def adapt(
     if wanted:
         parts, choice = _chosen(wanted, choose_by, parts, known, model, seed, progress)
     family, before = _prior(parts.prior, matched)
-    engine, (likely, seen) = parts.sampler, known.observed(parts.likelihood, before)
+    engine, (likely, seen) = parts.sampler, known.observed(parts.likelihood, before.mean)
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
         target = _target(known, model, seed, parts.likelihood, before, progress=report)
         draws = draws_of(target, engine.sample(target))
@@ -263,7 +264,7 @@ def _target(
     **options: Any,
 ) -> Target:
     """Return the posterior with one likelihood and one prior; to be called with x64 enabled."""
-    likely, seen = known.observed(likelihood, prior)
+    likely, seen = known.observed(likelihood, prior.mean)
     return target_of(
         known.nbest,
         known.match,

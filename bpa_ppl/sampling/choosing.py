@@ -40,7 +40,7 @@ from bpa_ppl.models.priors.isotropic import Isotropic, completed
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import held
 from bpa_ppl.posterior.draws import WEIGHTS, importance_weights
-from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.posterior.statistics import pareto_smoothed, unseen
 from bpa_ppl.progress import Reporter
 from bpa_ppl.sampling.base import Data, Sampler, Target
 from bpa_ppl.sampling.density import anatomy, constrained_draws, unraveller
@@ -375,10 +375,9 @@ class LeftOut:
             whether the draws are new ones.
         """
         seen = self._log_likelihood[:, members].sum(axis=1)
-        ratio = self._log_ratio - self.exponent * seen
         if self._finite:  # a sum over a given set of vectors is no estimate: nothing to smooth
-            return self._weights, ratio, False
-        smoothed, k_hat = pareto_smoothed(ratio)
+            return self._weights, self._log_ratio - self.exponent * seen, False
+        smoothed, k_hat = unseen(self._log_ratio, seen)
         if k_hat <= POOR_PARETO_K:
             return self._weights, smoothed, False
         return *self._resampled(members), True

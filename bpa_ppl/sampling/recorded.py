@@ -13,9 +13,10 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.models import Likelihood, Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
-from bpa_ppl.quality import Metric, Oracles, gains, oracles, resolve
+from bpa_ppl.quality import Metric, Oracles, gains, resolve
 from bpa_ppl.registry import LIKELIHOODS, METRICS
 from bpa_ppl.sampling.growing import OneList, one_by_one
+from bpa_ppl.sampling.sentences import scored
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Recorded:
         prepared: what is done to lists before.
         match: the canonical weights in the order of the columns that are observed: the free
             features in the order of the posterior, then the fixed ones.
-        centre: (features,) the weights at the mean of the prior.
+        centre: (free features,) the mean of the prior.
         signature: of the metric, or an empty text.
     """
 
@@ -123,7 +124,7 @@ class Recorded:
             ties=str(draws.attrs.get("oracle_ties", "canonical")),
             prepared=prepared,
             match=match,
-            centre=match.full(draws.constants.get("prior_mean", canonical)),
+            centre=np.asarray(draws.constants.get("prior_mean", canonical)),
             signature=str(draws.attrs.get("oracle_signature", "")),
         )
 
@@ -143,20 +144,15 @@ class Recorded:
             UsageError: if there is no sentence, or the metric is not that of the posterior.
         """
         lists = self._prepared(nbest, own)
-        chosen = oracle
-        if chosen is None:
-            preference, goal = lists.scores(self.match.values), self._goal(lists)
-            chosen = oracles(lists, goal, ties=self.ties, preference=preference, **search)
-        require(chosen, Oracles, "oracles come from the function oracles")
-        worth = self._worth(lists, **search)
-        index = chosen.index
-        if worth is not None:
-            scores = lists.scores(self.centre)
-            index = self.likelihood.targets(lists, chosen.index, worth, scores)
+        looks = self.likelihood.needs_gains
+        goal = self._goal(lists) if looks or oracle is None else None
+        known = scored(lists, self.match, goal, oracle, with_gains=looks, ties=self.ties, **search)
+        _, index = known.observed(self.likelihood, self.centre)
+        best = known.oracles
         return Seen(
-            one_by_one(lists, self.match, index, worth),
+            one_by_one(lists, self.match, index, known.gains),
             index,
-            np.where(index == chosen.index, chosen.score, np.nan),
+            np.where(index == best.index, best.score, np.nan),
             lists.sentence_ids,
         )
 
@@ -172,13 +168,10 @@ class Recorded:
             DataError, UsageError: as `observe`.
         """
         lists = self._prepared(nbest, own=True)
-        worth = self._worth(lists, **search)
+        worth = None
+        if self.likelihood.needs_gains:
+            worth = gains(lists, self._goal(lists), **search)
         return replace(seen, lists=one_by_one(lists, self.match, seen.index, worth))
-
-    def _worth(self, lists: NBest, **search: Any) -> Float64 | None:
-        if not self.likelihood.needs_gains:
-            return None
-        return gains(lists, self._goal(lists), **search)
 
     def _prepared(self, given: NBest, own: bool) -> NBest:
         """Return the lists with the columns of the posterior, in its order."""

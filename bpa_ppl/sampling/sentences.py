@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl.errors import require
-from bpa_ppl.models import Likelihood, Prior
+from bpa_ppl.models import Likelihood
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles
@@ -20,14 +20,14 @@ class Sentences(NamedTuple):
     Attributes:
         nbest: the lists, with the features that are adapted.
         match: the canonical weights, laid beside those features.
-        metric: what a gain is in.
+        metric: what a gain is in; None where neither oracles nor gains are looked for.
         oracles: which hypotheses are the best.
         gains: (hypotheses,) what each is worth; None where nothing asked for it.
     """
 
     nbest: NBest
     match: Match
-    metric: Metric
+    metric: Metric | None
     oracles: Oracles
     gains: Float64 | None
 
@@ -38,12 +38,17 @@ class Sentences(NamedTuple):
             return 1.0
         return deviation_within(self.nbest, self.gains) or 1.0
 
-    def observed(self, likelihood: Likelihood, prior: Prior) -> tuple[Likelihood, Int64]:
-        """Return the likelihood with all of its settings, and what it observes of each list."""
+    def observed(self, likelihood: Likelihood, centre: Float64) -> tuple[Likelihood, Int64]:
+        """Return the likelihood with all of its settings, and what it observes of each list.
+
+        Args:
+            likelihood: settings that it leaves open are decided from the gains.
+            centre: (free features,) the mean of the prior.
+        """
         if self.gains is None or not likelihood.needs_gains:
             return likelihood, self.oracles.index
-        likely, scores = likelihood.scaled(self.edit), self.match.full(prior.mean)
-        known = self.oracles.index, self.gains, self.nbest.scores(scores)
+        likely = likelihood.scaled(self.edit)
+        known = self.oracles.index, self.gains, self.nbest.scores(self.match.full(centre))
         return likely, likely.targets(self.nbest, *known)
 
     def scores_of(self, seen: Int64) -> dict[str, Float64]:
@@ -55,17 +60,31 @@ class Sentences(NamedTuple):
 def scored(
     nbest: NBest,
     match: Match,
-    metric: Metric,
+    metric: Metric | None,
     oracle: Oracles | None,
     *,
     with_gains: bool,
     ties: str,
-    jobs: int,
-    cache: bool,
-    progress: bool | Reporter,
+    jobs: int = 1,
+    cache: bool = True,
+    progress: bool | Reporter = False,
 ) -> Sentences:
-    """Return the sentences with their oracles, unless those are given, and gains if asked for."""
+    """Return the sentences with their oracles, unless those are given, and gains if asked for.
+
+    Args:
+        nbest: the lists, with the features that are adapted.
+        match: the canonical weights, laid beside them: their scores break ties.
+        metric: that makes oracles and gains; None where oracles are given and no gain is needed.
+        oracle: oracles found before.
+        with_gains: whether gains are looked for.
+        ties, jobs, cache, progress: as for `oracles`.
+
+    Raises:
+        DataError: if a sentence lacks what the metric needs.
+    """
     known, worth = oracle, None
+    if known is None or with_gains:
+        assert metric is not None  # by which to look for them
     if known is None and not len(nbest):
         # No sentence has an oracle: nothing is scored, and no reference is needed.
         none = np.zeros(0)

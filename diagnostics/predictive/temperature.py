@@ -20,7 +20,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, to_arviz
-from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.posterior.statistics import unseen
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -146,9 +146,7 @@ def left_out(draws: Draws, lists: NBest) -> tuple[list[Float64], Float64]:
     say = np.log(np.maximum(draws.importance[chosen], np.finfo(np.float64).tiny))
     log_p, k_hat = [], np.empty(len(lists))
     for s in range(len(lists)):
-        smoothed, k_hat[s] = say, 0.0
-        if np.ptp(likelihood[chosen, s]) > 0:
-            smoothed, k_hat[s] = pareto_smoothed(say - likelihood[chosen, s])
+        smoothed, k_hat[s] = unseen(say, likelihood[chosen, s])
         features = lists.features[lists.rows(s)].astype(np.float64)
         p = np.exp(log_probabilities(features - features[:1], weights))
         mixed = p @ importance_weights(smoothed)

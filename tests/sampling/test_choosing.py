@@ -60,7 +60,7 @@ def problem(seed: int = 5) -> Sentences:
 
 
 def posterior_of(known: Sentences, likelihood: Likelihood, prior: Prior) -> Target:
-    likely, seen = known.observed(likelihood, prior)
+    likely, seen = known.observed(likelihood, prior.mean)
     worth = known.gains if likely.needs_gains else None
     given: dict[str, Any] = {"likelihood": likely, "oracle": seen, "gains": worth}
     return target_of(known.nbest, known.match, prior, **given)
