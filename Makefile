@@ -8,8 +8,9 @@ TYPED := build/typed
 # mypy reads the package as it is installed, with models and diagnostics inside.
 PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
 	$(CURDIR)/models $(CURDIR)/diagnostics
+AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench docs clean
 
 demo: $(READY)
 	$(BIN)/bpa demo
@@ -20,15 +21,18 @@ test: $(READY)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@rm -rf $(TYPED)/bpa_ppl
-	@mkdir -p $(TYPED)/bpa_ppl
-	@ln -s $(PARTS) $(TYPED)/bpa_ppl
+	@$(AS_INSTALLED)
 	cd $(TYPED) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p bpa_ppl
 
 bench: $(READY)
 	@set -e; for script in tests/benchmarks/bench_*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
+
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation --editable '.[docs]'
+	@$(AS_INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

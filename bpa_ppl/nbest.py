@@ -353,8 +353,21 @@ class NBest(Constructors):
             changed[group] = {n: c for n, c in getattr(self, group).items() if n not in columns}
         return replace(self, **changed)
 
-    def scores(self, weights: npt.ArrayLike) -> Float64:
-        """Return λ·h, (hypotheses,), for weights in the order of the columns."""
+    def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
+        """Return λ·h, (hypotheses,), for weights by name, or in the order of the columns.
+
+        Raises:
+            DataError: if a feature has no weight.
+
+        >>> lists = NBest.from_lists([["a cat", "cat"]], [[[1, 2], [3, 4]]], ["LM0", "Length"])
+        >>> lists.scores({"Length": 1.0, "LM0": 0.5}).tolist()
+        [2.5, 5.5]
+        """
+        if isinstance(weights, Mapping):
+            lacking = [name for name in self.feature_names if name not in weights]
+            if lacking:
+                raise DataError(f"no weight for the feature {lacking[0]}: give one", self.origin)
+            weights = [weights[name] for name in self.feature_names]
         return np.asarray(self.features @ np.asarray(weights, dtype=np.float64))
 
     def best(self, scores: npt.ArrayLike) -> Int64:

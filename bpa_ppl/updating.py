@@ -58,7 +58,8 @@ def update(
         where: where files lie now that features are computed from, as for `rerank`.
         sampler: of fresh draws: `imh`, `laplace`, another one by name, or one with its settings.
         seed: of fresh draws.
-        jobs, cache: of the search for oracles.
+        jobs: processes of the search for oracles.
+        cache: whether the gains of its sentences are kept on the disk.
         unchecked: use the posterior although it fails its check.
         progress: True draws a bar on standard error.
 

@@ -82,7 +82,8 @@ def next_sentences(
         criterion: `information`, or the `entropy` of the predictive alone.
         draws: how many of the posterior's, at most, stand for it. From so many no more than
             log(draws) nats can be told.
-        defaults, where: as for `rerank`.
+        defaults: as for `rerank`.
+        where: as for `rerank`.
         unchecked: use the posterior although it fails its check.
         progress: True draws a bar on standard error.
 

@@ -121,7 +121,8 @@ def compared(
 
     Args:
         nbest: the lists, with what the metric needs.
-        before, after: (sentences,) the position of a hypothesis in each list.
+        before: (sentences,) the position of a hypothesis in each list.
+        after: likewise.
         metric: whose score comes first; see `choice_scores`.
         titles: what the two are.
 

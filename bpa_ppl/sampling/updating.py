@@ -152,7 +152,8 @@ class Sequential:
         where: where files lie now that features are computed from, as for `rerank`.
         sampler: of fresh draws: `imh`, `laplace`, another one by name, or one with its settings.
         seed: of fresh draws.
-        jobs, cache: of the search for oracles.
+        jobs: processes of the search for oracles.
+        cache: whether the gains of its sentences are kept on the disk.
 
     Raises:
         DataError: if the posterior does not say how its sentences were observed, or the known

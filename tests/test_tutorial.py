@@ -1,0 +1,47 @@
+"""The pages that are typed along, from the top: the tutorial, and a model of one's own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that has the examples where a clone has them, and may be written to."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+
+
+def typed(page: str) -> dict[str, Any]:
+    """Run the code of a page, block after block, and return what it has defined."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    scope: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(code, scope)
+    return scope
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_tutorial_says_what_comes_out(clone: None, capsys: pytest.CaptureFixture[str]) -> None:
+    scope = typed("tutorial.md")
+    printed = capsys.readouterr().out
+    assert "keep this package insert to reach of the person" in printed
+    ter = [float(number) for number in re.findall(r"TER\D*?(\d+\.\d+)", printed)]
+    assert ter[-1] == pytest.approx(54.2, abs=0.3)
+    assert ter[0] == pytest.approx(57.55, abs=0.005)
+    assert Path("adapted.json").exists()
+    assert scope["again"].attrs == scope["with_text"].attrs
+
+
+@pytest.mark.slow
+def test_domains_share_their_weights(clone: None, capsys: pytest.CaptureFixture[str]) -> None:
+    scope = typed("how-to/own-model.md")
+    own = scope["posterior"]["posterior"]["own"]
+    assert own.shape[2:] == (2, 14)
+    assert "converged" in capsys.readouterr().out
