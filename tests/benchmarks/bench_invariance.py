@@ -2,13 +2,13 @@
 
     bpa phrases extract out.fr out.en out.align -o out.parquet
     bpa subdomains out.fr out.en -k 12 -o k12.parquet
-    python tests/benchmarks/bench_invariance.py 12=k12.parquet [4=k4.parquet …]
+    python tests/benchmarks/bench_invariance.py K12=k12.parquet [K4=k4.parquet …]
         --counts out.parquet --lists FOLDER [--draws 10] [--sizes 10 100] [--tables NAME …]
 
 Tables: `in` (adaptation sentences of the captions), `mixed` (a quarter of them, and a quarter of
 each of three other domains), `without` (a third of each other domain), `distances` (others than
 that of Chebyshev), `single` (the features of one subdomain at a time). Only the lists of captions
-have segmentations: those of 200 sentences of each other domain are searched (`segmenting.py`) with
+have segmentations: those of 100 sentences of each other domain are searched (`segmenting.py`) with
 the counts of the corpus, and kept in the folder.
 
 Each draw has its own adaptation sentences (seeds 0, 1, …, with replacement; the same for every
@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,23 +56,27 @@ def captions() -> Task:
 
 #: Domains besides captions, and the part of each that is drawn from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
-SEARCHED = 200  # lists of each
+SEARCHED = 100  # lists of each
+
+
+@cache
+def table_of(counts: Path) -> Table:
+    """Read the counts of the corpus, once."""
+    return Table.of(read_counts(counts))
 
 
 def others(counts: Path | None, folder: Path) -> list[NBest]:
     """Return lists of the other domains with segmentations; what has been searched is read."""
-    table: Table | None = None
     found = []
     for domain, part in OTHERS.items():
         path = folder / f"{domain}.parquet"
         if not path.exists():
             if counts is None:
                 raise SystemExit(f"{path} is not there: give --counts, and it is made")
-            table = table or Table.of(read_counts(counts))
             texts = {name: DATA / domain / f"{part}.{name}" for name in ("ref", "src")}
             given = {"references": texts["ref"], "sources": texts["src"]}
             lists = bpa.read_nbest(DATA / domain / f"{part}.nbest.gz", **given)[:SEARCHED]
-            made = segmented(lists, table)
+            made = segmented(lists, table_of(counts))
             print(f"{domain}: {len(made.features)} of {len(lists.features)} hypotheses", flush=True)
             bpa.write_nbest(made, path)
         found.append(bpa.read_nbest(path))
@@ -81,7 +86,7 @@ def others(counts: Path | None, folder: Path) -> list[NBest]:
 def agreement(task: Task, counts: Path, sources: Sequence[Invariance], lists: int = 100) -> None:
     """Print how near searched segmentations of captions come to those of the decoder."""
     known = task.pool[:lists]
-    made = segmented(known.without("segmentation"), Table.of(read_counts(counts)))
+    made = segmented(known.without("segmentation"), table_of(counts))
     same = np.equal(*(np.array(list(part.extras["segmentation"])) for part in (known, made)))
     print(
         f"\nsegmentations found: {len(made.features) / len(known.features):.1%}, of which like the "
@@ -100,45 +105,45 @@ def _centred(values: np.ndarray, lists: NBest) -> np.ndarray:
     return np.concatenate([part - part.mean() for part in parts])
 
 
-def sources_of(paths: Mapping[int, str], singles: bool) -> list[Invariance]:
-    """Return every feature, those of each K under a name of its own."""
+def sources_of(paths: Mapping[str, str], singles: bool) -> list[Invariance]:
+    """Return every feature, those of each file under its name."""
     found = []
-    for k, path in paths.items():
+    for name, path in paths.items():
         every: tuple[str, ...] = ("specificity", "coherence", "hellinger")
-        found.append(Invariance(subdomains=path, features=every, name=f"k{k}"))
+        found.append(Invariance(subdomains=path, features=every, name=name))
         kullback = {"features": "kullback-leibler", "smoothing": SMOOTHING}
-        found.append(Invariance(subdomains=path, name=f"k{k}", **kullback))
+        found.append(Invariance(subdomains=path, name=name, **kullback))
         if singles:
             zs = range(Subdomains.load(path).k)
-            one = [Invariance(subdomains=path, features="subdomain", z=z, name=f"k{k}") for z in zs]
+            one = [Invariance(subdomains=path, features="subdomain", z=z, name=name) for z in zs]
             found += one
     return found
 
 
-def sets(k: int) -> dict[str, tuple[str, ...]]:
-    """Return the rows of a table of one K: what is new in each."""
-    source, target = (f"k{k}.specificity.{side}" for side in ("source", "target"))
+def sets(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the rows of a table of some subdomains: what is new in each."""
+    source, target = (f"{name}.specificity.{side}" for side in ("source", "target"))
     return {
-        f"K = {k}: specificity, source": (source,),
-        f"K = {k}: specificity, target": (target,),
-        f"K = {k}: coherence": (f"k{k}.coherence",),
-        f"K = {k}: all three": (source, target, f"k{k}.coherence"),
+        f"{name}: specificity, source": (source,),
+        f"{name}: specificity, target": (target,),
+        f"{name}: coherence": (f"{name}.coherence",),
+        f"{name}: all three": (source, target, f"{name}.coherence"),
     }
 
 
-def distances(k: int) -> dict[str, tuple[str, ...]]:
+def distances(name: str) -> dict[str, tuple[str, ...]]:
     """Return the rows of other distances."""
-    sides = tuple(f"k{k}.kullback-leibler.{side}" for side in ("source", "target"))
+    sides = tuple(f"{name}.kullback-leibler.{side}" for side in ("source", "target"))
     return {
-        f"K = {k}: Hellinger": (f"k{k}.hellinger",),
-        f"K = {k}: Kullback-Leibler, both ways": sides,
+        f"{name}: Hellinger": (f"{name}.hellinger",),
+        f"{name}: Kullback-Leibler, both ways": sides,
     }
 
 
-def single(k: int) -> dict[str, tuple[str, ...]]:
+def single(name: str, k: int) -> dict[str, tuple[str, ...]]:
     """Return the rows of single subdomains."""
     kinds = ("source", "target", "difference")
-    return {f"K = {k}: z = {z}": tuple(f"k{k}.z{z}.{kind}" for kind in kinds) for z in range(k)}
+    return {f"{name}: z = {z}": tuple(f"{name}.z{z}.{kind}" for kind in kinds) for z in range(k)}
 
 
 def scores(test: NBest, posterior: Any) -> Scores:
@@ -199,7 +204,7 @@ def main() -> None:
     """Read the command line and print the tables."""
     names = ("in", "mixed", "without", "distances", "single")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("subdomains", nargs="+", metavar="K=FILE")
+    parser.add_argument("subdomains", nargs="+", metavar="NAME=FILE")
     parser.add_argument("--counts", type=Path)
     parser.add_argument("--lists", type=Path, default=Path())
     parser.add_argument("--draws", type=int, default=10)
@@ -207,7 +212,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=names, choices=names)
     options = parser.parse_args()
     warnings.simplefilter("ignore", bpa.BpaWarning)
-    paths = {int(k): path for k, _, path in (one.partition("=") for one in options.subdomains)}
+    paths = dict(one.split("=", 1) for one in options.subdomains)
     sources = sources_of(paths, "single" in options.tables)
     plain = captions()
     pools = [plain.pool]
@@ -219,7 +224,7 @@ def main() -> None:
     test = add(plain.test)
     new = tuple(name for names in test.columns for name in names)
     tasks = [Task(add(pool).nbest, test.nbest, new) for pool in pools]
-    every = {name: new for k in paths for name, new in sets(k).items()}
+    every = {row: new for name in paths for row, new in sets(name).items()}
     asked = (options.sizes, options.draws)
     if "in" in options.tables:
         table("captions, in-domain", tasks[:1], every, *asked)
@@ -228,10 +233,11 @@ def main() -> None:
     if "without" in options.tables:
         table("captions, mixed without in-domain", tasks[1:], every, *asked)
     if "distances" in options.tables:
-        rows = {name: new for k in paths for name, new in distances(k).items()}
+        rows = {row: new for name in paths for row, new in distances(name).items()}
         table("captions, other distances", tasks[:1], rows, *asked)
     if "single" in options.tables:
-        rows = {name: new for k in paths for name, new in single(k).items()}
+        sizes = {name: Subdomains.load(path).k for name, path in paths.items()}
+        rows = {row: new for name, k in sizes.items() for row, new in single(name, k).items()}
         table("captions, single subdomains", tasks[:1], rows, *asked)
 
 

@@ -32,17 +32,20 @@ class Table(NamedTuple):
         counts: the table.
         trees: of its source and target phrases.
         places: the number of the phrase of each node, or −1.
+        first_rows: (source phrases + 1,) where the pairs of each begin.
     """
 
     counts: PhraseCounts
     trees: tuple[PhraseTree, PhraseTree]
     places: tuple[Int32, Int32]
+    first_rows: Int64
 
     @classmethod
     def of(cls, counts: PhraseCounts) -> Table:
         """Return a table of the counts of a whole extraction."""
         sides = PhraseTree.of(counts.sources), PhraseTree.of(counts.targets)
-        return cls(counts, (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1]))
+        first = np.searchsorted(counts.source, np.arange(len(counts.sources) + 1))
+        return cls(counts, (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1]), first)
 
     def phrases(self, side: int, texts: list[str]) -> tuple[Int64, Int64, Int64]:
         """Return the words of each text, the number of the phrase in each span, and their starts.
@@ -65,16 +68,25 @@ class Table(NamedTuple):
         return lengths, numbers.astype(np.int64), span_starts
 
     def scores(self, sources: Int64, targets: Int64) -> Float64:
-        """Return (sources, targets) log p(t|s) + log p(s|t); very low where there is no pair."""
-        first, second = np.repeat(sources, len(targets)), np.tile(targets, len(sources))
-        rows = self.counts.find(first, second)
-        counts = np.append(self.counts.count, 0.0)[rows]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            both = 2 * np.log(counts)
-            both -= np.log(self.counts.source_count[first]) + np.log(
-                self.counts.target_count[second]
-            )
-        return np.where(rows >= 0, both, _NONE).reshape(len(sources), len(targets))
+        """Return (sources, targets) log p(t|s) + log p(s|t); very low where there is no pair.
+
+        Args:
+            sources: numbers of source phrases, or −1.
+            targets: numbers of target phrases, ascending.
+        """
+        counts = self.counts
+        scores = np.full((len(sources), len(targets) + 1), _NONE)
+        for place, source in enumerate(sources.tolist()):
+            if source < 0 or not len(targets):
+                continue
+            rows = slice(self.first_rows[source], self.first_rows[source + 1])
+            target = counts.target[rows]
+            columns = np.minimum(np.searchsorted(targets, target), len(targets) - 1)
+            there = targets[columns] == target
+            both = 2 * np.log(counts.count[rows]) - np.log(counts.source_count[source])
+            both -= np.log(counts.target_count[target])
+            scores[place, columns[there]] = both[there]
+        return scores
 
 
 def segmented(lists: NBest, table: Table) -> NBest:
@@ -100,11 +112,9 @@ def _one(nbest: NBest, table: Table) -> NBest | None:
 def _derivations(nbest: NBest, table: Table, words: list[str]) -> Iterator[tuple[int, str]]:
     """Yield the rows of which the derivation is found, with it."""
     _, of_source, _ = table.phrases(0, [" ".join(words)])
-    lengths, of_targets, starts = table.phrases(1, list(nbest.strings))
-    known = np.flatnonzero(of_source >= 0)
+    _, of_targets, starts = table.phrases(1, list(nbest.strings))
     targets = np.unique(of_targets[of_targets >= 0])
-    scores = np.full((len(of_source), len(targets) + 1), _NONE)
-    scores[np.ix_(known, range(len(targets)))] = table.scores(of_source[known], targets)
+    scores = table.scores(of_source, targets)
     columns = np.where(of_targets >= 0, np.searchsorted(targets, of_targets), len(targets))
     spans = _spans(len(words))
     alone = np.flatnonzero(spans[:, 1] == 1)
@@ -117,15 +127,11 @@ def _derivations(nbest: NBest, table: Table, words: list[str]) -> Iterator[tuple
         string = int(nbest.string_index[row])
         key = string, int(phrases[row]), int(jumps[row])
         if key not in done:
-            target = nbest.strings[string].split()
-            same = np.array([[a == b for b in target] for a in words]).reshape(len(words), -1)
-            options = _options(
-                scores, columns[starts[string] : starts[string + 1]], int(lengths[string]), spans
-            )
-            copies = np.argwhere(same & unknown[:, None])
-            options += [(int(j), 1, int(i), 1, _COPIED) for i, j in copies]
-            options.sort()
-            done[key] = _searched(options, len(words), len(target), key[1], key[2])
+            target = np.array(nbest.strings[string].split())
+            copied = (np.array(words)[:, None] == target) & unknown[:, None]
+            inside = columns[starts[string] : starts[string + 1]]
+            options = _options(scores[:, inside], spans, _spans(len(target)), copied)
+            done[key] = _searched(*options, len(words), len(target), key[1], key[2])
         if done[key] is not None:
             yield row, done[key] or ""
 
@@ -138,28 +144,31 @@ def _spans(length: int) -> Int64:
 
 
 def _options(
-    scores: Float64, columns: Int64, length: int, spans: Int64
-) -> list[tuple[int, int, int, int, float]]:
-    """Return the pairs of the table that a hypothesis can be built from."""
-    found = scores[:, columns]
-    at = _spans(length)
-    return [
-        (int(at[t, 0]), int(at[t, 1]), int(spans[s, 0]), int(spans[s, 1]), float(found[s, t]))
-        for s, t in np.argwhere(found > _NONE)
-    ]
+    scores: Float64, source: Int64, target: Int64, copied: np.ndarray
+) -> tuple[Int64, Float64]:
+    """Return the pairs that a hypothesis can be built from, as `search` takes them.
+
+    Args:
+        scores: (source spans, target spans).
+        source: (source spans, 2) first word and words.
+        target: (target spans, 2) the same.
+        copied: (source words, target words) whether a word may be copied.
+    """
+    first, second = np.nonzero(scores > _NONE)
+    spans = np.hstack([target[second], source[first]])
+    words, places = np.nonzero(copied)
+    ones = np.ones(len(words), np.int64)
+    spans = np.vstack([spans, np.stack([places, ones, words, ones], axis=1)])
+    values = np.append(scores[first, second], np.full(len(words), _COPIED))
+    order = np.argsort(spans[:, 0], kind="stable")
+    return spans[order], values[order]
 
 
 def _searched(
-    options: list[tuple[int, int, int, int, float]],
-    source: int,
-    target: int,
-    phrases: int,
-    jump: int,
+    spans: Int64, values: Float64, source: int, target: int, phrases: int, jump: int
 ) -> str | None:
-    if not options:
+    if not len(spans):
         return None
-    spans = np.array([option[:4] for option in options], np.int64)
-    values = np.array([option[4] for option in options])
     firsts = np.searchsorted(spans[:, 0], np.arange(target + 1))
     path = search(spans, values, firsts, (source, target, phrases, jump), _BEAM)
     if not len(path):
