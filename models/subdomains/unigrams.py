@@ -7,6 +7,8 @@ are what the first n-gram models are estimated on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -15,11 +17,11 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.text.vocabulary import Ragged
 
-_SAMPLE = 10_000  # sentence pairs that the starts are tried on
+_SAMPLE = 20_000  # sentence pairs that the starts are tried on
 _STARTS = 8
 _POWERS = (*np.geomspace(0.1, 1.0, 20).tolist(), *[1.0] * 10)  # of the posteriors, in a trial
 _LAST = 5  # iterations on all sentence pairs
-_PSEUDO = 0.1  # added to each count of a word
+_PSEUDO = 300.0  # words of each side of each subdomain, which are those of the whole corpus
 
 
 def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed: int) -> Float64:
@@ -38,7 +40,8 @@ def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed:
     rng = np.random.default_rng(seed)
     pairs = len(source)
     chosen = np.sort(rng.choice(pairs, min(pairs, _SAMPLE), replace=False))
-    sample = _Mixture(_rows(source, chosen), _rows(target, chosen))
+    whole = _Mixture([source, target])
+    sample = whole.of([_rows(source, chosen), _rows(target, chosen)])
     best, found = -np.inf, None
     for _ in range(_STARTS):
         posteriors = rng.dirichlet(np.ones(k), len(chosen))
@@ -46,7 +49,6 @@ def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed:
             posteriors, likelihood = sample.step(posteriors, power)
         if likelihood > best:
             best, found = likelihood, sample.maximised(posteriors)
-    whole = _Mixture(source, target)
     assert found is not None  # there is at least one start
     posteriors, _ = whole.expected(found)
     for _ in range(_LAST):
@@ -57,10 +59,13 @@ def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed:
 class _Mixture:
     """A mixture of unigram models of both sides of some sentence pairs."""
 
-    def __init__(self, *sides: NumberedText):
-        self._sides: tuple[tuple[Ragged, int], ...] = tuple(
-            (side.sentences, len(side.words)) for side in sides
-        )
+    def __init__(self, sides: Sequence[NumberedText], pseudo: Sequence[Float64] | None = None):
+        self._sides: list[tuple[Ragged, int]] = [(t.sentences, len(t.words)) for t in sides]
+        self._pseudo = [_pseudo_counts(side) for side in sides] if pseudo is None else pseudo
+
+    def of(self, sides: Sequence[NumberedText]) -> _Mixture:
+        """Return the mixture of a part of the pairs, with the pseudo-counts of all."""
+        return _Mixture(sides, self._pseudo)
 
     def step(self, posteriors: Float64, power: float = 1.0) -> tuple[Float64, float]:
         """Return the next posteriors, and the log-likelihood that they belong to."""
@@ -69,8 +74,8 @@ class _Mixture:
     def maximised(self, posteriors: Float64) -> list[Float64]:
         """Return (1, K) log P(z), and for each side (words, K) log P(word | z)."""
         found = [np.log(posteriors.mean(axis=0, keepdims=True) + 1e-300)]
-        for text, size in self._sides:
-            counts = class_counts(text, posteriors, size) + _PSEUDO
+        for (text, size), pseudo in zip(self._sides, self._pseudo, strict=True):
+            counts = class_counts(text, posteriors, size) + pseudo
             found.append(np.log(counts) - np.log(counts.sum(axis=0)))
         return found
 
@@ -82,6 +87,16 @@ class _Mixture:
         scaled = scores * power
         posteriors = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
         return posteriors, float(logsumexp(scores, axis=1).sum())
+
+
+def _pseudo_counts(text: NumberedText) -> Float64:
+    """Return (words, 1) what is added to each count: no more for rare words than they are worth.
+
+    The same for each word would be many words in all where the vocabulary is large, and small
+    subdomains would lose their sentences to large ones.
+    """
+    counts = np.bincount(text.numbers, minlength=len(text.words)).astype(np.float64)
+    return _PSEUDO * counts[:, np.newaxis] / counts.sum()
 
 
 def _rows(text: NumberedText, chosen: np.ndarray) -> NumberedText:
