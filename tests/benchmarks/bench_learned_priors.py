@@ -242,8 +242,8 @@ class FromTerms(Sampler, frozen=True):
     it then draws owes nothing to the terms. The warm-up finds the step alone.
     """
 
-    warmup: CountOrNone = 100
-    draws: Count = 300
+    warmup: CountOrNone = 200
+    draws: Count = 900
     chains: Count = 2
     thinning: Count = 1
 
@@ -275,7 +275,7 @@ def _in_metric(program: Any, settings: FromTerms, covariance: Any) -> NUTS:
         dense_mass=True,
         adapt_mass_matrix=False,
         inverse_mass_matrix=covariance,
-        target_accept_prob=0.8,
+        target_accept_prob=0.9,
     )
 
 

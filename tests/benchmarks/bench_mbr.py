@@ -128,13 +128,15 @@ def problems(test: NBest, sentences: int) -> list[tuple[list[str], list[float]]]
     return found
 
 
-def speed(python: str | None, sentences: int, hypotheses: int, threads: int) -> None:
+def speed(
+    python: str | None, metrics: list[str], sentences: int, hypotheses: int, threads: int
+) -> None:
     """Print seconds a list, and how often the choices are the same."""
     number = str(threads)
     limits = {"RAYON_NUM_THREADS": number, "OMP_NUM_THREADS": number, "MKL_NUM_THREADS": number}
     print(f"\nours with 1 thread, mbrs with {threads}")
     print(f"{'seconds a list':<26}{'ours':>12}{'mbrs':>12}{'ratio':>10}{'same':>10}{'pairs':>10}")
-    for domain, metric in product(DOMAINS, ("ter", "bleu", "chrf", "fastchrf")):
+    for domain, metric in product(DOMAINS, metrics):
         given = problems(lists(domain, "test").truncate(hypotheses), sentences)
         own = [timed_choice(texts, p, metric.removeprefix("fast")) for texts, p in given]
         pairs, ours = np.mean([len(texts) ** 2 for texts, _ in given]), np.mean([o[2] for o in own])
@@ -180,6 +182,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--gains", nargs="+", default=["ter", "bleu", "chrf"])
     parser.add_argument("--likelihoods", nargs="+", default=["margin", "oracle"])
+    metrics = ["ter", "bleu", "chrf", "fastchrf"]
+    parser.add_argument("--metrics", nargs="+", default=metrics, choices=metrics, help="of speed")
     parser.add_argument("--sentences", type=int, default=10, help="lists for the speed")
     parser.add_argument("--hypotheses", type=int, default=100, help="of each of them")
     parser.add_argument("--threads", type=int, default=1, help="of mbrs")
@@ -187,7 +191,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", bpa.BpaWarning)
     if "speed" in options.tables:
-        speed(options.mbrs, options.sentences, options.hypotheses, options.threads)
+        speed(options.mbrs, options.metrics, options.sentences, options.hypotheses, options.threads)
     if "quality" in options.tables:
         quality(options.draws, tuple(options.gains), tuple(options.likelihoods))
 
