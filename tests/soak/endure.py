@@ -31,7 +31,7 @@ from time import perf_counter
 PROGRAM = str(Path(sys.executable).parent / "bpa")
 SENTENCES, HYPOTHESES = 40, 20
 LIMITS = 0, 8  # KiB that a command may write on a "full disk": nothing, or the beginning
-QUIET = 600.0  # seconds after which a command is taken to hang
+QUIET = 3600.0  # seconds after which a command is taken to hang, on a machine that is busy too
 
 #: Name -> the command, and the outputs that it writes.
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
