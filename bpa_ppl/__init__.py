@@ -7,6 +7,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bpa_ppl import decoding as decoding
+    from bpa_ppl import diagnostics as diagnostics
+    from bpa_ppl import experiments as experiments
+    from bpa_ppl import features as features
+    from bpa_ppl import models as models
+    from bpa_ppl import phrases as phrases
+    from bpa_ppl import posterior as posterior
+    from bpa_ppl import quality as quality
+    from bpa_ppl import sampling as sampling
+    from bpa_ppl import tuning as tuning
     from bpa_ppl.decoding import Reranked, next_sentences, rerank
     from bpa_ppl.diagnostics import Report, check
     from bpa_ppl.errors import BpaError, BpaWarning, DataError, NotConverged, UsageError
@@ -106,11 +116,29 @@ __all__ = [
 __version__ = version("bpa_ppl")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+# Rooms that `bpa.models` and the like load when they are first named.
+_ROOMS = (
+    "decoding",
+    "diagnostics",
+    "experiments",
+    "features",
+    "models",
+    "phrases",
+    "posterior",
+    "quality",
+    "sampling",
+    "tuning",
+)
+
+if not TYPE_CHECKING:  # a type checker knows all names, and finds those that are misspelt
+
+    def __getattr__(name: str) -> Any:
+        if name in _ROOMS:
+            return import_module(f"{__name__}.{name}")
+        if name not in _PUBLIC:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PUBLIC])
+    return sorted({*globals(), *_PUBLIC, *_ROOMS})

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pkgutil
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -180,3 +185,19 @@ def test_every_registry_is_listed() -> None:
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'reranked'"):
         _ = bpa_ppl.reranked
+
+
+@pytest.mark.parametrize("room", ["models", "diagnostics", "quality", "sampling"])
+def test_rooms_are_there_without_an_import(room: str) -> None:
+    code = f"import sys, bpa_ppl as bpa; assert 'jax' not in sys.modules; print(bpa.{room}.__all__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ast.literal_eval(run.stdout) == import_module(f"bpa_ppl.{room}").__all__
+
+
+@pytest.mark.slow
+def test_a_type_checker_finds_misspelt_names(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import bpa_ppl as bpa\nbpa.adapt\nbpa.adaptt\nbpa.Weigths\n")
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", str(script)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert re.findall(r"script.py:(\d)", run.stdout) == ["3", "4"], run.stdout
