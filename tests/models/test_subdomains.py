@@ -287,3 +287,15 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
     (tmp_path / "fr").write_text("a\nb\n")
     with pytest.raises(DataError, match="fr: 2 sentences, and the target text has 5"):
         induce(tmp_path / "fr", target, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
+def test_a_cluster_brings_the_same_bits() -> None:
+    distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+    texts = planted(3, 150, 0.4, words=40)[:2]
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+    ) as cluster:
+        there = induce(*texts, 3, em="soft", backend="dask", scheduler=cluster.scheduler_address)
+    assert there.assignment.tobytes() == induce(*texts, 3, em="soft").assignment.tobytes()
