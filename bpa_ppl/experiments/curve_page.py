@@ -134,9 +134,9 @@ def _page(
         scores = [scores_table(found.points, domain, metric) for domain in domains]
         blocks: list[Block] = [Text(_INTERVALS), pictures[metric], *scores]
         sections.append(Section(f"{metric.upper()} against |A|", blocks))
-    if _LENGTH in results.column_names:
-        lengths = [length_table(results, domain) for domain in domains]
-        sections.append(Section("Length against |A|", lengths))
+    if lengths := mean_lengths(results):
+        tables = [length_table(lengths, domain) for domain in domains]
+        sections.append(Section("Length against |A|", tables))
     if "seconds" in pictures:
         tables = [seconds_table(times, domain) for domain in domains]
         sections.append(Section("Time", [Text(_TIMES), pictures["seconds"], *tables]))
@@ -149,7 +149,7 @@ def _page(
     sections.append(Section("Diagnostics", [Text(_VERDICTS), *verdicts]))
     pairs = [significance_table(found.differences, d, m) for d in domains for m in metrics]
     sections.append(Section("Significance", pairs))
-    summary = Verdict(_summary(found.points, metrics[0]))
+    summary = Verdict(_summary(found.points, metrics[0], lengths))
     return page("Learning curves", summary, [*sections, made])
 
 
@@ -162,8 +162,13 @@ def _how_made(identity: dict[str, Any]) -> Section:
     return Section("How it was made", [Text(_METRICS), Table(("what", "value"), rows), settings])
 
 
-def _summary(points: list[Point], metric: str) -> str:
-    """Return which method has the best mean score with the fewest adaptation sentences."""
+def _summary(
+    points: list[Point], metric: str, lengths: Mapping[tuple[str, int, str], float]
+) -> str:
+    """Return which method has the best mean score with the fewest adaptation sentences.
+
+    Its other scores and its length stand beside that.
+    """
     better, word = (min, "lowest") if by_name(metric).lower_is_better else (max, "highest")
     plain = [p for p in points if p.metric == metric and not p.setting]
     parts = []
@@ -173,9 +178,40 @@ def _summary(points: list[Point], metric: str) -> str:
         best = better((p for p in here if p.size == smallest), key=lambda point: point.mean)
         parts.append(
             f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best.mean:.1f} ± "
-            f"{best.interval:.1f}, of {best.method}"
+            f"{best.interval:.1f}, of {best.method}{_beside(best, points, lengths)}"
         )
     return "; ".join(parts) + "."
+
+
+def _beside(
+    best: Point, points: Iterable[Point], lengths: Mapping[tuple[str, int, str], float]
+) -> str:
+    """Return the other scores at one place, and the length: ` (BLEU 20.1, length 0.98)`."""
+    place = (best.domain, best.size, best.method)
+    others = [
+        f"{p.metric.upper()} {p.mean:.1f}"
+        for p in points
+        if (p.domain, p.size, p.method) == place and not p.setting and p.metric != best.metric
+    ]
+    others += [f"length {lengths[place]:.3f}"] if place in lengths else []
+    return f" ({', '.join(others)})" if others else ""
+
+
+def mean_lengths(results: pa.Table) -> dict[tuple[str, int, str], float]:
+    """Return the words of the choices over those of the references, mean over draws of A.
+
+    Args:
+        results: from `read_results`; without BLEU there are none.
+
+    Returns:
+        by domain, size and method.
+    """
+    if _LENGTH not in results.column_names:
+        return {}
+    plain = results.filter(pc.field("setting") == "")
+    grouped = plain.group_by(["domain", "size", "method"], use_threads=False)
+    rows = grouped.aggregate([(_LENGTH, "mean")]).to_pylist()
+    return {(r["domain"], r["size"], r["method"]): r[f"{_LENGTH}_mean"] for r in rows}
 
 
 def _write_numbers(found: Aggregates, times: list[Seconds], folder: Path) -> list[Path]:
@@ -200,12 +236,12 @@ def scores_table(points: Iterable[Point], domain: str, metric: str) -> Table:
     return _by_size(chosen, lambda p: f"{p.mean:.1f} ± {p.interval:.1f}", caption)
 
 
-def length_table(results: pa.Table, domain: str) -> Table:
+def length_table(lengths: Mapping[tuple[str, int, str], float], domain: str) -> Table:
     """Return the words of the choices over those of the references, one column a size of A."""
-    here = results.filter((pc.field("domain") == domain) & (pc.field("setting") == ""))
-    grouped = here.group_by(["method", "size"], use_threads=False)
-    rows = grouped.aggregate([(_LENGTH, "mean")]).to_pylist()
-    cells = {(row["method"], row["size"]): f"{row[f'{_LENGTH}_mean']:.3f}" for row in rows}
+    here = {
+        (method, size): value for (where, size, method), value in lengths.items() if where == domain
+    }
+    cells = {place: f"{value:.3f}" for place, value in here.items()}
     caption = (
         f"Words of the translations over those of the references, {domain}, mean over draws of A: "
         "what gains in one score by shorter or longer outputs shows here."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -47,6 +48,12 @@ def test_the_page_has_the_numbers_of_the_results(finished: Path) -> None:
         words, wanted = counts.sum(axis=1)[:, [4, 8]].T
         assert f"{np.mean(words / wanted):.3f}" in page.cells
     assert bpa_ppl.__version__ in page.cells
+    verdict = re.search(
+        r"leaflet, \|A\| = 4: the lowest mean TER is [\d.]+ ± [\d.]+, of \S+ "
+        r"\(BLEU [\d.]+, length [\d.]+\)",
+        written[0].read_text("utf-8"),
+    )
+    assert verdict
     assert len(page.images) == 4  # two metrics, seconds, one sweep
     assert all(image.startswith("data:image/png;base64,") for image in page.images)
 
