@@ -41,8 +41,9 @@ def induce(
     """Return the latent subdomains of a parallel corpus (Cuong, Sima'an & Titov 2016).
 
     Time and memory: an iteration of the full model visits each link (a source and a target token of
-    one sentence pair) K times in both directions. Memory is 4 bytes a link, 16 bytes a token and 8
-    bytes an n-gram; 50 bytes for each pair of words that occur together, and 16 more for each job.
+    one sentence pair) K times in both directions. Memory is 4 bytes a link; 24 bytes for each pair
+    of words that occur together, and 16 more in each job; 80 bytes in each job for an n-gram, while
+    language models are estimated; and 80 bytes for each sentence pair and subdomain.
 
     Args:
         source: one side, a file or sentences; text is used as it is, words between spaces.
