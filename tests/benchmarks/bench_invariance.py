@@ -7,9 +7,9 @@
 
 Tables: `in` (adaptation sentences of the captions), `mixed` (a quarter of them, and a quarter of
 each of three other domains), `without` (a third of each other domain), `distances` (others than
-that of Chebyshev), `single` (the features of one subdomain at a time). Only the lists of captions
-have segmentations: those of 100 sentences of each other domain are searched (`segmenting.py`) with
-the counts of the corpus, and kept in the folder.
+that of Chebyshev), `single` (the features of one subdomain at a time), `speed` (of counting). Only
+the lists of captions have segmentations: those of 100 sentences of each other domain are searched
+(`segmenting.py`) with the counts of the corpus, and kept in the folder.
 
 Each draw has its own adaptation sentences (seeds 0, 1, …, with replacement; the same for every
 row); the mode of the posterior under the margin likelihood chooses among the 500-best lists of all
@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,10 @@ from segmenting import Table, segmented
 
 import bpa_ppl as bpa
 from bpa_ppl.features import Invariance, adding
+from bpa_ppl.features.segmentations import phrase_pairs
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases import Subdomains, read_counts
+from bpa_ppl.phrases.invariance import CountedPhrases
 
 SMOOTHING = 1.0  # of the divergence of Kullback and Leibler, which needs some
 Scores = tuple[float, float, float]
@@ -200,9 +203,45 @@ def _cell(found: np.ndarray, gain: np.ndarray) -> str:
     return plain if not gain.any() else f"{plain} ({gain.mean():+.2f} ± {error:.2f})"
 
 
+def counted_by_loops(found: Subdomains, phrases: set[str], sentences: int) -> float:
+    """Return the seconds that loops over n-grams need, for as many sentences of the target side."""
+    text, winners = found.target, found.winners()
+    longest = max(len(phrase.split()) for phrase in phrases)
+    counts: dict[str, np.ndarray] = {phrase: np.zeros(found.k) for phrase in phrases}
+    start = process_time()
+    for sentence in range(sentences):
+        numbers = text.numbers[text.starts[sentence] : text.starts[sentence + 1]]
+        words = [text.words[number] for number in numbers]
+        for begin in range(len(words)):
+            for end in range(begin + 1, min(begin + longest, len(words)) + 1):
+                if (phrase := " ".join(words[begin:end])) in counts:
+                    counts[phrase][winners[sentence]] += 1
+    return process_time() - start
+
+
+def speed(path: str, lists: NBest, runs: int = 5) -> None:
+    """Print the processor seconds of counting the phrases of lists, and of loops over n-grams."""
+    found = Subdomains.load(path)
+    phrases = set(phrase_pairs(lists)[1])
+    tokens, times = len(found.target.numbers), []
+    for _ in range(runs + 1):  # the first one compiles
+        counted = CountedPhrases(found, "target")
+        numbers = counted.numbers(sorted(phrases))
+        start = process_time()
+        counted.counts(numbers)
+        times.append(process_time() - start)
+    part = len(found) // 20
+    loops = min(counted_by_loops(found, phrases, part) for _ in range(2))
+    whole, ours = loops * tokens / int(found.target.starts[part]), min(times[1:])
+    print(
+        f"\n{len(phrases)} target phrases counted in {tokens} tokens: {ours:.2f} s of processor "
+        f"time; by loops {whole:.0f} s (a twentieth was timed), {whole / ours:.0f} times as long"
+    )
+
+
 def main() -> None:
     """Read the command line and print the tables."""
-    names = ("in", "mixed", "without", "distances", "single")
+    names = ("speed", "in", "mixed", "without", "distances", "single")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("subdomains", nargs="+", metavar="NAME=FILE")
     parser.add_argument("--counts", type=Path)
@@ -220,6 +259,8 @@ def main() -> None:
         pools += others(options.counts, options.lists)
     if options.counts is not None:
         agreement(plain, options.counts, sources)
+    if "speed" in options.tables:
+        speed(next(iter(paths.values())), plain.test)
     add = adding(sources)
     test = add(plain.test)
     new = tuple(name for names in test.columns for name in names)
