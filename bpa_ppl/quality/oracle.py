@@ -189,8 +189,8 @@ def headroom(
         _ORACLE: found.oracles.index,
         _ANTI_ORACLE: worst,
     }
-    scores = {name: choice_scores(nbest, choice, config) for name, choice in chosen.items()}
-    return Headroom(scores, found.oracles)
+    choices = {name: choice_scores(nbest, choice, config) for name, choice in chosen.items()}
+    return Headroom(choices, found.oracles)
 
 
 class _Found(NamedTuple):

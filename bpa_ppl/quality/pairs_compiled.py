@@ -28,7 +28,7 @@ def _mixed(value: np.uint64) -> np.uint64:
 
 
 @inner
-def _place(keys: UInt64, key: np.uint64) -> int:
+def _place(keys: UInt64, key: np.uint64) -> np.int64:
     """Return where a key other than 0 stands in a table of open addressing, or where it goes."""
     mask = len(keys) - 1
     at = np.int64(_mixed(key) & np.uint64(mask))

@@ -83,17 +83,16 @@ def scored(
         DataError: if a sentence lacks what the metric needs.
     """
     known, worth = oracle, None
-    if known is None or with_gains:
-        assert metric is not None  # by which to look for them
+    goal: Any = metric  # there is one wherever it is looked at
     if known is None and not len(nbest):
         # No sentence has an oracle: nothing is scored, and no reference is needed.
         none = np.zeros(0)
-        known = Oracles(none.astype(int), none, none.astype(int), ties, metric.key, "")
+        known = Oracles(none.astype(int), none, none.astype(int), ties, goal.key, "")
     if known is None:
         with reporter(progress, "oracles") as report:
             known = oracles(
                 nbest,
-                metric,
+                goal,
                 ties=ties,
                 preference=nbest.scores(match.values),
                 jobs=jobs,
@@ -104,5 +103,5 @@ def scored(
     if with_gains:
         with reporter(progress, "gains") as report:
             more: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": report}
-            worth = gains(nbest, metric, **more) if len(nbest) else np.zeros(0)
+            worth = gains(nbest, goal, **more) if len(nbest) else np.zeros(0)
     return Sentences(nbest, match, metric, known, worth)

@@ -125,8 +125,8 @@ def scores_of(
         metric: what is optimised.
         before, after: (Q,) weights.
     """
-    chosen = (lists.best(weights) - lists.offsets[:-1] for weights in (before, after))
-    return compared(nbest, *chosen, metric, titles=("canonical", "tuned"))
+    first, then = (lists.best(weights) - lists.offsets[:-1] for weights in (before, after))
+    return compared(nbest, first, then, metric, titles=("canonical", "tuned"))
 
 
 def laid_out(
