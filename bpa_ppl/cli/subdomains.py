@@ -53,7 +53,7 @@ def run(
     from bpa_ppl.formats.streams import STANDARD, require_writable
     from bpa_ppl.models.subdomains import induce
 
-    given: dict[str, Any] = dict(options.assignments(setting, "--set"))
+    given = _settings(setting, k, seed)
     if soft:
         given["em"] = "soft"
     if iterations is not None:
@@ -67,7 +67,6 @@ def run(
     found = induce(
         source,
         target,
-        k,
         induction=induction,  # type: ignore[arg-type]
         side=side,  # type: ignore[arg-type]
         jobs=jobs,
@@ -75,12 +74,27 @@ def run(
         scheduler=scheduler,
         state=state,
         progress=not quiet,
-        seed=seed,
         **given,
     )
     found.save(output)
     state.unlink(missing_ok=True)
     options.say(_told(found), quiet)
+
+
+def _settings(pairs: list[str] | None, k: int, seed: int) -> dict[str, Any]:
+    """Return the settings of an induction that the command line names.
+
+    Raises:
+        UsageError: if --set names what is none, or what has an option of its own.
+    """
+    from bpa_ppl.models.subdomains import Settings
+
+    given: dict[str, Any] = dict(options.assignments(pairs, "--set"))
+    for name, option in {"k": "-k", "seed": "--seed", "iterations": "--iterations"}.items():
+        if name in given:
+            raise UsageError(f"--set {name} has an option of its own: {option}")
+    Settings.configured("induction of subdomains", {"k": k, **given, "seed": seed})
+    return {"k": k, "seed": seed, **given}
 
 
 def _told(found: Subdomains) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ class State:
                 if str(arrays["key"]) == self._key:
                     return _found(arrays)
             reason = "belongs to other text or other settings"
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             reason = "is damaged"
         tell(f"{self._path} {reason}: the induction begins anew")
         return []

@@ -63,6 +63,8 @@ def test_topics(work: Path) -> None:
         (("fr", "en", "-k", "41"), "error: fr: 40 sentences with words, too few for 41 subdomains"),
         (("fr", "en", "-k", "1"), "k must be a whole number from 2"),
         (("fr", "en", "--set", "mass=1"), "has no setting mass: it has k, em, iterations"),
+        (("fr", "en", "--set", "k=3"), "--set k has an option of its own: -k"),
+        (("fr", "en", "--set", "state=s"), "has no setting state"),
         (("fr", "en", "--set", "order=9"), "order must be a whole number from 1 and up to 5"),
         (("fr", "en", "--induction", "gibbs"), "unknown induction 'gibbs': choose one of em, lda"),
         (("fr", "en", "--induction", "lda", "--soft"), "em: settings of EM, not LDA"),
