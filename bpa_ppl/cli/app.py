@@ -106,6 +106,14 @@ def main() -> None:
     sys.exit(code)
 
 
+def _told(error: OSError) -> str:
+    """Return what the system says, and of which file, as far as it is known."""
+    said = str(error.strerror or error)
+    if error.filename is None and isinstance(error, FileNotFoundError):
+        return f"{said}: make room there, or name a folder in TMPDIR"  # for temporary files
+    return f"{error.filename or 'output'}: {said}"
+
+
 def _exit_code() -> int | str | None:
     try:
         for argument in sys.argv[1:]:
@@ -115,8 +123,7 @@ def _exit_code() -> int | str | None:
         typer.echo(f"error: {in_options(str(error))}", err=True)
         return error.exit_code
     except OSError as error:
-        message = f"error: {error.filename or 'output'}: {error.strerror or error}"
-        typer.echo(printable(message), err=True)
+        typer.echo(printable(f"error: {_told(error)}"), err=True)
         return BpaError.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

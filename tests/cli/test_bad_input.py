@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from command_line import Outcome, run
@@ -123,6 +125,14 @@ def test_a_folder_that_is_read_only(folder: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk(folder: Path) -> None:
     refused(run(*RERANK, "-o", "/dev/full"), ".*No space left on device")
+
+
+def test_no_room_for_temporary_files(folder: Path) -> None:
+    none = f"No usable temporary directory found in ['/tmp', '{folder}']"
+    with patch("bpa_ppl.read_posterior", side_effect=FileNotFoundError(errno.ENOENT, none)):
+        done = run("check", "good.nc")
+    assert done.code == 2
+    assert done.err == f"error: {none}: make room there, or name a folder in TMPDIR\n"
 
 
 @pytest.mark.parametrize(
