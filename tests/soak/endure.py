@@ -231,7 +231,8 @@ def _fault(done: subprocess.CompletedProcess, written: list[str]) -> str:
     *notes, error = done.stderr.splitlines() or [""]
     if done.returncode != 2:
         return "another exit code"
-    if error.startswith("error: No usable temporary directory"):  # of a library that is imported
+    others = "error: No usable temporary directory", "error: the decoder command failed"
+    if error.startswith(others):  # a library that is imported, or the decoder, had no room first
         return ""
     if not error.startswith("error: ") or not any(name in error for name in written):
         return "no error that names the file"
