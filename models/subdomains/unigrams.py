@@ -21,7 +21,8 @@ _SAMPLE = 20_000  # sentence pairs that the starts are tried on
 _STARTS = 8
 _POWERS = (*np.geomspace(0.1, 1.0, 20).tolist(), *[1.0] * 10)  # of the posteriors, in a trial
 _LAST = 5  # iterations on all sentence pairs
-_PSEUDO = 300.0  # words of each side of each subdomain, which are those of the whole corpus
+_PSEUDO = 300.0  # words of each side of each subdomain, which are those of the whole corpus,
+_AT_MOST = 0.02  # but no more than this share of it
 
 
 def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed: int) -> Float64:
@@ -96,7 +97,8 @@ def _pseudo_counts(text: NumberedText) -> Float64:
     subdomains would lose their sentences to large ones.
     """
     counts = np.bincount(text.numbers, minlength=len(text.words)).astype(np.float64)
-    return _PSEUDO * counts[:, np.newaxis] / counts.sum()
+    total = counts.sum()
+    return min(_PSEUDO, _AT_MOST * total) * counts[:, np.newaxis] / total
 
 
 def _rows(text: NumberedText, chosen: np.ndarray) -> NumberedText:
