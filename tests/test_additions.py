@@ -109,10 +109,11 @@ def test_a_recipe_works_from_outside(
 
 @pytest.mark.parametrize("installed", ["sampler"], indirect=True)
 def test_the_command_line_knows_it_too(
-    installed: Path, lists: NBest, capsys: pytest.CaptureFixture[str]
+    installed: Path, lists: NBest, caplog: pytest.LogCaptureFixture
 ) -> None:
     from bpa_ppl import write_nbest
 
+    caplog.set_level("INFO", logger="bpa_ppl")
     write_nbest(lists, installed / "a.nbest")
     assert lists.references is not None
     text = "".join(f"{refs[0]}\n" for refs in lists.references)
@@ -122,7 +123,7 @@ def test_the_command_line_knows_it_too(
     with ordinary_jax():
         app(arguments.split(), standalone_mode=False)
     assert (installed / "p.nc").is_file()
-    assert "from-the-prior, 1 chains × 300 draws" in capsys.readouterr().err
+    assert "from-the-prior, 1 chains × 300 draws" in caplog.text
 
 
 def test_the_model_of_the_guide_runs(lists: NBest) -> None:
