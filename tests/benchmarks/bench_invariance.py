@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from bench_features import CORPORA, Task
-from measuring import DATA, canonical, drawn
+from measuring import DATA, canonical
 from segmenting import Table, segmented
 
 import bpa_ppl as bpa
@@ -164,14 +164,19 @@ def adapted(task: Task, sample: NBest) -> Scores:
     return scores(task.test, bpa.adapt(sample, canonical(), sampler="map", defaults=zeros))
 
 
-def of_pools(pools: Sequence[NBest], size: int, seed: int) -> NBest:
-    """Return some sentences drawn with replacement, as many of each pool."""
+def drawn_from(pools: Sequence[NBest], size: int, seed: int) -> np.ndarray:
+    """Return the places, in all pools together, of sentences drawn with replacement.
+
+    As many are drawn of each pool; of one alone they are those of `measuring.drawn`.
+    """
     sizes = [len(part) for part in np.array_split(np.arange(size), len(pools))]
-    parts = [
-        drawn(pool, count, seed + 1000 * place)
-        for place, (pool, count) in enumerate(zip(pools, sizes, strict=True))
-    ]
-    return parts[0] if len(parts) == 1 else NBest.concatenate(parts, renumber=True)
+    starts = np.cumsum([0, *map(len, pools)])
+    return np.concatenate(
+        [
+            starts[place] + np.random.default_rng(seed + 1000 * place).integers(len(pool), size=n)
+            for place, (pool, n) in enumerate(zip(pools, sizes, strict=True))
+        ]
+    )
 
 
 def table(
@@ -186,9 +191,11 @@ def table(
     before: dict[int, np.ndarray] = {}
     for name, new in {"the list's 14": (), **rows}.items():
         chosen = [task.choose(*new) for task in tasks]
+        pools = [task.pool for task in chosen]
+        pool = pools[0] if len(pools) == 1 else NBest.concatenate(pools, renumber=True)
         cells = []
         for size in sizes:
-            samples = [of_pools([task.pool for task in chosen], size, s) for s in range(draws)]
+            samples = (pool.select(drawn_from(pools, size, seed)) for seed in range(draws))
             found = np.array([adapted(chosen[0], sample) for sample in samples])
             gain = found[:, 0] - before.setdefault(size, found[:, 0])
             cells.append(_cell(found, gain))
