@@ -51,7 +51,8 @@ def test_draws_that_fail_their_check_are_made_again_four_times_as_many(pool: NBe
     np.testing.assert_array_equal(enough["posterior"]["weights"], few["posterior"]["weights"])
 
 
-@pytest.mark.parametrize("model", [pytest.param(_heavy, marks=pytest.mark.slow), _modeless])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [_heavy, _modeless])
 def test_it_falls_back_to_nuts(pool: NBest, model: object) -> None:
     post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", model=model, draws=50, chains=2)
     assert post.attrs["chosen"] == "nuts"

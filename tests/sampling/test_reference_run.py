@@ -16,6 +16,8 @@ from bpa_ppl.posterior import import_arviz, importance_weights
 if TYPE_CHECKING:
     from arviz import InferenceData
 
+pytestmark = pytest.mark.slow  # posteriors by quadrature are held in test_known_answers
+
 SENTENCES = 20
 DATA = files("bpa_ppl.demo_data")
 
