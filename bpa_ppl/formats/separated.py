@@ -13,8 +13,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -69,8 +70,8 @@ class Separated(NBestFormat, frozen=True):
         (('lm',), [[-1.5]], {'system': ('ours',)})
         """
         reader = _Reader(self.separator, options)
-        for block in chain.from_iterable(map(reader.pieces, blocks)):
-            rows = reader.rows(block)
+        for block, ahead in reader.ahead(chain.from_iterable(map(reader.pieces, blocks))):
+            rows = reader.rows(block, ahead)
             if rows is not None:
                 yield rows
         reader.finish()
@@ -130,6 +131,10 @@ class Csv(Separated, frozen=True):
     separator: ClassVar[str] = ","
 
 
+#: What PyArrow makes of a block that is to come.
+Ahead: TypeAlias = "Future[pa.Table | None]"
+
+
 class _Reader:
     """Reads the blocks of one file.
 
@@ -165,11 +170,31 @@ class _Reader:
         columns = zip(*records, strict=False)
         return bool(records) and all(any(map(str.strip, cells)) for cells in columns)
 
-    def rows(self, block: bytes) -> Rows | None:
-        """Return the rows of a block; None where it has none."""
+    def ahead(self, pieces: Iterable[bytes]) -> Iterator[tuple[bytes, Ahead | None]]:
+        """Yield each piece, and what PyArrow makes of it while the one before is worked on."""
+        with ThreadPoolExecutor(1) as thread:
+            last: tuple[bytes, Ahead | None] | None = None
+            for piece in pieces:
+                table = thread.submit(self._regular, piece) if self._numeric else None
+                if last is not None:
+                    yield last
+                last = piece, table
+            if last is not None:
+                yield last
+
+    def rows(self, block: bytes, ahead: Ahead | None) -> Rows | None:
+        """Return the rows of a block; None where it has none.
+
+        Args:
+            block: whole lines.
+            ahead: its table, if it has been asked for already.
+        """
         data = self._begun + block
+        if self._begun or ahead is None:
+            table = self._regular(data) if self._numeric else None
+        else:
+            table = ahead.result()
         self._begun = b""
-        table = self._regular(data) if self._numeric else None
         if table is not None:
             lines = np.arange(self._line, self._line + len(table))
             self._line += len(table)
