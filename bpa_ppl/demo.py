@@ -71,8 +71,10 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
 
     Raises:
         DataError: if the folder cannot be made or written.
+        UsageError: if the seed is none.
         NotConverged: if the posterior fails its check.
     """
+    checked_seed(seed)
     make_folder(folder)
     with as_file(files("bpa_ppl.demo_data")) as data:
         return _run(data, folder, seed, progress)
@@ -83,7 +85,7 @@ def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo
     canonical = read_weights(data / "moses.ini")
     # The posterior carries the text, so that it needs no file beside it.
     text = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True).fitted(pool)
-    order = np.random.default_rng(checked_seed(seed)).permutation(len(pool))
+    order = np.random.default_rng(seed).permutation(len(pool))
     adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))
     first, posterior = (
         adapt(adaptation, canonical, sampler="imh", seed=seed, progress=progress, add=sources)

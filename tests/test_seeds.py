@@ -61,6 +61,7 @@ def test_what_is_no_seed_is_refused(toy: NBest, use: Use) -> None:
             UsageError, match=r"^a seed is a whole number from 0 to 4294967295, not"
         ):
             use(toy, seed)
+    assert not Path("never made").exists()
 
 
 @pytest.mark.parametrize("seed", [0, SEEDS - 1, np.int64(3), np.uint8(3)])
