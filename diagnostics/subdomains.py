@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from bpa_ppl.nbest import Float64, Int32, Int64
+from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.phrases.invariance import CountedPhrases, chebyshev, posteriors, renyi_entropy
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
@@ -79,7 +79,7 @@ def typical_words(found: Subdomains, side: Side, shown: int) -> list[list[str]]:
     [['a'], ['b']]
     """
     text = found.text(side)
-    inside = _incidence(text).T @ found.posteriors().astype(np.float64)
+    inside = text.word_counts().T @ found.posteriors().astype(np.float64)
     scores = _log_odds(inside)
     order = np.argsort(-scores, axis=0, kind="stable")[:shown]
     return [
@@ -177,20 +177,6 @@ def _frequent(text: NumberedText, least: int) -> tuple[Int64, csr_matrix]:
     counts = np.bincount(text.numbers, minlength=len(text.words))
     chosen = np.argsort(-counts, kind="stable")[:_WORDS]
     chosen = chosen[counts[chosen] >= least]
-    inside = _incidence(text)[:, chosen]
+    inside = text.word_counts()[:, chosen]
     inside.data[:] = 1
     return chosen, inside
-
-
-def _incidence(text: NumberedText) -> csr_matrix:
-    """Return (sentences, words) how often each sentence has each word."""
-    ones = np.ones(len(text.numbers), np.float32)
-    shape = (len(text), len(text.words))
-    made = csr_matrix((ones, _copy(text.numbers), _copy(text.starts)), shape=shape)
-    made.sum_duplicates()
-    return made
-
-
-def _copy(numbers: Int32 | Int64) -> npt.NDArray[np.int64]:
-    """Return numbers that SciPy may sort in place."""
-    return numbers.astype(np.int64)

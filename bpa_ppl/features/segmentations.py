@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import line_count
 from bpa_ppl.nbest import Int32, Int64, NBest
 from bpa_ppl.phrases.spans import OUTSIDE, UNCOVERED, parse_segmentations
 from bpa_ppl.phrases.tree import PhraseTree
@@ -38,9 +39,10 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
     if not all(isinstance(text, str) for text in texts):
         raise DataError("a segmentation is a text such as `0-2=0-2 3=3`", nbest.origin)
     lengths = string_lengths[nbest.string_index]
-    data = np.frombuffer("\n".join([*texts, ""]).encode(), np.uint8)
-    if np.count_nonzero(data == ord("\n")) != len(texts):
+    lines = "\n".join([*texts, ""]).encode()
+    if line_count(lines) != len(texts):
         raise DataError("a segmentation has a line break", nbest.origin)
+    data = np.frombuffer(lines, np.uint8)
     spans, starts, wrong, row = parse_segmentations(data, source_lengths, lengths)
     if wrong:
         sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.parquet_tables import as_data_errors, is_parquet
 from bpa_ppl.text.vocabulary import Ragged, Vocabulary
 from bpa_ppl.text.words import sentences_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Int16 = npt.NDArray[np.int16]
 
@@ -79,6 +82,21 @@ class NumberedText(NamedTuple):
     def __len__(self) -> int:
         """Return the number of sentences."""
         return len(self.starts) - 1
+
+    def word_counts(self) -> csr_matrix:
+        """Return (sentences, words) float32, how often each sentence has each word.
+
+        >>> NumberedText.of([["a", "b", "a"], ["b"]]).word_counts().toarray().tolist()
+        [[2.0, 1.0], [0.0, 1.0]]
+        """
+        from scipy.sparse import csr_matrix
+
+        ones = np.ones(len(self.numbers), np.float32)
+        shape = (len(self), len(self.words))
+        # A copy, because SciPy sorts the numbers in place.
+        counts = csr_matrix((ones, self.numbers, self.starts), shape, copy=True)
+        counts.sum_duplicates()
+        return counts
 
     @property
     def sentences(self) -> Ragged:

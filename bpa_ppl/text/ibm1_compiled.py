@@ -110,6 +110,15 @@ def re_estimate(
 
 
 @inner
+def longest_run(starts: Int64) -> int:
+    """Return how many words the longest of some sentences has."""
+    longest = 0
+    for s in range(len(starts) - 1):
+        longest = max(longest, starts[s + 1] - starts[s])
+    return longest
+
+
+@inner
 def _find(starts: Int64, columns: Int32, values: Float64, f: int, e: int) -> float:
     """Return t(e | f), 0 where the table has none."""
     if f < 0 or e < 0:
@@ -183,11 +192,8 @@ def score_by_target(
     """
     starts, columns, values = table
     words, which = distinct
-    longest = 1
-    for k in range(len(target[1]) - 1):
-        longest = max(longest, target[1][k + 1] - target[1][k])
     known, run = np.full(len(words), -1, np.int64), 0
-    kept = np.empty((len(words), longest))
+    kept = np.empty((len(words), longest_run(target[1])))
     found = np.zeros(begins[-1])
     for k in range(len(source_of)):
         if k and target_of[k] != target_of[k - 1]:

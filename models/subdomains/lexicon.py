@@ -13,7 +13,6 @@ from bpa_ppl.models.subdomains.lexicon_compiled import (
     log_probabilities,
     normalise,
     numbered_links,
-    row_numbers,
 )
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.phrases.pairs import Side
@@ -24,7 +23,6 @@ from bpa_ppl.text.ibm1_compiled import co_occurring, sentences_of_words
 Table = tuple[Float64, Float64]
 
 _FIRST = 5  # iterations of the lexicon of the whole corpus
-_NO_WEIGHT = 0.0
 
 
 class Lexicons:
@@ -50,7 +48,8 @@ class Lexicons:
         where = sentences_of_words(source.sentences, len(source.words))
         there = sentences_of_words(target.sentences, len(target.words))
         rows = co_occurring(there, source.sentences, len(source.words))
-        self._words: dict[str, Int32] = {"source": row_numbers(rows[0]), "target": rows[1]}
+        met = np.repeat(np.arange(len(source.words), dtype=np.int32), np.diff(rows[0]))
+        self._words: dict[str, Int32] = {"source": met, "target": rows[1]}
         sides = source.sentences, target.sentences
         self._links: tuple[Int32, Int64] = numbered_links(rows, where, *sides, len(target.words))
 
@@ -75,7 +74,7 @@ class Lexicons:
             table = self.step(given, table, own, self.prior)
         return table
 
-    def step(self, given: Side, table: Table, weights: Float64, prior: float = _NO_WEIGHT) -> Table:
+    def step(self, given: Side, table: Table, weights: Float64, prior: float = 0.0) -> Table:
         """Return a lexicon after one step of EM."""
         found: Table = expected_counts(
             self._links, *self._ordered(given), given == "source", *table, weights

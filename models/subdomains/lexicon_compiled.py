@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.compiled import compiled
+from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64
-from bpa_ppl.text.ibm1_compiled import Rows
+from bpa_ppl.text.ibm1_compiled import Rows, longest_run
 from bpa_ppl.text.vocabulary import Ragged
 
 
@@ -51,17 +51,36 @@ def numbered_links(
     return ids, starts
 
 
-@compiled
-def row_numbers(starts: Int64) -> Int32:
-    """Return for each entry of ragged rows the number of its row.
+@inner
+def _add_up(
+    words: Int32,
+    own: Int32,
+    along: int,
+    by_source: bool,
+    values: Float64,
+    empty: Float64,
+    sums: Float64,
+) -> None:
+    """Set the first of some sums to Σ t(word | given word), over the given words and the empty one.
 
-    >>> row_numbers(np.array([0, 2, 2, 3])).tolist()
-    [0, 0, 2]
+    Args:
+        words: the predicted words of a sentence pair, of one sum each.
+        own: its links.
+        along: how many given words it has.
+        by_source, values, empty: as for `expected_counts`.
+        sums: as many as words, or more.
     """
-    rows = np.empty(starts[-1], np.int32)
-    for r in range(len(starts) - 1):
-        rows[starts[r] : starts[r + 1]] = r
-    return rows
+    across = len(words)
+    for p in range(across):
+        sums[p] = empty[words[p]]
+    if by_source:
+        for g in range(along):
+            for p in range(across):
+                sums[p] += values[own[g * across + p]]
+    else:
+        for p in range(across):
+            for g in range(along):
+                sums[p] += values[own[p * along + g]]
 
 
 @compiled
@@ -89,24 +108,15 @@ def expected_counts(
         The counts of pairs, and of the predicted words with the empty word.
     """
     counts, alone = np.zeros(len(values)), np.zeros(len(empty))
-    shares = np.empty(_longest(predicted[1]))
+    shares = np.empty(longest_run(predicted[1]))
     for s in range(len(weights)):
         if weights[s] == 0:
             continue
         words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
-        for p in range(len(words)):
-            shares[p] = empty[words[p]]
         own = links[0][links[1][s] : links[1][s + 1]]
         across = len(words)
         along = given[1][s + 1] - given[1][s]
-        if by_source:
-            for g in range(along):
-                for p in range(across):
-                    shares[p] += values[own[g * across + p]]
-        else:
-            for p in range(across):
-                for g in range(along):
-                    shares[p] += values[own[p * along + g]]
+        _add_up(words, own, along, by_source, values, empty, shares)
         for p in range(across):
             shares[p] = weights[s] / shares[p] if shares[p] > 0 else 0.0
             alone[words[p]] += shares[p] * empty[words[p]]
@@ -140,34 +150,17 @@ def log_probabilities(
         chosen: (sentences,) which are scored.
     """
     logs = np.zeros(len(given[1]) - 1)
-    sums = np.empty(_longest(predicted[1]))
+    sums = np.empty(longest_run(predicted[1]))
     for s in np.flatnonzero(chosen):
         words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
-        for p in range(len(words)):
-            sums[p] = empty[words[p]]
         own = links[0][links[1][s] : links[1][s + 1]]
         across = len(words)
         along = given[1][s + 1] - given[1][s]
-        if by_source:
-            for g in range(along):
-                for p in range(across):
-                    sums[p] += values[own[g * across + p]]
-        else:
-            for p in range(across):
-                for g in range(along):
-                    sums[p] += values[own[p * along + g]]
+        _add_up(words, own, along, by_source, values, empty, sums)
         for p in range(across):
             logs[s] += np.log(sums[p])
         logs[s] -= across * np.log(along + 1.0)
     return logs
-
-
-@compiled
-def _longest(starts: Int64) -> int:
-    longest = 0
-    for s in range(len(starts) - 1):
-        longest = max(longest, starts[s + 1] - starts[s])
-    return longest
 
 
 @compiled

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.subdomains import NumberedText
@@ -34,10 +33,7 @@ def topic_posteriors(text: NumberedText, k: int, seed: int) -> tuple[Float64, fl
     """
     from sklearn.decomposition import LatentDirichletAllocation
 
-    ones = np.ones(len(text.numbers), np.float32)
-    shape = len(text), len(text.words)
-    counts = csr_matrix((ones, text.numbers.copy(), text.starts.copy()), shape)
-    counts.sum_duplicates()
+    counts = text.word_counts()
     model = LatentDirichletAllocation(
         k, learning_method="online", batch_size=_BATCH, max_iter=_PASSES, random_state=seed
     )
