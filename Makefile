@@ -10,13 +10,18 @@ PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
 	$(CURDIR)/models $(CURDIR)/diagnostics
 AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test coverage check bench docs clean
 
 demo: $(READY)
 	$(BIN)/bpa demo
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+coverage: $(READY)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
+		--cov --cov-report= $(TESTS)
+	$(BIN)/coverage report
 
 check: $(READY)
 	$(BIN)/ruff check .
