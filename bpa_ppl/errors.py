@@ -51,7 +51,14 @@ def _fit(message: str) -> str:
 
 
 class BpaError(Exception):
-    """Base of every error that bpa_ppl raises on purpose; the text is fit for a user."""
+    """Base of every error that bpa_ppl raises on purpose; the text is fit for a user.
+
+    >>> try:
+    ...     one_of("wer", ("ter", "bleu"), "metric")
+    ... except BpaError as error:
+    ...     print(error, error.exit_code)
+    unknown metric 'wer': choose one of ter, bleu 2
+    """
 
     exit_code = 2
 
@@ -64,6 +71,12 @@ class DataError(BpaError, ValueError):
             of bearable length, whatever it repeats.
         path: the file, where there is one.
         line: its 1-based line, where one is to blame.
+
+    >>> error = DataError("a feature is no number: correct the line", "dev.nbest", 7)
+    >>> print(error)
+    dev.nbest:7: a feature is no number: correct the line
+    >>> error.path, error.line, error.exit_code
+    ('dev.nbest', 7, 2)
     """
 
     def __init__(self, message: str, path: str | Path | None = None, line: int | None = None):
@@ -74,7 +87,12 @@ class DataError(BpaError, ValueError):
 
 
 class UsageError(BpaError, ValueError):
-    """An argument or an option has a value that makes no sense here."""
+    """An argument or an option has a value that makes no sense here.
+
+    >>> raise UsageError("a seed is a whole number, not 'seven'")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: a seed is a whole number, not 'seven'
+    """
 
     def __init__(self, message: str):
         super().__init__(_fit(message))
@@ -85,7 +103,13 @@ class NoSuchSentence(UsageError, IndexError):
 
 
 class NotConverged(BpaError):
-    """A posterior failed its diagnostics and was about to be used all the same."""
+    """A posterior failed its diagnostics and was about to be used all the same.
+
+    The message ends in the table of the check.
+
+    >>> issubclass(NotConverged, BpaError), NotConverged("R-hat is 1.2").exit_code
+    (True, 3)
+    """
 
     exit_code = 3
 
@@ -95,7 +119,15 @@ class NotConverged(BpaError):
 
 
 class BpaWarning(UserWarning):
-    """Something a user should know that does not stop the work."""
+    """Something a user should know that does not stop the work.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", BpaWarning)
+    ...     warnings.warn("two lists are empty", BpaWarning)
+    Traceback (most recent call last):
+    bpa_ppl.errors.BpaWarning: two lists are empty
+    """
 
 
 def one_of(value: str, allowed: dict | tuple | list, what: str) -> str:

@@ -71,20 +71,39 @@ class Weights(Mapping[str, float]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the features, in order."""
+        """The names of the features, in order.
+
+        >>> Weights({"LM0": 0.5, "W0": -1.0}).names
+        ('LM0', 'W0')
+        """
         return tuple(self._values)
 
     @property
     def values_array(self) -> Float64:
-        """(features,) float64, the weights in the order of `names`."""
+        """(features,) float64, the weights in the order of `names`.
+
+        >>> Weights({"LM0": 0.5, "W0": -1.0}).values_array
+        array([ 0.5, -1. ])
+        """
         return np.array(list(self._values.values()), dtype=np.float64)
 
     def updated(self, values: Mapping[str, float]) -> Weights:
-        """Return these weights with some values replaced or added."""
+        """Return these weights with some values replaced or added.
+
+        >>> Weights({"LM0": 0.5, "W0": -1.0}).updated({"W0": 0.0, "lm": 2.0})
+        Weights({'LM0': 0.5, 'W0': 0, 'lm': 2})
+        """
         return Weights({**self._values, **values}, self.origin)
 
     def normalised(self, names: Iterable[str] | None = None) -> Weights:
-        """Return the weights divided by Σ|λ| over `names` (default: all); the others stay."""
+        """Return the weights divided by Σ|λ| over `names` (default: all); the others stay.
+
+        Raises:
+            DataError: if those weights are all zero.
+
+        >>> Weights({"LM0": 0.5, "W0": -1.5, "UnknownWordPenalty0": 1.0}).normalised(["LM0", "W0"])
+        Weights({'LM0': 0.25, 'W0': -0.75, 'UnknownWordPenalty0': 1})
+        """
         chosen = self.names if names is None else tuple(names)
         norm = sum(abs(self[name]) for name in chosen)
         if norm == 0:

@@ -116,6 +116,15 @@ class OracleChoice(dist.Distribution):
         lists: from `tabulate`.
         weights: (Q,) λ of the free features, or (K, Q), those of each of K domains: a sentence
             takes the row `lists.domain` of it.
+
+    >>> from bpa_ppl.models import tabulate
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> choice = OracleChoice(tabulate(nbest, match({"LM0": 1.0}, nbest)), jnp.log(3.0)[None])
+    >>> jnp.exp(choice.log_prob(jnp.array([1]))).round(3).tolist()
+    [0.75]
+    >>> choice.sample(jax.random.key(0), (1000,)).shape
+    (1000, 1)
     """
 
     arg_constraints = {"weights": constraints.real_vector}  # noqa: RUF012

@@ -38,6 +38,15 @@ class Bucket(NamedTuple):
             where no likelihood asked for it.
         count: (B, S, N) int32, how many derivations a row stands for, 0 beyond the list; None
             where there are no gains.
+
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a b", "a", "b"]], [[[1.0], [3.0], [0.0]]], ["LM0"])
+    >>> matched = match({"LM0": 0.5}, nbest)
+    >>> (bucket,) = tabulate(nbest, matched, [1], gains=[-1.0, 0.0, -1.0]).buckets
+    >>> bucket.features.tolist(), bucket.gain.tolist()
+    ([[[[0.0, -2.0, -3.0]]]], [[[0.0, -1.0, -1.0]]])
+    >>> bucket.bare().gain is None
+    True
     """
 
     features: Any
@@ -62,6 +71,12 @@ class Lists(NamedTuple):
         oracle: (S,) int32, the row of the observed choice in its list: 0.
         sentence: (S,) int32, the position of each sentence in the n-best table, or −1.
         domain: (S,) int32, the number of the domain of each sentence, from 0 on.
+
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest))
+    >>> lists.features, lists.oracle.tolist(), lists.sentence.tolist()
+    (1, [0], [0])
     """
 
     buckets: tuple[Bucket, ...]
@@ -130,7 +145,14 @@ def tabulate(
 
 
 def in_order(lists: Lists) -> Int64:
-    """Return where each sentence of the n-best table stands in the lists, (sentences,)."""
+    """Return where each sentence of the n-best table stands in the lists, (sentences,).
+
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[0.0]]], ["LM0"])
+    >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest))
+    >>> lists.sentence.tolist(), in_order(lists).tolist()  # shorter lists stand first
+    ([1, 0], [1, 0])
+    """
     sentence = np.asarray(lists.sentence)
     return np.argsort(sentence, kind="stable")[int((sentence < 0).sum()) :]
 

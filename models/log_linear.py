@@ -15,6 +15,18 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     Sites: `weights` (Q,), and with the published likelihood `oracle` (S,), observed, in a plate
     over sentences. A model of your own takes the same arguments and needs a site called `weights`
     of one value a free feature, which may be a function of other sites.
+
+    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl.models import Oracle, Prior, tabulate
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])
+    >>> model = numpyro.handlers.seed(log_linear, 0)
+    >>> sites = numpyro.handlers.trace(model).get_trace(
+    ...     lists, Prior.isotropic({"LM0": 1.0}), Oracle()
+    ... )
+    >>> [name for name, site in sites.items() if site["type"] == "sample"]
+    ['weights', 'oracle']
     """
     weights = numpyro.sample("weights", prior.distribution())
     with numpyro.plate("sentence", len(lists.oracle)):

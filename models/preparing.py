@@ -29,6 +29,15 @@ class Preparation:
     Attributes:
         gain: the column of the lists that is the criterion, and so no feature; or None.
         sources: what adds features.
+
+    >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
+    >>> prepared = Preparation(Column(column="comet"))
+    >>> prepared.apart(lists).feature_names, prepared.criterion(lists).column
+    (('LM0',), 'comet')
+    >>> prepared.of_own(lists).nbest.feature_names, [len(part) for part in prepared.stream([lists])]
+    (('LM0',), [1])
+    >>> prepared.record(), prepared.stored()
+    ({'gain_column': {'column': 'comet', 'negative': False}}, {})
     """
 
     gain: Column | None = None
@@ -163,6 +172,11 @@ def preparation(
     Raises:
         DataError: if there is no such extra, or a source cannot be fitted.
         UsageError: if `categorical` is no list of names, or there is no such source.
+
+    >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
+    >>> found = preparation(lists, Column(column="comet"), add=["length"])
+    >>> found(lists).feature_names
+    ('LM0', 'LengthWords')
     """
     names = [categorical] if isinstance(categorical, str) else categorical or []
     if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):

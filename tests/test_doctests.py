@@ -6,15 +6,20 @@ import doctest
 import importlib.util
 import inspect
 import pkgutil
+import re
+from collections.abc import Mapping
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import bpa_ppl
 import bpa_ppl.diagnostics
 import bpa_ppl.models
+from bpa_ppl.component import Component
 
 
 def names_within(package: ModuleType) -> set[str]:
@@ -59,11 +64,90 @@ WITH_EXAMPLES = [name for name in MODULES if has_examples(name)]
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_examples_run(name: str) -> None:
+def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # examples may write files
     module = import_module(name)
     outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert outcome.attempted > 0, f"the examples of {name} are not found"
     assert outcome.failed == 0, f"{outcome.failed} of {outcome.attempted} examples of {name} fail"
+
+
+ROOT = Path(__file__).resolve().parent.parent
+#: What the pages of the reference show.
+SHOWN = sorted(
+    name
+    for page in (ROOT / "docs" / "api").glob("*.md")
+    for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
+)
+
+
+def documented() -> dict[str, Any]:
+    """Return each public function and class of the documented surface once, by name."""
+    names = [f"{package.__name__}.{name}" for package in PACKAGES for name in package.__all__]
+    things: dict[int, tuple[str, Any]] = {}
+    for name in [*SHOWN, *names]:
+        module, _, attribute = name.rpartition(".")
+        thing = getattr(import_module(module), attribute)
+        if inspect.isclass(thing) or inspect.isroutine(thing):
+            things.setdefault(id(thing), (name, thing))
+    return dict(things.values())
+
+
+def examples_of(thing: Any) -> str:
+    """Return the code of the examples in the docstring of something itself, not of its base."""
+    own = vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__
+    return "\n".join(e.source for e in doctest.DocTestParser().get_examples(own or ""))
+
+
+def members_of(kind: type) -> dict[str, Any]:
+    """Return the public methods and properties that a user calls.
+
+    Those of a component are called by the library: the recipes of CONTRIBUTING.md show what an
+    author writes, and tests/test_additions.py runs them.
+    """
+    if issubclass(kind, Component):
+        return {}
+    ours = [one for one in kind.__mro__ if one.__module__.startswith("bpa_ppl.")]
+    found = {name: member for one in reversed(ours) for name, member in vars(one).items()}
+    callables = (property, cached_property, classmethod, staticmethod)
+    return {
+        name: member
+        for name, member in found.items()
+        if name[0] != "_" and (inspect.isroutine(member) or isinstance(member, callables))
+    }
+
+
+def without_example(things: Mapping[str, Any]) -> list[str]:
+    """Return the functions and classes without an example, and the members that no example uses.
+
+    A member is shown by an example of its own, or used by one of its class or of another member.
+    """
+    lacking = [name for name, thing in things.items() if not examples_of(thing)]
+    for name, thing in things.items():
+        members = members_of(thing) if inspect.isclass(thing) else {}
+        own = {key: examples_of(member) for key, member in members.items()}
+        used = set(re.findall(r"\.(\w+)", "\n".join([examples_of(thing), *own.values()])))
+        lacking += [f"{name}.{key}" for key in members if not own[key] and key not in used]
+    return lacking
+
+
+def test_everything_documented_has_an_example() -> None:
+    assert without_example(documented()) == []
+
+
+def test_the_missing_example_is_found() -> None:
+    class Shown:
+        """>>> Shown().used()"""
+
+        def used(self) -> None: ...
+
+        def unused(self) -> None: ...
+
+    Shown.__module__ = "bpa_ppl.sample"
+    Derived = type("Derived", (Shown,), {"__module__": Shown.__module__})  # noqa: N806
+    things = {"Shown": Shown, "bare": lambda: None, "Derived": Derived}
+    missing = ["bare", "Derived", "Shown.unused", "Derived.used", "Derived.unused"]
+    assert without_example(things) == missing
 
 
 def test_most_modules_have_examples() -> None:

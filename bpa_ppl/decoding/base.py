@@ -49,6 +49,12 @@ class Rule(Component, frozen=True):
     Attributes:
         needs_density: whether it looks at how probable each draw is.
         needs_texts: whether it decides by `decide`, with the texts of the lists.
+
+    The shortest is `predictive`; the guide to additions has one of its own.
+
+    >>> from bpa_ppl.registry import RULES
+    >>> RULES.resolve("mbr", {"gain": "chrf"}).criterion
+    'chrf'
     """
 
     needs_density: ClassVar[bool] = False

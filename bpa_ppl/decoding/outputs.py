@@ -53,7 +53,7 @@ def rerank_to(
     progress: bool | Reporter = False,
     **options: Unpack[Options],
 ) -> Summary:
-    """Rerank lists as `rerank` does, and write the choices as they come.
+    r"""Rerank lists as `rerank` does, and write the choices as they come.
 
     Memory does not grow with the number of lists. The files appear under their names when all is
     done; after an error neither of them is there.
@@ -72,6 +72,14 @@ def rerank_to(
         DataError: as `rerank`, if a file cannot be written, or `lines` refuses a list.
         NotConverged: as `rerank`.
         UsageError: as `rerank`.
+
+    >>> from pathlib import Path
+    >>> from bpa_ppl import Draws
+    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
+    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
+    >>> summary = rerank_to(lists, draws, "translations.txt", unchecked=True)
+    >>> summary.sentences, Path("translations.txt").read_text()
+    (2, 'b\nc\n')
     """
     deciding = Deciding(**options)
     deciding = replace(deciding, confidence=deciding.confidence or details is not None)

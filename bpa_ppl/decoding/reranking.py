@@ -48,6 +48,15 @@ class Reranked:
         canonical_texts: those of the canonical weights.
         references: the references of each sentence, as far as the lists have them.
         confidence: what is expected of the choices, where it was asked for.
+
+    >>> from bpa_ppl import Draws
+    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
+    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",), constants={"canonical": [-1.0]})
+    >>> found = rerank(lists, draws, unchecked=True)
+    >>> found
+    Reranked(2 sentences, 1 changed)
+    >>> found.texts, found.canonical_texts, found.changed.tolist()
+    (['b', 'c'], ['a', 'c'], [True, False])
     """
 
     sentence_ids: Int64
@@ -131,6 +140,17 @@ def rerank(
         DataError: if lists and posterior do not have the same features, or a file that some are
             computed from is missing or has changed.
         UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
+
+    >>> from bpa_ppl import Draws
+    >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
+    >>> posterior = Draws({"weights": drawn}, ("LM0",))
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
+    >>> found = rerank(lists, posterior)
+    >>> found.texts, found.probability.round(2).tolist()
+    (['b'], [0.75])
+    >>> rerank(lists, Draws({"weights": drawn[:, :20]}, ("LM0",)))
+    Traceback (most recent call last):
+    bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
     deciding = Deciding(
         rule=rule,
@@ -162,7 +182,14 @@ def rerank(
 def rerank_stream(
     nbest: NBest | Iterable[NBest], posterior: Posterior, **options: Unpack[Options]
 ) -> Iterator[Reranked]:
-    """Do what `rerank` does, and yield the choices part by part; same arguments and errors."""
+    """Do what `rerank` does, and yield the choices part by part; same arguments and errors.
+
+    >>> from bpa_ppl import Draws
+    >>> lists = NBest.from_lists([["a", "b"]] * 100, [[[0.0], [1.0]]] * 100, ["LM0"])
+    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
+    >>> [len(part.texts) for part in rerank_stream(lists, draws, unchecked=True)]
+    [64, 36]
+    """
     decided = decisions(nbest, posterior, Deciding(**options))
     return (choices for _, choices in decided)
 

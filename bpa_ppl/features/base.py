@@ -31,6 +31,10 @@ class FeatureSource(Component, frozen=True):
         paths: the settings that name files; what those hold is part of the recipe of a posterior.
         learned: the settings that hold what was learned, or texts that are carried along: `fitted`
             sets them, a posterior stores them, and then no file is read.
+
+    >>> source = FEATURES.resolve("lm", {"text": "domain.txt", "order": 5})
+    >>> source.label, source.files(), source.moved(["texts/domain.txt"]).files()
+    ('lm', ('domain.txt',), ('texts/domain.txt',))
     """
 
     main: ClassVar[str | None] = None

@@ -44,6 +44,11 @@ class NBestFormat(Component, frozen=True):
 
     Attributes:
         suffixes: of the names of files that are written so unless another format is named.
+
+    >>> from bpa_ppl.registry import NBEST_FORMATS
+    >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
+    >>> [name for name, kind in NBEST_FORMATS.items() if kind().detect(line)]
+    ['moses']
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()

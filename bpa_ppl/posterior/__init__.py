@@ -32,11 +32,15 @@ def point_weights(posterior: Posterior, point: str = "mean", draw: int = 0) -> W
 
     Args:
         posterior: the draws.
-        point: `mean`, `mode`, or `draw`.
+        point: `mean`, of the draws; `mode`, where the sampler has found it; or `draw`.
         draw: which draw, counted over all chains one after the other.
 
     Raises:
         DataError: if the posterior has no such draw, or no mode.
         UsageError: if there is no such point.
+
+    >>> import numpy as np
+    >>> point_weights(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)))
+    Weights({'LM0': 1})
     """
     return as_draws(posterior).at_point(point, draw)

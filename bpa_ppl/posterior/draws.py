@@ -44,6 +44,33 @@ class Draws:
 
     Raises:
         DataError: if the parts do not fit together.
+
+    Four draws of two weights, in two chains, with what `adapt` knows besides:
+
+    >>> draws = Draws(
+    ...     {"weights": [[[1.0, 0.0], [2.0, 0.0]], [[3.0, 1.0], [2.0, 1.0]]]},
+    ...     ("LM0", "WP0"),
+    ...     log_likelihood={"oracle": np.full((2, 2, 3), -0.5)},
+    ...     sentence_sites=("oracle",),
+    ...     constants={"canonical": np.zeros(2), "mode": np.array([2.0, 0.5])},
+    ...     fixed=Weights({"UnknownWordPenalty0": 1.0}),
+    ... )
+    >>> draws.weights.shape, draws.shape, draws.flat.shape, draws.weighted
+    ((2, 2, 2), (2, 2), (4, 2), False)
+    >>> draws.mean.tolist(), draws.deviation.round(2).tolist(), draws.canonical.tolist()
+    ([2.0, 0.5], [0.71, 0.5], [0.0, 0.0])
+    >>> draws.correlation.round(2).tolist(), draws.importance.tolist()
+    ([[1.0, 0.71], [0.71, 1.0]], [0.25, 0.25, 0.25, 0.25])
+    >>> draws.interval(0.5).tolist(), draws.moved_most(1)
+    ([[1.0, 0.0], [2.0, 1.0]], [0])
+    >>> draws.pointwise.shape, draws.total_log_likelihood.tolist()
+    ((2, 2, 3), [[-1.5, -1.5], [-1.5, -1.5]])
+    >>> draws.at_point("mode")
+    Weights({'LM0': 2, 'WP0': 0.5, 'UnknownWordPenalty0': 1})
+    >>> {name: values.tolist() for name, values in draws.components().items()}
+    {'LM0': [[1.0, 2.0], [3.0, 2.0]], 'WP0': [[0.0, 0.0], [1.0, 1.0]]}
+    >>> draws.reordered(("WP0", "LM0")).mean.tolist()
+    [0.5, 2.0]
     """
 
     values: Arrays
@@ -209,6 +236,10 @@ class Draws:
 
         Raises:
             DataError: if the table has a feature without a weight.
+
+        >>> draws = Draws({"weights": np.ones((1, 2, 1))}, ("LM0",), fixed=Weights({"W0": 3.0}))
+        >>> draws.aligned(NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["W0", "LM0"])).tolist()
+        [[3.0, 1.0], [3.0, 1.0]]
         """
         values = self.flat if vectors is None else np.asarray(vectors, np.float64)
         free = {name: values[:, k] for k, name in enumerate(self.features)}
@@ -247,6 +278,12 @@ class Draws:
         """Return draws that count alike: these, or one chain resampled by importance weights.
 
         Systematic resampling: a draw of share w comes ⌊Dw⌋ or ⌈Dw⌉ times among D draws.
+
+        >>> drawn = Draws(
+        ...     {"weights": [[[0.0], [1.0]]]}, ("LM0",), "weighted", np.log([[1e-9, 1.0]])
+        ... )
+        >>> drawn.resampled().flat.tolist()
+        [[1.0], [1.0]]
         """
         if self.log_weight is None:
             return self

@@ -21,9 +21,18 @@ def write_posterior(posterior: Posterior, path: str | Path) -> None:
 
     The same posterior gives the same bytes.
 
+    Args:
+        posterior: as `adapt` returns it, or `Draws`.
+        path: of the file.
+
     Raises:
         DataError: if the file cannot be written, or `read_posterior` would not take it: a draw
             is not a finite number.
+
+    >>> import numpy as np
+    >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
+    >>> as_draws(read_posterior("posterior.nc")).mean.tolist()
+    [1.0]
     """
     as_draws(posterior)
     content = to_bytes(to_arviz(posterior) if isinstance(posterior, Draws) else posterior)
@@ -39,6 +48,10 @@ def read_posterior(path: str | Path) -> InferenceData:
     Raises:
         DataError: naming the file, if it cannot be read, is damaged, or holds no draws of
             `weights` that are finite numbers, one a named feature.
+
+    >>> read_posterior("no.nc")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
     if not Path(path).is_file():
         raise DataError("no such file: give the posterior that `bpa adapt` wrote", path)

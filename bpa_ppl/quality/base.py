@@ -70,6 +70,15 @@ class Metric(Component, frozen=True):
         kept: whether scores may be kept on disk and taken from there.
         computed_by: the modules that its scores depend on, besides those of its classes: scores
             on disk are computed anew when one of them changes.
+
+    >>> ter = METRICS.resolve("ter")
+    >>> counts = ter.counts([["a cat", "the cat"]], [("the cat",)])  # edits, reference length
+    >>> counts.tolist(), ter.value(counts).tolist(), ter.gain(counts).tolist()
+    ([[1.0, 2.0], [0.0, 2.0]], [50.0, 0.0], [-1.0, 0.0])
+    >>> print(ter.corpus(["a cat"], [("the cat",)]))
+    TER 50.00 (nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...)
+    >>> ter.width, ter.title, ter.signed(50.0)
+    (2, 'TER', -50.0)
     """
 
     key: ClassVar[str]

@@ -35,6 +35,14 @@ class Oracles:
         ties: the policy by which e* was chosen among them, "canonical" or "first".
         metric: the name of the metric: "ter", "bleu", "chrf", or that of a column.
         signature: of the metric; sacreBLEU's for ours.
+
+    >>> lists = NBest.from_lists(
+    ...     [["a cat", "the cat", "the  cat"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
+    ...     references=[("the cat",)],
+    ... )
+    >>> found = oracles(lists)
+    >>> len(found), lists.chosen(found.index), found.tied.tolist(), found.metric
+    (1, ['the cat'], [2], 'ter')
     """
 
     index: Int64

@@ -147,6 +147,17 @@ def adapt(
     Raises:
         DataError: if the lists, references and weights do not fit together.
         UsageError: if a sampler, metric or setting does not exist or makes no sense.
+
+    >>> from bpa_ppl import point_weights, rerank
+    >>> lists = NBest.from_lists(
+    ...     [["a cat", "the cat"], ["the dog", "dog"]],
+    ...     [[[1.0], [0.0]], [[0.0], [2.0]]],
+    ...     ["Errors"],
+    ...     references=["the cat", "the dog"],
+    ... )
+    >>> posterior = adapt(lists, {"Errors": 0.5}, prior_variance=1.0, sampler="map")
+    >>> bool(point_weights(posterior)["Errors"] < 0), rerank(lists, posterior).texts
+    (True, ['the cat', 'the dog'])
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
     seed = checked_seed(seed)

@@ -123,6 +123,10 @@ class Sampler(Component, frozen=True):
 
     Attributes:
         exact: whether the draws, with their importance weights, follow the posterior.
+
+    >>> from bpa_ppl.registry import SAMPLERS
+    >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
+    500
     """
 
     exact: ClassVar[bool] = True

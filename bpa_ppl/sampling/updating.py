@@ -159,6 +159,19 @@ class Sequential:
         DataError: if the posterior does not say how its sentences were observed, or the known
             lists are not those that it was adapted to.
         UsageError: if it is a single point, or its draws do not follow the posterior.
+
+    >>> from bpa_ppl import Draws, Oracles
+    >>> attrs = {"likelihood": {"name": "oracle"}, "adaptation_sentences": 3}
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> constants = {"canonical": np.zeros(1)}
+    >>> before = Draws({"weights": drawn}, ("LM0",), constants=constants, attrs=attrs)
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> second = Oracles(np.array([1]), np.zeros(1), np.array([1]), "first", "ter", "")
+    >>> growing = Sequential(before)
+    >>> print(growing.add(lists, oracle=second))
+    1 sentence added: Pareto k̂ ..., ... effective draws; draws reweighted
+    >>> len(growing.steps), bool(growing.draws().mean[0] > before.mean[0])
+    (1, True)
     """
 
     def __init__(

@@ -119,6 +119,10 @@ class Tuner(Component, frozen=True):
 
     Attributes:
         takes_extra: whether it uses the lists of an out-of-domain development set too.
+
+    >>> from bpa_ppl.registry import TUNERS
+    >>> TUNERS.resolve("mira", {"epochs": 5}).takes_extra
+    False
     """
 
     takes_extra: ClassVar[bool] = False

@@ -31,6 +31,10 @@ class Replication(NamedTuple):
         truth: (quantities,) such as the weights and their log-likelihood.
         draws: (chains, draws, quantities) of the same.
         log_weight: (chains, draws) of importance samples, or None.
+
+    >>> one = Replication(truth=[0.3], draws=np.zeros((1, 99, 1)))
+    >>> one.log_weight is None
+    True
     """
 
     truth: Any
@@ -49,6 +53,14 @@ class Calibration:
             uniform if the sampler is exact.
         p_values: (quantities,) of their being uniform, adjusted by Holm.
         ess: smallest number of effective draws that a posterior had, of the worst quantity.
+
+    >>> ranks = np.linspace(0.005, 0.995, 100)[:, None]
+    >>> found = Calibration("nuts", ("LM0",), ranks, np.array([1.0]), 400.0)
+    >>> print(found)
+    nuts, 100 replications: calibrated
+    LM0  p = 1
+    >>> found.passed, found.as_dict()["passed"]
+    (True, True)
     """
 
     sampler: str

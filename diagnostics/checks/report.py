@@ -26,6 +26,13 @@ class Thresholds:
         drift: level of the test that the first and second half of the kept draws have the same
             mean (after Geweke 1992), corrected for the number of components (Bonferroni). It is
             half of the 1% of good posteriors that all diagnostics together may fail.
+
+    >>> import numpy as np
+    >>> from bpa_ppl import Draws, check
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 50, 1))
+    >>> draws = Draws({"weights": drawn}, ("LM0",))
+    >>> bool(check(draws)), bool(check(draws, Thresholds(ess_per_chain=30)))
+    (False, True)
     """
 
     r_hat: float = 1.01
@@ -50,6 +57,9 @@ class Finding:
         limit: the threshold in words, such as `≤ 1.01`.
         passed: whether the value keeps it.
         advice: what to do if not, one sentence.
+
+    >>> Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise draws").cells
+    ('R-hat', '1.2', '≤ 1.01', 'FAILED', 'LM0')
     """
 
     name: str
@@ -74,6 +84,16 @@ class Report:
         sampler: what drew the posterior.
         shape: (chains, draws) kept.
         findings: in the order of the table.
+
+    >>> high = Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise warmup, then draws")
+    >>> report = Report("rwm", (4, 1000), (high,))
+    >>> print(report)
+    rwm, 4 chains × 1000 draws: NOT converged
+    diagnostic  value  limit           worst at
+    R-hat       1.2    ≤ 1.01  FAILED  LM0
+    - raise warmup, then draws
+    >>> bool(report), report.passed, report.failures == (high,), report.as_dict()["draws"]
+    (False, False, True, 1000)
     """
 
     sampler: str

@@ -71,6 +71,12 @@ class Comparison:
     Attributes:
         samplers: in the order given.
         reference: what the reference run was, in words; empty if there was none.
+
+    >>> import numpy as np
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> found = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
+    >>> found.passed, found["a"].verdict, list(found.as_dict()["samplers"])
+    (True, '', ['a'])
     """
 
     samplers: tuple[Compared, ...]

@@ -258,6 +258,10 @@ def write_page(html: str, path: str | Path) -> None:
 
     Raises:
         DataError: if the file cannot be written.
+
+    >>> write_page("<p>nothing to see</p>", "report.html")
+    >>> Path("report.html").read_text("utf-8")
+    '<p>nothing to see</p>'
     """
     with atomic_writer(path) as file:
         file.write(html)

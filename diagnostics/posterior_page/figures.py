@@ -40,6 +40,12 @@ def plot_trace(posterior: Posterior, path: str | Path, *, weights: int = 6) -> N
 
     Raises:
         DataError: if there are no draws of `weights`, or the file cannot be written.
+
+    >>> import numpy as np
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 100, 2))
+    >>> plot_trace(Draws({"weights": drawn}, ("LM0", "WP0")), "trace.png", weights=1)
+    >>> Path("trace.png").stat().st_size > 1000
+    True
     """
     draws = as_draws(posterior)
     chosen = [draws.features[feature] for feature in draws.moved_most(weights)]

@@ -41,6 +41,13 @@ class Loo:
         pareto_k: (sentences,) where it is above 0.7 the term is not to be trusted.
         improper: the name of a likelihood whose values are no probabilities, such as `margin`: the
             terms then compare sentences, and posteriors of the same likelihood, alone.
+
+    >>> found = Loo(-12.0, 2.0, 3.1, np.full(4, -3.0), np.array([0.1, 0.2, 0.3, 0.9]))
+    >>> found.doubtful
+    1
+    >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
+    elpd -12.0 ± 2.0 over 4 sentences, a probability of 0.050 an oracle; 3.1 effective parameters;
+    1 of 4 terms in doubt (k̂ > 0.7)
     """
 
     elpd: float
@@ -78,6 +85,9 @@ class Ranked:
         se: the standard error of that difference, over sentences; 0 for the best.
         stacking: its weight in the mixture of all that predicts best (Yao et al. 2018).
         doubtful: whether a Pareto k̂ is above 0.7.
+
+    >>> Ranked("wide", elpd=-5.5, behind=0.0, se=0.0, stacking=1.0, doubtful=False).stacking
+    1.0
     """
 
     name: str
@@ -137,6 +147,16 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
     Raises:
         DataError: if there are fewer than two, they do not record log-likelihoods, they are not
             of the same oracles, or of several likelihoods of which one is no probability.
+
+    >>> rng = np.random.default_rng(0)
+    >>> def draws(p):
+    ...     log_p = np.log(p) + 0.1 * rng.normal(size=(4, 100, 6))
+    ...     weights, site = rng.normal(size=(4, 100, 1)), "oracle"
+    ...     return Draws({"weights": weights}, ("LM0",), log_likelihood={site: log_p},
+    ...                  sentence_sites=(site,))
+    >>> best, other = compare_loo({"narrow": draws(0.2), "wide": draws(0.4)})
+    >>> best.name, round(best.elpd, 1), other.name, round(other.behind, 1)
+    ('wide', -5.5, 'narrow', 4.2)
     """
     if len(posteriors) < 2:
         raise DataError("a comparison needs two posteriors or more")
@@ -189,6 +209,9 @@ class Sensitivity:
         prior, likelihood: the change of its distribution, in Jensen–Shannon distance, for a
             doubling of the exponent, extrapolated from a small one.
         finding: what both together say, in words; empty if nothing needs to be said.
+
+    >>> Sensitivity("LM0", prior=0.01, likelihood=0.2, finding="").finding
+    ''
     """
 
     weight: str
@@ -209,6 +232,19 @@ def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity,
 
     Raises:
         DataError: if the posterior does not record them.
+
+    A weight with the prior N(0, 1), and one observation that is the same for every value of it:
+
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> draws = Draws(
+    ...     {"weights": drawn},
+    ...     ("LM0",),
+    ...     log_likelihood={"oracle": np.zeros((4, 500, 1))},
+    ...     log_density=-0.5 * drawn[..., 0] ** 2,
+    ... )
+    >>> (found,) = power_sensitivity(draws)
+    >>> found.weight, round(found.likelihood, 3), found.finding
+    ('LM0', 0.0, 'the prior decides it: there are few data on it, or σ_T is small')
     """
     draws = as_draws(posterior)
     if draws.total_log_likelihood is None or draws.log_density is None:

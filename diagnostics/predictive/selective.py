@@ -28,6 +28,11 @@ class RiskCoverage:
         coverage: (C + 1,) the share of all C changes that is made, from 0 to 1.
         risk: (C + 1,) the share of those made that in truth make the sentence worse; 0 at first.
         ter: (C + 1,) TER of the whole text then, in percent.
+
+    >>> found = risk_coverage([0.9, 0.4, 0.8], [3, 2, 4], [1, 4, 4], [10, 5, 5])
+    >>> coverage, risk, ter = found.at(sure=0.5)
+    >>> round(coverage, 2), risk, ter
+    (0.67, 0.0, 35.0)
     """
 
     better: Float64

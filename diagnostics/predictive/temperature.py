@@ -41,6 +41,9 @@ class Temperature:
         after: the same at T.
         sentences: how many there were.
         doubtful: of how many of them the Pareto k̂ is above 0.7.
+
+    >>> print(Temperature(value=1.4, before=-1.02, after=-0.98, sentences=50, doubtful=0))
+    temperature 1.40: log probability of an oracle left out -1.020 → -0.980 nats, 50 sentences
     """
 
     value: float
@@ -108,6 +111,17 @@ def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
 
     Raises:
         DataError: as `temperature`.
+
+    >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(9)]]] * 4, ["LM0"])
+    >>> draws = Draws(
+    ...     {"weights": np.ones((2, 50, 1))},
+    ...     ("LM0",),
+    ...     log_likelihood={"oracle": np.zeros((2, 50, 4))},
+    ...     sentence_sites=("oracle",),
+    ...     observed={"oracle": np.array([1, 1, 1, 0])},
+    ... )
+    >>> round(calibrated(draws, lists).attrs["temperature"], 2)
+    2.0
     """
     draws = as_draws(posterior)
     found = temperature(draws, nbest)

@@ -22,6 +22,11 @@ class Likelihood(Component, frozen=True):
             which one is the oracle.
         generative: whether it is a distribution of the observed row, which can be simulated; it
             then observes a site called `oracle`.
+
+    >>> from bpa_ppl.registry import LIKELIHOODS
+    >>> likely = LIKELIHOODS.resolve("margin", {"gamma": 1.5})
+    >>> likely.settings(), likely.needs_gains, likely.generative
+    ({'gamma': 1.5}, True, False)
     """
 
     needs_gains: ClassVar[bool] = False

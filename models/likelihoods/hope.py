@@ -24,6 +24,12 @@ class Hope(Likelihood, frozen=True):
     Args:
         kappa: κ, for a unit of the gain, as γ of the margin. None is 0.25 an edit, and for
             other gains 0.25 for each standard deviation within the lists.
+
+    >>> import numpy as np
+    >>> lists = NBest.from_lists([["best", "good", "bad"]], [[[0.0], [2.0], [3.0]]], ["LM0"])
+    >>> gains, scores = np.array([0.0, -1.0, -9.0]), np.array([0.0, 2.0, 3.0])
+    >>> Hope(kappa=1.0).targets(lists, np.array([0]), gains, scores)
+    array([1])
     """
 
     needs_gains = True

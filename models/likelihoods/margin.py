@@ -25,6 +25,9 @@ class Margin(Likelihood, frozen=True):
         gamma: γ, for a unit of the gain: of TER an edit; of BLEU, chrF and `ter+bleu` a word, see
             `bpa_ppl.quality.gains`; of a column its own unit. None is 2 an edit, and for other
             gains 2 for each standard deviation of the gain within the lists.
+
+    >>> Margin().scaled(edit=1.0), Margin().scaled(edit=4.0), Margin(gamma=3).scaled(4.0)
+    (Margin(gamma=2.0), Margin(gamma=0.5), Margin(gamma=3))
     """
 
     needs_gains = True

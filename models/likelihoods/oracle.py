@@ -12,7 +12,18 @@ from bpa_ppl.models.lists import Lists
 
 
 class Oracle(Likelihood, frozen=True):
-    """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list (Eq. 7); log-concave."""
+    """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list (Eq. 7); log-concave.
+
+    >>> import numpy as np
+    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl.models import tabulate
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])
+    >>> site = numpyro.handlers.trace(Oracle().observe).get_trace(lists, np.ones(1))["oracle"]
+    >>> np.exp(site["fn"].log_prob(site["value"])).round(3).tolist()  # e / (1 + e)
+    [0.731]
+    """
 
     generative = True
 

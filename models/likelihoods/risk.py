@@ -30,6 +30,9 @@ class Risk(Likelihood, frozen=True):
     Args:
         kappa: κ, for a unit of the gain, as γ of the margin. None is 4 an edit, and for other
             gains 4 for each standard deviation within the lists.
+
+    >>> Risk().scaled(edit=1.0), Risk(kappa=2.0).start()
+    (Risk(kappa=4.0), Margin(gamma=1.0))
     """
 
     needs_gains = True

@@ -27,6 +27,9 @@ class Soft(Likelihood, frozen=True):
     Args:
         tau: τ, in units of the gain, as γ of the margin. None is 4 edits, and for other gains
             four of their standard deviations within the lists.
+
+    >>> Soft().scaled(edit=1.0), Soft(tau=0.5).scaled(1.0)
+    (Soft(tau=4.0), Soft(tau=0.5))
     """
 
     needs_gains = True

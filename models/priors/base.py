@@ -34,6 +34,14 @@ class Prior(NamedTuple):
         covariance: (Q, Q) float64 of a Gaussian, or None.
         other: a NumPyro distribution of event shape (Q,) where the prior is no Gaussian.
         names: the features, in order; None while the prior is inside a model.
+
+    >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, variance=0.1)
+    >>> prior.distribution().event_shape, prior.full_covariance.tolist()
+    ((2,), [[0.1, 0.0], [0.0, 0.1]])
+    >>> prior.matched(["WP0"]).mean.tolist()
+    [-1.0]
+    >>> {name: values.tolist() for name, values in prior.constants().items()}
+    {'prior_mean': [0.5, -1.0], 'prior_variance': [0.1, 0.1]}
     """
 
     mean: Any
@@ -131,6 +139,12 @@ class Prior(NamedTuple):
 
         Raises:
             UsageError: if it holds fewer draws than a covariance needs.
+
+        >>> from bpa_ppl import Draws
+        >>> drawn = np.random.default_rng(0).multivariate_normal([0, 1], [[2, 1], [1, 1]], (4, 1000))
+        >>> learned = Prior.of(Draws({"weights": drawn}, ("LM0", "WP0")))
+        >>> learned.mean.round(0).tolist(), learned.covariance.round(0).tolist()
+        ([0.0, 1.0], [[2.0, 1.0], [1.0, 1.0]])
         """
         draws = as_draws(posterior)
         matrix = np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance))
@@ -143,6 +157,12 @@ class Prior(NamedTuple):
 
         Raises:
             DataError: if it does not record a Gaussian prior.
+
+        >>> from bpa_ppl import Draws
+        >>> known = Prior.isotropic({"LM0": 0.5}).constants()
+        >>> draws = Draws({"weights": np.zeros((1, 10, 1))}, ("LM0",), constants=known)
+        >>> Prior.recorded(draws).variance.tolist()
+        [0.1]
         """
         draws = as_draws(posterior)
         known = draws.constants
@@ -233,6 +253,10 @@ class Prior(NamedTuple):
         Raises:
             DataError: if the file cannot be written.
             UsageError: if the prior is no Gaussian.
+
+        >>> Prior.isotropic({"LM0": 0.5}).write("prior.json", {"made_from": "talks"})
+        >>> Prior.read("prior.json").mean.tolist()
+        [0.5]
         """
         if self.other is not None:
             raise UsageError("only Gaussian priors are written to files: this one is another one")
@@ -270,7 +294,14 @@ class Prior(NamedTuple):
 
 
 class PriorFamily(Component, frozen=True):
-    """A way to make a prior of canonical weights, chosen by name."""
+    """A way to make a prior of canonical weights, chosen by name.
+
+    `Isotropic` is the shortest; the guide to additions has one of its own.
+
+    >>> from bpa_ppl.registry import PRIORS
+    >>> PRIORS.resolve("isotropic", {"variance": 0.3})
+    Isotropic(variance=0.3, single={}, typical_spread=6.0)
+    """
 
     def build(self, match: Match) -> Prior:
         """Return the prior of the free features.

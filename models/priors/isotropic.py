@@ -56,7 +56,12 @@ class Isotropic(PriorFamily, frozen=True):
         return Prior.isotropic(mean, self._variances(match))
 
     def scaled(self, match: Match) -> dict[str, float]:
-        """Return the spread within the lists of the features whose variance is scaled by it."""
+        """Return the spread within the lists of the features whose variance is scaled by it.
+
+        >>> match = Match(("LM0", "comet"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 0.1]))
+        >>> Isotropic().scaled(match)
+        {'comet': 0.1}
+        """
         if _numbers(self.variance).ndim:
             return {}
         spread = match.free_spread.items()

@@ -38,6 +38,11 @@ class Horseshoe(PriorFamily, frozen=True):
         relevant: how many of the sparse features are expected to matter; τ is then about
             relevant / (features − relevant).
         variance: σ_T of the isotropic prior.
+
+    >>> match = Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 1.0]))
+    >>> family = Horseshoe(relevant=0.5)
+    >>> family.build(match).variance.tolist(), family.model(match).sparse
+    ([0.1, 3.6], (False, True))
     """
 
     relevant: Positive = 5.0
@@ -66,6 +71,11 @@ class SpikeSlab(PriorFamily, frozen=True):
         share: of the sparse features that are expected to matter.
         spike: how wide the weights of the others are, as a share of s.
         variance: σ_T of the isotropic prior.
+
+    >>> match = Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 6.0]))
+    >>> prior = SpikeSlab().build(match).distribution()
+    >>> bool(prior.log_prob(np.array([0.1, 0.0])) > prior.log_prob(np.array([0.0, 0.1])))
+    True
     """
 
     share: Share = 0.05
