@@ -72,8 +72,16 @@ class NBest(Constructors):
     ([1, 1], ['the cat', 'hi'])
     >>> [part.texts(0) for part in lists.truncate(1)]
     [['a cat'], ['hello']]
-    >>> lists[1].references, (lists + lists[:0]).sizes.tolist()
-    ((('hi',),), [2, 3])
+    >>> [len(part) for part in lists.chunks(1)], lists.select([1, 0]).sentence_ids.tolist()
+    ([1, 1], [1, 0])
+    >>> known = lists.with_sources(["un chat", "salut"]).with_sentence_extras(domain=["a", "b"])
+    >>> known[1].sources, known[1].sentence_extras["domain"]
+    (('salut',), ('b',))
+    >>> bare = known.without("references", "domain").without_features("Words")
+    >>> bare
+    NBest(2 sentences, 5 hypotheses, 1 feature, sources)
+    >>> bare[1].with_sentences_of(lists).references, bare.with_references(["A", "B"])[0].references
+    ((('hi',),), (('A',),))
     """
 
     # A new column is one field here: what is made of lists below goes through all of them alike.
@@ -197,12 +205,7 @@ class NBest(Constructors):
         return np.diff(self.offsets)
 
     def rows(self, sentence: int) -> slice:
-        """Return the rows of one list.
-
-        >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
-        >>> lists.features[lists.rows(1)].tolist()
-        [[2.0]]
-        """
+        """Return the rows of one list."""
         return slice(int(self.offsets[sentence]), int(self.offsets[sentence + 1]))
 
     def text(self, row: int) -> str:
@@ -225,40 +228,20 @@ class NBest(Constructors):
 
         Raises:
             UsageError: if there is no such position, or a mask is not as long as the lists.
-
-        >>> lists = NBest.from_lists([["a"], ["b"], ["c"]], [[[1.0]]] * 3, ["LM0"])
-        >>> lists.select([2, 0]).sentence_ids.tolist(), len(lists.select([False, True, False]))
-        ([2, 0], 1)
         """
         chosen = cols.positions_of(np.asarray(sentences), len(self))
         sizes = self.sizes[chosen]
         return self.regroup(chosen, cols.rows_of(self.offsets[chosen], sizes), sizes)
 
     def truncate(self, size: int) -> NBest:
-        """Return the lists cut to their first `size` hypotheses.
-
-        Raises:
-            UsageError: if that is less than one.
-
-        >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
-        >>> lists.truncate(1).sizes.tolist()
-        [1, 1]
-        """
+        """Return the lists cut to their first `size` hypotheses, one or more."""
         if size < 1:
             raise UsageError(f"an n-best list needs at least one hypothesis, not {size}")
         sizes = np.minimum(self.sizes, size)
         return self.regroup(slice(None), cols.rows_of(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
-        """Yield the lists in groups of at most `sentences`.
-
-        Raises:
-            UsageError: if that is less than one.
-
-        >>> lists = NBest.from_lists([["a"], ["b"], ["c"]], [[[1.0]]] * 3, ["LM0"])
-        >>> [len(part) for part in lists.chunks(2)]
-        [2, 1]
-        """
+        """Yield the lists in groups of at most `sentences`, one or more."""
         if sentences < 1:
             raise UsageError(f"a chunk needs at least one sentence, not {sentences}")
         for start in range(0, len(self), sentences):
@@ -293,10 +276,6 @@ class NBest(Constructors):
 
         Raises:
             DataError: if there are not as many as sentences.
-
-        >>> lists = NBest.from_lists([["a"], ["b"]], [[[1.0]]] * 2, ["LM0"])
-        >>> lists.with_references(["A", ("B", "b")]).references
-        (('A',), ('B', 'b'))
         """
         return replace(self, references=cols.references(references))
 
@@ -305,10 +284,6 @@ class NBest(Constructors):
 
         Raises:
             DataError: if there are not as many as sentences.
-
-        >>> lists = NBest.from_lists([["a cat"]], [[[1.0]]], ["LM0"])
-        >>> lists.with_sources(["un chat"]).sources
-        ('un chat',)
         """
         return replace(self, sources=cols.texts(sources))
 
@@ -326,11 +301,6 @@ class NBest(Constructors):
 
         Raises:
             DataError: if there are not as many values as sentences.
-
-        >>> lists = NBest.from_lists([["a"], ["b"]], [[[1.0]]] * 2, ["LM0"])
-        >>> known = lists.with_sentence_extras(domain=["talks", "news"])
-        >>> known[1].sentence_extras["domain"]
-        ('news',)
         """
         return replace(self, sentence_extras={**self.sentence_extras, **columns})
 
@@ -342,11 +312,6 @@ class NBest(Constructors):
 
         Raises:
             DataError: if a sentence is not among the others.
-
-        >>> lists = NBest.from_lists([["a"], ["b"]], [[[1.0]]] * 2, ["LM0"])
-        >>> known = lists.with_references(["A", "B"])
-        >>> lists[1].with_sentences_of(known).references
-        (('B',),)
         """
         places = {identifier: s for s, identifier in enumerate(other.sentence_ids.tolist())}
         try:
@@ -400,10 +365,6 @@ class NBest(Constructors):
 
         Raises:
             DataError: if there is no such feature.
-
-        >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0, 3.0]]], ["LM0", "TM0[0]", "TM0[1]"])
-        >>> lists.without_features("TM0").feature_names
-        ('LM0',)
         """
         left_out = (names,) if isinstance(names, str) else tuple(names)
         for name in left_out:
@@ -422,10 +383,6 @@ class NBest(Constructors):
 
         Raises:
             UsageError: if there is no such column.
-
-        >>> lists = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"], references=["A"], totals=[[0.5]])
-        >>> lists.without("totals", "references")
-        NBest(1 sentence, 1 hypothesis, 1 feature)
         """
         for name in columns:
             one_of(name, (*_CAN_LACK, *self.extras, *self.sentence_extras), "column")
@@ -456,10 +413,6 @@ class NBest(Constructors):
 
         Args:
             scores: (hypotheses,) one number a row of the table.
-
-        >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
-        >>> lists.best([0.0, 0.5, -1.0]).tolist()
-        [1, 0]
         """
         values = np.asarray(scores)
         best = [int(np.argmax(values[self.rows(s)])) for s in range(len(self))]

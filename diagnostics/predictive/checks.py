@@ -41,11 +41,12 @@ class PredictiveCheck:
             the oracle's own: uniform if oracles are drawn from the predictive distribution.
 
     >>> one, half = np.ones(4, int), np.full(4, 0.5)
-    >>> found = PredictiveCheck("posterior", one, half, half, 2 * one, np.array([0.1, 0.4, 0.6, 0.9]))
+    >>> pit = np.array([0.1, 0.4, 0.6, 0.9])
+    >>> found = PredictiveCheck("posterior", one, half, half, 2 * one, pit)
     >>> found.p_value > 0.5
     True
     >>> print(found)
-    posterior predictive, 4 sentences: the oracle has median rank 1 of 2 and mean probability 0.500...
+    posterior predictive, 4 sentences: the oracle has median rank 1 of 2 and mean prob...
     """
 
     group: str
@@ -82,8 +83,8 @@ class Reliability:
         error: the expected calibration error, Σ count · |predicted − observed| / Σ count.
         brier: the mean squared error of the probabilities.
 
-    >>> one = np.ones(1)
-    >>> print(Reliability(0.75 * one, 0.7 * one, 0.6 * one, 0.9 * one, 40 * one.astype(int), 0.05, 0.2))
+    >>> one, count = np.ones(1), np.array([40])
+    >>> print(Reliability(0.75 * one, 0.7 * one, 0.6 * one, 0.9 * one, count, 0.05, 0.2))
     calibration error 0.050, Brier score 0.200
     predicted  observed  expected (95%)   count
         0.750     0.700  0.600 to 0.900      40

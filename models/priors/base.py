@@ -141,7 +141,8 @@ class Prior(NamedTuple):
             UsageError: if it holds fewer draws than a covariance needs.
 
         >>> from bpa_ppl import Draws
-        >>> drawn = np.random.default_rng(0).multivariate_normal([0, 1], [[2, 1], [1, 1]], (4, 1000))
+        >>> rng = np.random.default_rng(0)
+        >>> drawn = rng.multivariate_normal([0, 1], [[2, 1], [1, 1]], (4, 1000))
         >>> learned = Prior.of(Draws({"weights": drawn}, ("LM0", "WP0")))
         >>> learned.mean.round(0).tolist(), learned.covariance.round(0).tolist()
         ([0.0, 1.0], [[2.0, 1.0], [1.0, 1.0]])
