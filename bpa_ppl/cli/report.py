@@ -78,12 +78,13 @@ def _holds_subdomains(path: Path) -> bool:
 
 def _posterior(path: Path, lists: NBest | None, where: list[str] | None, shown: int) -> str:
     import bpa_ppl
-    from bpa_ppl.decoding.contributions import contributions, contributions_section
     from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 
     data = bpa_ppl.as_draws(bpa_ppl.read_posterior(path))
     more = []
     if lists is not None:
+        from bpa_ppl.decoding.contributions import contributions, contributions_section
+
         rows = contributions(lists, data, where=options.places(where))
         more = [contributions_section(rows, len(lists))]
     return posterior_page(data, title=f"Posterior {path.name}", shown=shown, more=more)

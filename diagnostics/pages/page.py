@@ -16,12 +16,14 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from bpa_ppl.diagnostics.pages.canvas import save
+from bpa_ppl.diagnostics.pages.panels import Panel
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
 _DPI = 120
 _NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?")
 _SHORT = 26  # characters that are kept in one line
+_BEGINNING = 70  # characters by which a text is known
+_NARROW = 3  # columns
 _MARKS = {True: "good", False: "bad", None: "neutral"}
 
 
@@ -65,7 +69,7 @@ class _Block:
         >>> Code("bpa check posterior.nc").html()
         '<pre><code>bpa check posterior.nc</code></pre>'
         >>> Table(("weight", "mean"), [("LM0", 0.5)]).html()
-        '<div class="wide"><table><thead><tr><th scope="col">weight</th><th scope="col" class=...'
+        '<div class="wide narrow"><table><thead><tr><th scope="col">weight</th>...'
         >>> Figure(b"...", "level traces").html()
         '<figure><img src="data:image/png;base64,Li4u" alt="level traces"></figure>'
         """
@@ -135,6 +139,11 @@ class Table(_Block):
     caption: str = ""
     passed: Sequence[bool | None] = ()
 
+    @property
+    def narrow(self) -> bool:
+        """Whether it fits on a telephone as it is; a wider one becomes a list there."""
+        return len(self.header) <= _NARROW
+
     def head(self) -> list[_Cell]:
         """Return the names of the columns, as the template shows them."""
         kinds = ["number" if numeric else "" for numeric in self._numeric()]
@@ -180,7 +189,74 @@ class Figure(_Block):
         return f"data:{MEDIA[self.kind]};base64,{b64encode(self.image).decode('ascii')}"
 
 
-Block = Text | Items | Code | Table | Figure
+@dataclass(frozen=True)
+class Panels(_Block):
+    """Plots beside and below each other: as many in a row as there is room for.
+
+    Attributes:
+        panels: the plots.
+        alternative: what they show, for those who do not see them.
+        caption: how to read them.
+        kind: `one`, `two` or `three` in a row on a wide screen.
+    """
+
+    macro: ClassVar = "panels"
+    panels: Sequence[Panel]
+    alternative: str
+    caption: str = ""
+    kind: str = "two"
+
+
+class Word(NamedTuple):
+    """A word of a text that is held against another; whether it is in that one too."""
+
+    text: str
+    same: bool
+
+
+class Side(NamedTuple):
+    """One of two texts that are held against each other."""
+
+    title: str
+    words: Sequence[Word]
+
+
+@dataclass(frozen=True)
+class SideBySide(_Block):
+    """Two texts beside each other, with the words marked in which they differ.
+
+    Attributes:
+        title: what they are.
+        known: what belongs to both, such as the source, with a name each.
+        sides: the texts; what is marked in the first is gone, in the second new.
+    """
+
+    macro: ClassVar = "side_by_side"
+    title: str
+    known: Sequence[tuple[str, str]]
+    sides: tuple[Side, Side]
+
+    @classmethod
+    def of(
+        cls, title: str, known: Sequence[tuple[str, str]], titles: tuple[str, str], *texts: str
+    ) -> SideBySide:
+        """Mark the words in which two texts differ.
+
+        >>> SideBySide.of("1", [], ("before", "after"), "the cat", "a cat").sides[1].words
+        [Word(text='a', same=False), Word(text='cat', same=True)]
+        """
+        before, after = (text.split() for text in texts)
+        blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
+        kept = [{b.a + k for b in blocks for k in range(b.size)}]
+        kept += [{b.b + k for b in blocks for k in range(b.size)}]
+        sides = [
+            Side(name, [Word(word, place in same) for place, word in enumerate(words)])
+            for name, words, same in zip(titles, (before, after), kept, strict=True)
+        ]
+        return cls(title, known, (sides[0], sides[1]))
+
+
+Block = Text | Items | Code | Table | Figure | Panels | SideBySide
 
 
 @dataclass(frozen=True)
@@ -206,6 +282,11 @@ class Verdict:
     advice: Sequence[str] = ()
 
     @property
+    def items(self) -> Items:
+        """The advice, as a block."""
+        return Items(self.advice)
+
+    @property
     def kind(self) -> str:
         """How it is marked: good, bad or neutral."""
         return _MARKS[self.passed]
@@ -227,12 +308,17 @@ def drawn(
     return Figure(file.getvalue(), alternative, caption, kind)
 
 
-def page(title: str, verdict: Verdict, sections: Iterable[Section], note: str = "") -> str:
+def page(
+    title: str,
+    verdict: Verdict | Sequence[Verdict],
+    sections: Iterable[Section],
+    note: str = "",
+) -> str:
     """Return a whole HTML page.
 
     Args:
         title: of the page.
-        verdict: what stands first.
+        verdict: what stands first; or several, in order.
         sections: what follows, in order.
         note: a line at the end, such as a signature.
 
@@ -245,8 +331,7 @@ def page(title: str, verdict: Verdict, sections: Iterable[Section], note: str = 
         .get_template("page.html")
         .render(
             title=title,
-            verdict=verdict,
-            advice=Items(verdict.advice),
+            verdicts=[verdict] if isinstance(verdict, Verdict) else verdict,
             sections=list(sections),
             note=note,
         )
@@ -265,6 +350,17 @@ def write_page(html: str, path: str | Path) -> None:
     """
     with atomic_writer(path) as file:
         file.write(html)
+
+
+def beginning(text: str, most: int = _BEGINNING) -> str:
+    """Return the first words of a text, by which a reader knows it.
+
+    >>> beginning("keep this leaflet"), beginning("keep this leaflet", 10)
+    ('keep this leaflet', 'keep this…')
+    """
+    if len(text) <= most:
+        return text
+    return f"{text[:most].rpartition(' ')[0] or text[:most]}…"
 
 
 def _is_numeric(column: Sequence[str | float]) -> bool:

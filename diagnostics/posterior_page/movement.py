@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import Draws, quantiles
+from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 #: Probability of the equal-tailed intervals of a report.
@@ -104,32 +104,64 @@ def weights_table(draws: Draws) -> Table:
 
 
 def others_table(draws: Draws) -> Table | None:
-    """Return the table of all parameters but the weights, or None where there are none."""
-    every = draws.components(derived=True)
-    names = [name for name in every if name not in draws.features]
+    """Return the table of all variables but the weights, or None where there are none.
+
+    Those of few cells come first: what a prior or a model learns beside the weights, such as a
+    scale, stands before what it has for each feature.
+    """
+    sites = sorted(draws.values, key=lambda site: np.size(draws.values[site]))
+    every = replace(draws, values={site: draws.values[site] for site in sites})
+    found = every.components(derived=True)
+    names = [name for name in found if name not in draws.features]
     if not names:
         return None
     shown = names[:_ROWS]
-    values = np.stack([every[name] for name in shown], axis=-1)
+    values = np.stack([found[name] for name in shown], axis=-1)
     flat, importance = values.reshape(-1, len(shown)), draws.importance
     mean = np.average(flat, axis=0, weights=importance)
     columns = {"mean": _decimals(mean)}
     if len(flat) > 1:
         deviation = np.sqrt(np.average((flat - mean) ** 2, axis=0, weights=importance))
-        tail = (1 - PROBABILITY) / 2
-        interval = quantiles(flat, (tail, 1 - tail), importance)
-        columns |= {"sd": _decimals(deviation), **_interval(interval)}
+        dense = np.array([highest_density(column, PROBABILITY, importance) for column in flat.T])
+        columns |= {"sd": _decimals(deviation), **_interval(dense.T, "HDI")}
     if not draws.weighted and draws.shape[1] > 1:
-        columns |= _drawn(values, "bulk")
+        columns |= _drawn(values, "bulk", "tail")
     rows = [list(row) for row in zip(shown, *columns.values(), strict=True)]
     most = f" The first {_ROWS} of {len(names)}." if len(names) > _ROWS else ""
-    caption = f"Mean, standard deviation and equal-tailed {100 * PROBABILITY:g}% interval.{most}"
-    return Table(("parameter", *columns), rows, caption)
+    caption = (
+        f"Mean, standard deviation and the narrowest interval that holds {100 * PROBABILITY:g}% "
+        f"(HDI).{most}"
+    )
+    return Table(("variable", *columns), rows, caption)
 
 
-def _interval(interval: Float64) -> dict[str, list[str]]:
+def highest_density(
+    values: Float64, probability: float, importance: Float64
+) -> tuple[float, float]:
+    """Return the narrowest interval that holds a probability, of a density with one peak.
+
+    Args:
+        values: (D,) draws.
+        probability: in (0, 1).
+        importance: (D,) the share of each draw.
+
+    >>> highest_density(np.array([9.0, 1.0, 2.0, 2.5]), 0.75, np.full(4, 0.25))
+    (1.0, 2.5)
+    """
+    order = np.argsort(values, kind="stable")
+    ascending, share = values[order], importance[order]
+    reached = np.cumsum(share)
+    # One that holds all of the draws but for rounding holds the probability too.
+    wanted = np.minimum(reached - share + probability - 1e-9, reached[-1])
+    last = np.searchsorted(reached, wanted)
+    begins = np.flatnonzero(reached - share + probability <= reached[-1] + 1e-9)
+    narrowest = begins[np.argmin(ascending[last[begins]] - ascending[begins])]
+    return float(ascending[narrowest]), float(ascending[last[narrowest]])
+
+
+def _interval(interval: Float64, kind: str = "interval") -> dict[str, list[str]]:
     cells = ["" if np.isnan(a) else f"{a:.3f} to {b:.3f}" for a, b in interval.T.tolist()]
-    return {f"{100 * PROBABILITY:g}% interval": cells}
+    return {f"{100 * PROBABILITY:g}% {kind}": cells}
 
 
 def _compared(moved: Movement) -> dict[str, list[str]]:

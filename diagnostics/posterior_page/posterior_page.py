@@ -17,25 +17,22 @@ from bpa_ppl.diagnostics.pages.page import (
     Table,
     Text,
     Verdict,
-    drawn,
     page,
 )
-from bpa_ppl.diagnostics.posterior_page.figures import (
-    MOST_CHAINS,
-    acceptance_figure,
-    correlated_pairs,
-    forest_figure,
-    mixing_figure,
-    most_correlated,
-    pair_figure,
-    shares_figure,
-    trace_figure,
-)
+from bpa_ppl.diagnostics.posterior_page.figures import MOST_CHAINS, correlated_pairs
 from bpa_ppl.diagnostics.posterior_page.movement import (
     PROBABILITY,
     movement,
     others_table,
     weights_table,
+)
+from bpa_ppl.diagnostics.posterior_page.plots import (
+    acceptance_plot,
+    forest_plot,
+    mixing_plots,
+    pair_plots,
+    shares_plot,
+    trace_plots,
 )
 from bpa_ppl.diagnostics.posterior_page.provenance import attributes, reproduction, signature
 from bpa_ppl.diagnostics.predictive.page import model_sections
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 _FOREST = 40  # weights in the forest
-_PAIRED = 4  # weights in the pair plot
+_PAIRED = 6  # pairs whose draws are shown
 _PAIRS = 8  # pairs in the table of correlations
 _FEWEST = 10  # draws a chain, below which a picture of it shows nothing
 
@@ -59,6 +56,8 @@ def posterior_page(
     thresholds: Thresholds | None = None,
     shown: int = 8,
     more: Sequence[Section] = (),
+    texts: Sequence[str] | None = None,
+    answer: tuple[Verdict, Section] | None = None,
 ) -> str:
     """Return a self-contained HTML page about a posterior.
 
@@ -68,9 +67,12 @@ def posterior_page(
         thresholds: limits of the check other than the stated ones.
         shown: how many weights or other parameters, those that mix worst, have their chains drawn.
         more: sections about what was done with it, which come after the weights.
+        texts: by which the adaptation sentences are shown; None shows their positions.
+        answer: what stands before all else, such as whether it helped, with its reasons.
 
     Raises:
-        DataError: if there are no draws of `weights`, or a draw is not a finite number.
+        DataError: if there are no draws of `weights`, a draw is not a finite number, or there are
+            not as many texts as sentences.
         UsageError: if no weight is to be shown.
 
     >>> data = Draws({"weights": np.zeros((2, 5, 3))}, ("LM0", "TM0", "WP0"))
@@ -81,7 +83,9 @@ def posterior_page(
         raise UsageError(f"shown must be at least 1, not {shown}")
     draws = as_draws(posterior)
     report = check(draws, thresholds)
+    verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
     sections = [
+        *([] if answer is None else [answer[1]]),
         Section("What moved", [*_moves(draws, report), weights_table(draws), _forest(draws)]),
         *more,
         *_others(draws),
@@ -89,10 +93,10 @@ def posterior_page(
         *_chains(draws, shown),
         *_importance(draws),
         *_pairs(draws),
-        *([] if draws.weighted or draws.shape[1] < _FEWEST else model_sections(draws)),
+        *([] if draws.weighted or draws.shape[1] < _FEWEST else model_sections(draws, texts)),
         _provenance(draws),
     ]
-    return page(title, _verdict(report), sections, signature(draws))
+    return page(title, verdicts, sections, signature(draws))
 
 
 def _verdict(report: Report) -> Verdict:
@@ -123,19 +127,12 @@ def _moves(draws: Draws, report: Report) -> list[Block]:
 def _forest(draws: Draws) -> Block:
     shown = draws.moved_most(_FOREST)
     note = "" if len(shown) == len(draws.features) else f" The {_FOREST} that moved most."
-    return drawn(
-        forest_figure(draws, shown, PROBABILITY),
-        "Posterior intervals of the weights, with those of the prior and the canonical weights",
-        "Blue: where the posterior is; grey: where the prior was; red cross: the canonical "
-        "weight. A cross outside its blue bar is a weight that moved. A prior that is much wider "
-        "than the posteriors is cut off." + note,
-        "svg",
-    )
+    return forest_plot(draws, shown, PROBABILITY, note)
 
 
 def _others(draws: Draws) -> list[Section]:
     table = others_table(draws)
-    return [] if table is None else [Section("Other parameters", (table,))]
+    return [] if table is None else [Section("Hyperparameters and other variables", (table,))]
 
 
 def _diagnostics(report: Report) -> Section:
@@ -154,23 +151,7 @@ def _chains(draws: Draws, shown: int) -> list[Section]:
     worst = [names[k] for k in np.sort(np.argsort(size, kind="stable")[:shown])]
     which = _which(draws, len(names), shown)
     blocks: list[Block] = [Text(which)] if which else []
-    blocks += [
-        drawn(
-            trace_figure(draws, worst),
-            f"Trace and rank plots of {', '.join(worst)}",
-            "Left: every draw, one colour a chain, the warm-up on grey; chains that mix look like "
-            "one band without steps or slopes. Right: ranks among all draws; level bars in every "
-            "chain say that the chains agree.",
-        ),
-        drawn(
-            mixing_figure(draws, worst),
-            f"Running means and autocorrelation of {', '.join(worst)}",
-            "Left: the mean of each chain so far, the dashes that of all; where it still slopes, "
-            "the burn-in was too short. Right: how long a chain remembers; the sooner a line "
-            "falls to zero, the more a draw is worth.",
-        ),
-        *_acceptance(draws),
-    ]
+    blocks += [trace_plots(draws, worst), mixing_plots(draws, worst), *_acceptance(draws)]
     return [Section("Chains", blocks)]
 
 
@@ -188,28 +169,13 @@ def _acceptance(draws: Draws) -> Sequence[Block]:
     rates = draws.statistics.get("acceptance_rate")
     if rates is None or np.ndim(rates) != 2:
         return ()
-    mean = float(np.mean(rates))
-    figure = drawn(
-        acceptance_figure(np.asarray(rates)),
-        f"Acceptance rate over time, {mean:.2f} on average",
-        f"Acceptance over time, averaged over a fiftieth of the draws; {mean:.3f} in all.",
-        "svg",
-    )
-    return (figure,)
+    return (acceptance_plot(np.asarray(rates)),)
 
 
 def _importance(draws: Draws) -> list[Section]:
     if not draws.weighted:
         return []
-    largest = 100 * draws.importance.max()
-    figure = drawn(
-        shares_figure(draws.importance),
-        f"Share of the weight that the heaviest samples have; the heaviest has {largest:.1f}%",
-        f"The heaviest sample has {largest:.1f}% of the weight. A curve that starts high leaves "
-        "the posterior to a few samples.",
-        "svg",
-    )
-    return [Section("Importance weights", (figure,))]
+    return [Section("Importance weights", (shares_plot(draws.importance),))]
 
 
 def _pairs(draws: Draws) -> list[Section]:
@@ -218,15 +184,7 @@ def _pairs(draws: Draws) -> list[Section]:
         return []
     pairs = correlated_pairs(draws)
     rows = [(names[a], names[b], f"{r:+.2f}") for a, b, r in pairs[:_PAIRS]]
-    chosen = most_correlated(pairs, _PAIRED)
-    divergent = np.any(draws.statistics.get("diverging", False))
-    picture = drawn(
-        pair_figure(draws, chosen),
-        f"Pairwise joint posterior of {', '.join(names[feature] for feature in chosen)}",
-        "Darker: more of the posterior. A narrow ridge is a pair that the data know only "
-        "together; a red cross: the canonical weights."
-        + (" Red dots: divergent transitions." if divergent else ""),
-    )
+    picture = pair_plots(draws, pairs[:_PAIRED])
     table = Table(("weight", "with", "correlation"), rows, "The strongest correlations.")
     return [Section("Correlated weights", (table, picture))]
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.diagnostics.pages.canvas import canvas
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.tables import text_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SHOWN = (0.5, 0.7, 0.9)
 
@@ -97,17 +92,3 @@ def risk_coverage(
         risk=worse / np.maximum(made, 1),
         ter=100 * (old.sum() + gained) / max(words.sum(), 1.0),
     )
-
-
-def risk_coverage_figure(found: RiskCoverage) -> Figure:
-    """Draw the share of changes that make it worse, and the TER, over the share that is made."""
-    figure, ((left, right),) = canvas(1, 2, 3.5)
-    left.plot(found.coverage[1:], found.risk[1:], color="#1f6f8b")
-    left.set_ylabel("share of changes that make it worse")
-    right.plot(found.coverage, found.ter, color="#1f6f8b")
-    right.set_ylabel("TER of the text")
-    for axis in (left, right):
-        axis.set_xlabel("share of changes that is made, the surest first")
-        for sure in _SHOWN:
-            axis.axvline(found.at(sure)[0], color="#9aa0a6", linestyle="--", linewidth=1)
-    return figure

@@ -18,11 +18,12 @@ from targets import SENTENCES, balanced, integrated, plane, skewed
 from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
 from bpa_ppl.diagnostics.predictive.checks import predictive_check, reliability
 from bpa_ppl.diagnostics.predictive.likelihood import (
+    Sensitivity,
     compare_loo,
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.predictive.page import model_sections, predictive_section
+from bpa_ppl.diagnostics.predictive.page import model_sections
 from bpa_ppl.posterior import as_draws
 
 NAMES = ("LM0", "WP0")
@@ -332,10 +333,41 @@ def test_values_of_a_margin_rank_with_those_of_the_same_margin_alone() -> None:
     assert {one.name for one in compare_loo({"one": margin, "other": margin})} == {"one", "other"}
 
 
-def test_a_section_of_predictions_has_a_diagram() -> None:
-    pool = lists(50, seed=9)
-    section = predictive_section(posterior_of(NARROW), pool, drawn(pool, TRUTH, seed=8))
+def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
+    return tuple(Sensitivity(f"w{k}", *pair, "") for k, pair in enumerate(pairs))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (sensitive(*[(0.1, 0.2)] * 4), ["Prior and data disagree on all 4 weights: is σ_T too"]),
+        (sensitive((0.1, 0.2), (0, 0.2)), ["Prior and data disagree on w0: is", "both", "data"]),
+        (sensitive((0.1, 0.0), (0, 0)), ["The prior decides w0: there are few", "neither"]),
+        (sensitive(*[(0.1, 0.2)] * 5, (0, 0.1)), ["disagree on 5 of 6 weights"]),
+        (sensitive((0.0, 0.3)), ["No weight depends on the prior."]),
+    ],
+)
+def test_what_holds_of_many_weights_is_said_once(
+    found: tuple[Sensitivity, ...], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.diagnostics.predictive.page.power_sensitivity", lambda _: found)
+    section = model_sections(observing(total=log_p()))[0]
     html = "".join(block.html() for block in section.blocks)
-    assert 'alt="Reliability diagram' in html
-    assert "posterior predictive, 50 sentences" in html
-    assert "prior predictive" not in html
+    assert all(sentence in html for sentence in said)
+    assert html.count("σ_T too small") <= 1
+
+
+def test_sentences_are_shown_by_their_texts_where_these_are_known() -> None:
+    posterior = observing(oracle=log_p(6))
+    worst = int(np.argmin(loo(posterior).pointwise))
+    texts = [f"sentence {'abcdef'[k]} " + "word " * 30 for k in range(6)]
+
+    def shown(texts: list[str] | None) -> str:
+        return model_sections(posterior, texts)[-1].blocks[-1].html()
+
+    assert f'<th scope="row" class="number">{worst}</th>' in shown(None)
+    first = f'<th scope="row">{worst}: sentence {"abcdef"[worst]} word'
+    assert first in shown(texts)
+    assert "…</th>" in shown(texts)
+    with pytest.raises(DataError, match="5 texts are not those of the 6 sentences"):
+        shown(texts[:5])

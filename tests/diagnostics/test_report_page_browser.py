@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +32,23 @@ OPTIONS = (
 )
 #: Measures the page, and writes what it finds into it.
 MEASURE = """<script>window.onload = () => {
-  const images = [...document.images].map(i => [i.naturalWidth, i.getBoundingClientRect().width]);
-  const cut = [...document.querySelectorAll(".wide")].map(e => e.scrollWidth - e.clientWidth);
+  const width = e => e.getBoundingClientRect().width;
+  const all = name => [...document.querySelectorAll(name)];
+  const images = [...document.images].map(i => [i.naturalWidth, width(i)]);
+  const plots = all(".panels").map(e => width(e));
+  const cut = all(".wide").map(e => e.scrollWidth - e.clientWidth);
+  const letters = all("svg text").map(e => e.getBoundingClientRect().height);
+  const outside = all("svg text").filter(e => {
+    const [own, svg] = [e, e.ownerSVGElement].map(x => x.getBoundingClientRect());
+    return own.left < svg.left - 1 || own.right > svg.right + 1;
+  }).map(e => e.textContent);
   const root = document.documentElement;
-  const found = {images, cut, sideways: root.scrollWidth - root.clientWidth};
+  const blocks = all("main > *, section > *, tr, article");
+  const tallest = Math.max(...blocks.filter(e => e.matches("tr")).map(e => e.clientHeight));
+  const found = {images, plots, cut, letters, outside, tallest, screen: root.clientWidth,
+    sideways: root.scrollWidth - root.clientWidth, dark: getComputedStyle(document.body).color,
+    line: getComputedStyle(document.querySelector(".line") || document.body).stroke,
+    picture: document.images[0] ? getComputedStyle(document.images[0]).filter : ""};
   document.body.innerHTML = "<code>" + JSON.stringify(found) + "</code>";
 };</script>"""
 NAMES = ("LM0", "<img src=http://example.org/x>", "TranslationModel0[2]", "$x$ & y")
@@ -50,10 +64,10 @@ class Visit(NamedTuple):
     requests: set[str]
 
 
-def visit(page: Path) -> Visit:
+def visit(page: Path, *more: str) -> Visit:
     folder = page.parent
     log = folder / "net.json"
-    options = [*OPTIONS, f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}"]
+    options = [*OPTIONS, *more, f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}"]
     done = subprocess.run(
         [str(CHROMIUM), *options, "--dump-dom", page.as_uri()],
         capture_output=True,
@@ -125,20 +139,76 @@ def test_messages_and_requests_would_be_seen(tmp_path: Path) -> None:
     assert seen.requests == {address}
 
 
+def measured(html: str, page: Path, *more: str) -> dict[str, Any]:
+    """Return what a script finds on the page, without the policy that forbids it to run."""
+    without_policy = re.sub(r"<meta http-equiv[^>]*>", "", html)
+    page.write_text(without_policy.replace("</body>", f"{MEASURE}</body>"), "utf-8")
+    found = re.search(r"<code>(\{.*\})</code>", visit(page, *more).dom)
+    assert found
+    return json.loads(unescape(found[1]))
+
+
 def test_every_picture_is_shown_and_nothing_is_cut_off(
     made: tuple[str, str, int], tmp_path: Path
 ) -> None:
     html, _, pictures = made
-    page = tmp_path / "measured.html"
+    found = measured(html, tmp_path / "measured.html")
+    assert len(found["images"]) == html.count("<img ")
+    assert len(found["images"]) + len(found["plots"]) == pictures
+    assert all(natural > 600 and 1000 < width < 1280 for natural, width in found["images"])
+    assert all(850 < width < 1280 for width in found["plots"])
+    assert found["cut"] == [0] * html.count('class="wide')
+    assert (found["sideways"], found["outside"]) == (0, [])
+
+
+def test_a_telephone_shows_all_of_it(made: tuple[str, str, int], tmp_path: Path) -> None:
+    """A window has no fewer than 500 pixels; a frame in it may have 390."""
+    html, *_ = made
+    found = in_a_frame(html, tmp_path, 390)
+    assert found["screen"] == 390
+    assert found["sideways"] == 0
+    assert found["cut"] == [0] * html.count('class="wide')
+    assert all(300 < width <= 390 for width in found["plots"])
+    assert found["outside"] == []
+    assert all(height > 9 for height in found["letters"])
+    assert found["tallest"] < 844 / 2, "a row takes half a screen"
+
+
+def in_a_frame(html: str, folder: Path, width: int) -> dict[str, Any]:
+    """Return what a script finds on the page in a frame of some width."""
     without_policy = re.sub(r"<meta http-equiv[^>]*>", "", html)
-    page.write_text(without_policy.replace("</body>", f"{MEASURE}</body>"), "utf-8")
-    found = re.search(r"<code>(\{.*\})</code>", visit(page).dom)
+    inner = without_policy.replace("</body>", f"{MEASURE}</body>")
+    tell = "parent.document.body.innerHTML = document.body.innerHTML;\n};</script>"
+    literal = json.dumps(inner.replace("};</script>", tell)).replace("<", "\\u003c")
+    page = folder / "frame.html"
+    page.write_text(
+        f'<body><iframe width="{width}" height="844" frameborder="0"></iframe>'
+        f'<script>document.querySelector("iframe").srcdoc = {literal};</script></body>',
+        "utf-8",
+    )
+    seen = visit(page, "--virtual-time-budget=20000", "--hide-scrollbars")
+    found = re.search(r"<code>(\{.*\})</code>", seen.dom)
     assert found
-    measured = json.loads(found[1])
-    assert len(measured["images"]) == html.count("<img ") == pictures
-    assert all(natural > 600 and 1000 < width < 1280 for natural, width in measured["images"])
-    assert measured["cut"] == [0] * html.count('class="wide"')
-    assert measured["sideways"] == 0
+    return json.loads(unescape(found[1]))
+
+
+def test_figures_are_dark_where_the_page_is(made: tuple[str, str, int], tmp_path: Path) -> None:
+    html, *_ = made
+    found = [
+        measured(html, tmp_path / "themed.html", f"--blink-settings=preferredColorScheme={number}")
+        for number in (1, 0)
+    ]
+    light, dark = ([sum(colour(one[key])) for key in ("dark", "line")] for one in found)
+    assert light[0] < 200 < 600 < dark[0]  # the text
+    if found[0]["plots"]:
+        assert light[1] + 100 < dark[1]  # the first line of a plot
+    if found[0]["images"]:
+        assert [one["picture"] for one in found] == ["none", "invert(0.9) hue-rotate(180deg)"]
+
+
+def colour(told: str) -> list[int]:
+    """Return red, green and blue, from 0 to 255, of a computed style."""
+    return [int(number) for number in re.findall(r"\d+", told)][:3] or [0]
 
 
 def test_the_policy_stops_what_would_run(made: tuple[str, str, int], tmp_path: Path) -> None:
