@@ -108,8 +108,8 @@ def forest_plot(draws: Draws, features: Sequence[int], probability: float, note:
         y_ticks=list(zip(rows.tolist(), names, strict=True)),
         left=int(24 + _LETTER * max(map(len, names))),
     )
-    panel.boxes(*prior, rows - 0.3, rows + 0.3, "soft", 0.3)
-    panel.boxes(*interval, rows - 0.1, rows + 0.1, 0, 1)
+    panel.boxes(prior[0], prior[1], rows - 0.3, rows + 0.3, "soft", 0.3)
+    panel.boxes(interval[0], interval[1], rows - 0.1, rows + 0.1, 0, 1)
     panel.dots(draws.mean[features], rows, 0)
     if draws.canonical is not None:
         panel.crosses(draws.canonical[features], rows, 3)
@@ -247,9 +247,9 @@ def _pair(
         x_label=shortened(draws.features[one]),
         y_label=shortened(draws.features[other]),
     )
-    for cells, share in _shades(x, y, draws.importance[shown]):
-        panel.boxes(*cells, 0, share)
-    panel.dots(*draws.flat[marked][:, (one, other)].T, 3, 4)
+    for (left, right, bottom, top), share in _shades(x, y, draws.importance[shown]):
+        panel.boxes(left, right, bottom, top, 0, share)
+    panel.dots(draws.flat[marked, one], draws.flat[marked, other], 3, 4)
     if draws.canonical is not None and _within(draws.canonical[[one, other]], x, y):
         panel.crosses(draws.canonical[[one]], draws.canonical[[other]], 3)
     return panel
@@ -259,15 +259,19 @@ def _within(point: Float64, x: Float64, y: Float64) -> bool:
     return bool(x.min() <= point[0] <= x.max() and y.min() <= point[1] <= y.max())
 
 
-def _shades(x: Float64, y: Float64, importance: Float64) -> Iterator[tuple[list[Float64], float]]:
+def _shades(
+    x: Float64, y: Float64, importance: Float64
+) -> Iterator[tuple[tuple[Float64, Float64, Float64, Float64], float]]:
     """Yield the cells (left, right, bottom, top) of a joint density by how full they are."""
     counts, across, up = np.histogram2d(x, y, bins=_CELLS, weights=importance)
     share = counts / counts.max()
     for number, least in enumerate(_SHADES):
         most = _SHADES[number + 1] if number + 1 < len(_SHADES) else np.inf
         i, j = np.nonzero((share > least) & (share <= most))
-        cells = [across[i], across[i + 1], up[j], up[j + 1]]
-        yield cells, 0.15 + 0.85 * number / (len(_SHADES) - 1)
+        yield (
+            (across[i], across[i + 1], up[j], up[j + 1]),
+            0.15 + 0.85 * number / (len(_SHADES) - 1),
+        )
 
 
 def _limits(values: Float64) -> tuple[float, float]:
