@@ -3,9 +3,14 @@
 TER (Snover et al., 2006) is the least number of insertions, deletions, substitutions and shifts
 of blocks of words; Tercom searches for the shifts greedily. The limits, the order of the shifts
 and the beam of the edit distance are sacreBLEU's. Words are integers here.
+
+Loops are written out where NumPy has a function: each one that Numba brings in, with the messages
+of its errors, takes as long to compile as ten lines of ours.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -29,8 +34,8 @@ def _beam(row: int, n_hyp: int, n_ref: int) -> tuple[int, int]:
     ratio = n_ref / n_hyp
     width = _BEAM_WIDTH
     if width < ratio / 2:
-        width = int(np.ceil(ratio / 2 + _BEAM_WIDTH))
-    diagonal = int(np.floor(row * ratio))
+        width = int(math.ceil(ratio / 2 + _BEAM_WIDTH))
+    diagonal = int(row * ratio)
     return max(0, diagonal - width), min(n_ref + 1, diagonal + width)
 
 
@@ -40,7 +45,8 @@ def _fill(costs: Int32, hyp: Int32, ref: Int32, first: int) -> None:
     for i in range(first + 1, len(hyp) + 1):
         low, high = _beam(i, len(hyp), len(ref))
         above, row, word = costs[i - 1], costs[i], hyp[i - 1]
-        row[:] = _OUTSIDE
+        for j in range(len(row)):
+            row[j] = _OUTSIDE
         if low == 0:
             row[0] = above[0] + 1
         for j in range(max(low, 1), high):
@@ -80,16 +86,20 @@ def _move(words: Int32, start: int, length: int, target: int, moved: Int32) -> i
 
     A target inside of the block moves it to the right by as much.
     """
-    moved[:] = words
     if target < start:
-        moved[target : target + length] = words[start : start + length]
-        moved[target + length : start + length] = words[target:start]
-        return target
-    stop = target if target > start + length else min(length + target, len(words))
-    gap = stop - (start + length)
-    moved[start : start + gap] = words[start + length : stop]
-    moved[start + gap : stop] = words[start : start + length]
-    return start
+        first, middle, last = target, start, start + length
+    else:
+        first, middle = start, start + length
+        last = target if target > middle else min(length + target, len(words))
+    # The words from `first` to `middle` and those from there to `last` change places.
+    for i in range(len(words)):
+        if i < first or i >= last:
+            moved[i] = words[i]
+        elif i < first + last - middle:
+            moved[i] = words[i + middle - first]
+        else:
+            moved[i] = words[i + middle - last]
+    return first
 
 
 @inner
@@ -105,8 +115,8 @@ def _best_shift(
     hyp_wrong = np.empty(n_hyp, np.int32)
     ref_wrong = np.empty(n_ref, np.int32)
     _align(costs, hyp, ref, align, hyp_wrong, ref_wrong)
-    trial = np.empty_like(costs)
-    moved = np.empty_like(hyp)
+    trial = np.empty(costs.shape, np.int32)
+    moved = np.empty(n_hyp, np.int32)
     best = (0, 0, 0, 0)
     for start in range(n_hyp):
         for ref_start in range(
@@ -129,7 +139,8 @@ def _best_shift(
                         continue
                     previous = target
                     first = _move(hyp, start, length, target, moved)
-                    trial[first] = costs[first]
+                    for j in range(n_ref + 1):
+                        trial[first, j] = costs[first, j]
                     _fill(trial, moved, ref, first)
                     gain = costs[n_hyp, n_ref] - trial[n_hyp, n_ref]
                     checked += 1
@@ -153,10 +164,11 @@ def _edits(hyp: Int32, ref: Int32, fewest: int, limit: int) -> int:
     if len(ref) == 0:
         return len(hyp)
     costs = np.empty((len(hyp) + 1, len(ref) + 1), np.int32)
-    costs[0] = np.arange(len(ref) + 1)
-    hyp = hyp.copy()
-    moved = np.empty_like(hyp)
-    shifts = checked = first = 0
+    for j in range(len(ref) + 1):
+        costs[0, j] = j
+    hyp, moved = hyp.copy(), np.empty(len(hyp), np.int32)
+    # Typed, because a literal 0 would be compiled beside the numbers that follow it.
+    shifts = checked = first = np.int64(0)
     while True:
         _fill(costs, hyp, ref, first)
         distance = costs[len(hyp), len(ref)]
@@ -168,7 +180,7 @@ def _edits(hyp: Int32, ref: Int32, fewest: int, limit: int) -> int:
         if gain <= 0 or checked >= _MAX_SHIFT_CANDIDATES:
             return shifts + distance
         first = _move(hyp, -start, length, -target, moved)
-        hyp[:] = moved
+        hyp, moved = moved, hyp
         shifts += 1
 
 
@@ -223,12 +235,33 @@ def _bounds(hyps: Ragged, refs: Ragged, counts: Int32) -> Int64:
 
 
 @inner
+def _by_lowest(bounds: Int64) -> Int64:
+    """Return the rows of some bounds, those with the lowest first."""
+    lowest = np.empty(len(bounds), np.int64)
+    most = 0
+    for h in range(len(bounds)):
+        lowest[h] = bounds[h, 0]
+        for r in range(1, bounds.shape[1]):
+            lowest[h] = min(lowest[h], bounds[h, r])
+        most = max(most, lowest[h])
+    before = np.zeros(most + 2, np.int64)
+    for bound in lowest:
+        before[bound + 1] += 1
+    for bound in range(most):
+        before[bound + 1] += before[bound]
+    order = np.empty(len(bounds), np.int64)
+    for h in range(len(bounds)):
+        order[before[lowest[h]]] = h
+        before[lowest[h]] += 1
+    return order
+
+
+@inner
 def _count_list(hyps: Ragged, refs: Ragged, counts: Int32, only_best: bool, edits: Int64) -> None:
     """Write the edits of the hypotheses of one list, the most promising first."""
     bounds = _bounds(hyps, refs, counts)
-    lowest = np.array([bound.min() for bound in bounds])
     limit = PRUNED - 1
-    for h in np.argsort(lowest):
+    for h in _by_lowest(bounds):
         edits[h] = _nearest(_words(hyps, h), refs, bounds[h], limit)
         if only_best:
             limit = min(limit, edits[h])
