@@ -123,7 +123,10 @@ def empty_slots(rows: int) -> Int32:
     size = 2
     while size < 2 * rows:
         size *= 2
-    return np.full(size, -1, np.int32)
+    slots = np.empty(size, np.int32)
+    for i in range(size):
+        slots[i] = -1
+    return slots
 
 
 @inner

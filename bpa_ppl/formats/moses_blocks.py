@@ -114,11 +114,11 @@ def _parse(
     No index is checked: the last byte is a newline, and nothing here reads on beyond one.
     """
     slots = empty_slots(len(ids))
-    distinct = 0
-    at = 0
+    # Typed: what a literal is given to would be compiled once for it, and once for other numbers.
+    distinct = at = none = np.int64(0)
     for row in range(len(ids)):
         ids[row], at = identifier_at(data, at)
-        at = past(data, at, before, 0, 5) - 1  # the last space may begin the next separator
+        at = past(data, at, before, none, np.int64(5)) - 1  # the last space may begin the next separator
         start, end, at = text_at(data, at)
         if at < 0:
             return _GIVEN_UP
@@ -207,7 +207,7 @@ def _scores(
     data: UInt8, at: int, before: UInt8, before_ends: Int64, values: Float32, row: int
 ) -> int:
     """Fill one row of values; return the position after the last of them, or −1 to give up."""
-    done = 0
+    done = np.int64(0)
     for column in range(len(before_ends)):
         at = past(data, at, before, done, before_ends[column])
         value, at = number_at(data, at)
