@@ -12,10 +12,9 @@ from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.updating import Sequential
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
-
     from bpa_ppl.features.recipes import Where
     from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_functions import InferenceData
     from bpa_ppl.quality import Metric, Oracles
 
 

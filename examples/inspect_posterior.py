@@ -10,12 +10,12 @@ import sys
 from importlib.resources import as_file, files
 from pathlib import Path
 
-import arviz as az
 import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
+from bpa_ppl.posterior import import_arviz
 
 SENTENCES = 30
 
@@ -28,6 +28,7 @@ def main(folder: Path) -> None:
     posterior = bpa.adapt(pool.select(np.arange(SENTENCES)), prior, sampler="imh", seed=1)
 
     print(bpa.check(posterior))
+    az = import_arviz()  # `import arviz as az`, without its notices
     print(az.summary(posterior, var_names=["weights"], round_to=3))
 
     bpa.write_posterior(posterior, folder / "posterior.nc")

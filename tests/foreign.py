@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior import inference_data
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 
 def foreign(
@@ -39,11 +39,10 @@ def foreign(
         "log_likelihood": log_likelihood or {},
         "observed_data": observed or {},
     }
-    return import_arviz().from_dict(
-        **{
+    return inference_data(
+        {
             group: {name: np.asarray(values) for name, values in variables.items()}
             for group, variables in groups.items()
-            if variables
         },
         coords={"feature": list(names)},
         dims={"weights": ["feature"]},

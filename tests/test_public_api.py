@@ -58,7 +58,7 @@ CLASSES = {
     "DataError": "",
     "Draws": "aligned at_point canonical components correlation deviation flat importance "
     "interval kind log_density log_weight mean moved_most pointwise reordered resampled "
-    "sentence_ids sentence_sites shape sites total_log_likelihood weighted weights",
+    "sentence_ids sentence_sites shape sites total_log_likelihood total_log_prior weighted weights",
     "NBest": "best chosen chunks concatenate from_arrays from_dataframe from_lists from_records "
     "origin references regroup rows scores select sizes sources text texts to_dataframe totals "
     "totals_normalised truncate with_extras with_features with_references with_sentence_extras "
@@ -93,8 +93,8 @@ ROOMS = {
     "log_linear log_probabilities preparation tabulate",
     "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix "
     "read_counts read_pairs read_table write_counts write_table",
-    "posterior": "Draws as_draws import_arviz importance_weights kish point_weights pooled "
-    "quantiles read_posterior to_arviz write_posterior",
+    "posterior": "Draws as_draws import_arviz importance_weights inference_data kish point_weights "
+    "pooled quantiles read_posterior to_arviz write_posterior",
     "quality": "Averaged BLEU CHRF Column Function Headroom Metric Mixed Oracles Score Scoreboard "
     "TER by_name choice_score column_of compared corpus_score counted_metrics gains headroom "
     "numeric_columns oracles resolve set_aside statistics ter_edits",

@@ -16,10 +16,9 @@ from bpa_ppl.notes import LOGGER
 from bpa_ppl.registry import PRIORS, SAMPLERS
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
-
     from bpa_ppl.models import Prior, PriorFamily
     from bpa_ppl.nbest import NBest
+    from bpa_ppl.posterior.arviz_functions import InferenceData
     from bpa_ppl.quality import Metric
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bpa_ppl.posterior.adapter import as_draws, import_arviz, to_arviz
+from bpa_ppl.posterior.adapter import as_draws, to_arviz
+from bpa_ppl.posterior.arviz_functions import import_arviz, inference_data
 from bpa_ppl.posterior.draws import Draws, importance_weights, kish, pooled, quantiles
 from bpa_ppl.posterior.files import read_posterior, write_posterior
 
@@ -17,6 +18,7 @@ __all__ = [
     "as_draws",
     "import_arviz",
     "importance_weights",
+    "inference_data",
     "kish",
     "point_weights",
     "pooled",

@@ -1,7 +1,9 @@
 """Draws to and from ArviZ: the only module that knows the groups of InferenceData.
 
 Groups: `posterior`, `prior`, `sample_stats`, `log_likelihood` (one variable an observed site),
-`observed_data`, `constant_data`, and `warmup_posterior` where a sampler has a warm-up. The
+`log_prior` (one a sampled site, or all together), `observed_data`, `constant_data`,
+`warmup_posterior` where a sampler has a warm-up, and `posterior_predictive` where lists were at
+hand to predict (`bpa_ppl.diagnostics.with_predictions`). The
 coordinate `feature` carries the names of the free features, `fixed_feature` those of the fixed
 ones, `sentence` the ids of the sentences.
 """
@@ -9,26 +11,29 @@ ones, `sentence` the ids of the sentences.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
+from bpa_ppl.posterior.arviz_functions import datasets, inference_data
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.soundness import WEIGHTS, check_finite
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
     from xarray import DataArray, Dataset
+
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
     #: What functions that look at a posterior take.
     Posterior: TypeAlias = Draws | InferenceData
 
 _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
+#: The prior of all sites together, as Stan's packages call it.
+_JOINT = "lprior"
 _FEATURE_DIMS = {
     "canonical": ["feature"],
     "prior_mean": ["feature"],
@@ -40,16 +45,8 @@ _FEATURE_DIMS = {
 }
 
 
-def import_arviz() -> Any:
-    """Import ArviZ without its daily notice about the coming major version."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
-        import arviz
-    return arviz
-
-
 def to_arviz(draws: Draws) -> InferenceData:
-    """Return draws as InferenceData.
+    """Return draws as ArviZ's data: InferenceData, or from ArviZ 1 on a DataTree.
 
     What is no string or number among the attributes is stored as JSON.
     """
@@ -59,30 +56,32 @@ def to_arviz(draws: Draws) -> InferenceData:
         **({} if draws.log_weight is None else {_LOG_WEIGHT: draws.log_weight}),
     }
     constants = {**draws.constants, **({_FIXED: draws.fixed.values_array} if draws.fixed else {})}
+    attrs = {**draws.attrs, "kind": draws.kind, "sites": list(draws.sites)}
     groups = {
         "posterior": draws.values,
+        "posterior_predictive": draws.predictive,
         "prior": draws.prior,
         "sample_stats": statistics,
         "log_likelihood": draws.log_likelihood,
+        "log_prior": _log_prior(draws),
         "observed_data": draws.observed,
         "constant_data": constants,
+        "warmup_posterior": draws.warmup,
     }
-    warmup = {"warmup_posterior": dict(draws.warmup)} if draws.warmup else {}
-    with warnings.catch_warnings():
-        # Few draws of many chains look to it like a mistake in the order of the dimensions.
-        warnings.filterwarnings("ignore", "More chains", UserWarning)
-        data = import_arviz().from_dict(
-            **{name: dict(group) for name, group in groups.items() if group},
-            **warmup,
-            coords=_coords(draws),
-            dims=_dims(draws, {name for group in groups.values() for name in group}),
-            save_warmup=bool(warmup),
-        )
-    for name in data.groups():  # ArviZ puts the time there: equal draws shall give equal bytes
-        data[name].attrs.pop("created_at", None)
-    attrs = {**draws.attrs, "kind": draws.kind, "sites": list(draws.sites)}
-    data.attrs.update({key: _encoded(value) for key, value in attrs.items()})
-    return data
+    return inference_data(
+        groups,
+        coords=_coords(draws),
+        dims=_dims(draws, {name for group in groups.values() for name in group}),
+        attrs={key: _encoded(value) for key, value in attrs.items()},
+    )
+
+
+def _log_prior(draws: Draws) -> Mapping[str, Any]:
+    """Return what is recorded of it, or what the density has beside the likelihood."""
+    total = draws.total_log_prior
+    if draws.log_prior or total is None:
+        return draws.log_prior
+    return {draws.sites[0] if len(draws.sites) == 1 else _JOINT: total}
 
 
 def _coords(draws: Draws) -> dict[str, Any]:
@@ -108,7 +107,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
     not one and the same number in all draws.
 
     Args:
-        posterior: InferenceData, or Draws, which are returned as they are.
+        posterior: InferenceData or a DataTree, or Draws, which are returned as they are.
         finite: whether a weight that is not a finite number is an error.
 
     Raises:
@@ -116,7 +115,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
             the posterior do not fit together.
         UsageError: if it is no posterior at all.
 
-    >>> data = import_arviz().from_dict(posterior={"weights": np.zeros((2, 10))})
+    >>> data = inference_data({"posterior": {"weights": np.zeros((2, 10))}})
     >>> as_draws(data).weights.shape, as_draws(data).features
     ((2, 10, 1), ('weights',))
     """
@@ -128,12 +127,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
 
 def _draws_of(posterior: InferenceData) -> Draws:
     """Return what any InferenceData holds as draws."""
-    if not hasattr(posterior, "groups"):
-        raise UsageError(
-            f"a posterior is InferenceData or Draws, not {type(posterior).__name__}: read it with "
-            "read_posterior"
-        )
-    groups = {name: posterior[name] for name in posterior.groups()}
+    groups = datasets(posterior)
     weights = _weights_of(groups)
     statistics = _chain_variables(groups.get("sample_stats"))
     attrs = {str(key): _decoded(value) for key, value in posterior.attrs.items()}
@@ -150,6 +144,8 @@ def _draws_of(posterior: InferenceData) -> Draws:
         log_weight=log_weight,
         log_density=statistics.pop(_DENSITY, None),
         log_likelihood=_chain_variables(likelihood),
+        log_prior=_chain_variables(groups.get("log_prior")),
+        predictive=_chain_variables(groups.get("posterior_predictive")),
         sentence_sites=_sentence_sites(likelihood),
         statistics=statistics,
         warmup=_same_shape(groups.get("warmup_posterior"), values),

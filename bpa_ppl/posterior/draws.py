@@ -30,6 +30,8 @@ class Draws:
         log_weight: (C, D) logarithms of importance weights, or None where all draws count alike.
         log_density: (C, D) log p(z, data) up to a constant, or None.
         log_likelihood: observed site -> (C, D, …) one value an observation.
+        log_prior: site -> (C, D, …) its log prior density; empty where it is not recorded by site.
+        predictive: observed site -> (C, D, …) what each draw predicts of it.
         sentence_sites: those observed once a sentence: (C, D, S), in the order of the lists.
         statistics: name, as in ArviZ -> (C, D), such as `acceptance_rate`.
         warmup: site -> (C, W, …) the draws before those kept.
@@ -79,6 +81,8 @@ class Draws:
     log_weight: Float64 | None = None
     log_density: Float64 | None = None
     log_likelihood: Arrays = field(default_factory=dict)
+    log_prior: Arrays = field(default_factory=dict)
+    predictive: Arrays = field(default_factory=dict)
     sentence_sites: tuple[str, ...] = ()
     statistics: Arrays = field(default_factory=dict)
     warmup: Arrays = field(default_factory=dict)
@@ -158,9 +162,24 @@ class Draws:
     @property
     def total_log_likelihood(self) -> Float64 | None:
         """(C, D): the log-likelihood of all that was observed, or None."""
+        return self._total(self.log_likelihood)
+
+    @property
+    def total_log_prior(self) -> Float64 | None:
+        """(C, D): the log prior density up to a constant, or None.
+
+        It is what the log density has beside the likelihood, unless it was recorded.
+        """
+        likelihood = self.total_log_likelihood
+        if self.log_prior or likelihood is None or self.log_density is None:
+            return self._total(self.log_prior)
+        return self.log_density - likelihood
+
+    def _total(self, arrays: Arrays) -> Float64 | None:
+        """Return the sum of the cells of all arrays, (C, D), or None without any."""
         parts = [
             np.asarray(part).reshape(*self.shape, -1).sum(axis=-1, dtype=np.float64)
-            for part in self.log_likelihood.values()
+            for part in arrays.values()
         ]
         return np.asarray(sum(parts[1:], start=parts[0])) if parts else None
 
@@ -299,6 +318,8 @@ class Draws:
             log_density=density,
             values=self._taken(self.values, chosen),
             log_likelihood=self._taken(self.log_likelihood, chosen),
+            log_prior=self._taken(self.log_prior, chosen),
+            predictive=self._taken(self.predictive, chosen),
             statistics=self._taken(self.statistics, chosen),
             warmup={},
         )

@@ -11,9 +11,8 @@ from bpa_ppl.posterior.adapter import Draws, as_draws, to_arviz
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
-
     from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 
 def write_posterior(posterior: Posterior, path: str | Path) -> None:

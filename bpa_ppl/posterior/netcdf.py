@@ -14,11 +14,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.adapter import import_arviz
+from bpa_ppl.posterior.arviz_functions import datasets, of_datasets
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
     from xarray import Dataset
+
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _SEAL = b"\nbpa_ppl sha256 "
 _SEALED = len(_SEAL) + 64
@@ -32,7 +33,8 @@ def to_bytes(data: InferenceData) -> bytes:
 
     Besides the draws, memory holds the bytes: their compressed size.
 
-    >>> data = import_arviz().from_dict(posterior={"weights": [[[0.5], [1.5]]]})
+    >>> from bpa_ppl.posterior import inference_data
+    >>> data = inference_data({"posterior": {"weights": [[[0.5], [1.5]]]}})
     >>> from_bytes(to_bytes(data))["posterior"]["weights"].values.tolist()
     [[[0.5], [1.5]]]
     """
@@ -42,8 +44,8 @@ def to_bytes(data: InferenceData) -> bytes:
     made = io.BytesIO()
     with h5netcdf.File(made, "w") as file:
         _write(xarray.Dataset(attrs=data.attrs), file, "/")
-        for name in data.groups():
-            _write(data[name], file, name)
+        for name, group in datasets(data).items():
+            _write(group, file, name)
     content = made.getvalue()
     return content + _seal(content)
 
@@ -92,7 +94,7 @@ def _read(content: bytes) -> InferenceData:
         warnings.simplefilter("ignore")  # of groups and types that are not ours to judge
         groups = {name: opened(file, name) for name in file.groups}
         attrs = opened(file, "/").attrs
-        return import_arviz().InferenceData(attrs=attrs, **groups)
+        return of_datasets(groups, attrs)
 
 
 def _check_size(content: bytes) -> None:

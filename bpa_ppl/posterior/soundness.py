@@ -73,6 +73,8 @@ def _shaped(draws: Draws) -> list[tuple[str, Any, tuple[int | None, ...]]]:
     found: list[tuple[str, Any, tuple[int | None, ...]]] = [
         *((name, values, each) for name, values in draws.values.items()),
         *((name, values, each) for name, values in draws.log_likelihood.items()),
+        *((f"log prior of {name}", values, each) for name, values in draws.log_prior.items()),
+        *((f"predicted {name}", values, each) for name, values in draws.predictive.items()),
         *((name, values, each) for name, values in draws.statistics.items()),
         ("log_weight", draws.log_weight, each),
         ("the log density", draws.log_density, each),

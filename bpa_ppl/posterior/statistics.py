@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior.adapter import import_arviz, to_arviz
+from bpa_ppl.posterior import arviz_functions as arviz
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 
+#: Bars of a plot of ranks, a chain.
+_RANK_BINS = 20
 #: Importance weights, below which nothing is known of their tail.
 _FEWEST = 25
 
@@ -24,35 +25,24 @@ def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
 
     Their number where the draws never move at all (Vehtari et al. 2021).
     """
-    return _of_each(import_arviz().ess, values, method=method)
+    return _of_each("ess", values, method)
 
 
 def r_hat(values: npt.ArrayLike) -> Float64:
     """Return rank-normalised split R-hat, (C, D, …) ↦ (…) (Vehtari et al. 2021)."""
-    return _of_each(import_arviz().rhat, values, method="rank")
+    return _of_each("rhat", values, "rank")
 
 
 def mcse(values: npt.ArrayLike) -> Float64:
     """Return the Monte-Carlo standard error of the mean, (C, D, …) ↦ (…)."""
-    return _of_each(import_arviz().mcse, values, method="mean")
+    return _of_each("mcse", values, "mean")
 
 
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """Keep ArviZ from logging what the numbers say too, such as that draws are NaN."""
-    logger = getattr(import_arviz(), "_log", logging.getLogger("arviz"))
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
-
-
-def _of_each(function: Any, values: npt.ArrayLike, **options: str) -> Float64:
+def _of_each(name: str, values: npt.ArrayLike, method: str) -> Float64:
     array = np.asarray(values, np.float64)
     cells = array.reshape(*array.shape[:2], -1)
-    with np.errstate(divide="ignore", invalid="ignore"), _unlogged():
-        found = [np.asarray(function(c, **options)).item() for c in np.moveaxis(cells, -1, 0)]
+    with np.errstate(divide="ignore", invalid="ignore"), arviz.unlogged():
+        found = [arviz.diagnostic(name, cell, method) for cell in np.moveaxis(cells, -1, 0)]
     return np.array(found).reshape(array.shape[2:])
 
 
@@ -64,14 +54,14 @@ def bfmi(energy: npt.ArrayLike) -> Float64:
     values = np.asarray(energy, np.float64)
     if values.shape[1] < 2:
         return np.full(len(values), np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"), _unlogged():
-        return np.asarray(import_arviz().bfmi(values))
+    with np.errstate(divide="ignore", invalid="ignore"), arviz.unlogged():
+        return arviz.bfmi(values)
 
 
 def autocorrelation(values: npt.ArrayLike) -> Float64:
     """Return the autocorrelation of each chain by lag, (C, D) ↦ (C, D)."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(import_arviz().autocorr(np.asarray(values)))
+        return arviz.autocorrelation(np.asarray(values))
 
 
 def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
@@ -83,9 +73,9 @@ def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     finite = np.where(np.isfinite(flat), flat, -np.inf)
     if len(finite) < _FEWEST or not np.isfinite(finite).any():
         return np.zeros(np.shape(log_ratio)), np.inf
-    with _unlogged():
-        smoothed, k_hat = import_arviz().psislw(finite)
-    return np.asarray(smoothed).reshape(np.shape(log_ratio)), float(k_hat)
+    with arviz.unlogged():
+        smoothed, k_hat = arviz.psis(finite)
+    return smoothed.reshape(np.shape(log_ratio)), k_hat
 
 
 def unseen(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float]:
@@ -108,18 +98,20 @@ def unseen(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float
 
 
 def psis_loo(draws: Draws) -> Mapping[str, Any]:
-    """Return ArviZ's PSIS-LOO over the adaptation sentences, pointwise.
+    """Return ArviZ's PSIS-LOO over the sentences: `elpd`, `se`, `p`, `elpd_i`, `pareto_k`.
 
     Args:
         draws: of equal weight, with a pointwise log-likelihood.
     """
-    return dict(_quietly(import_arviz().loo, _by_sentence(draws), pointwise=True))
+    return arviz.loo(_by_sentence(draws))
 
 
 def compare_psis_loo(every: Mapping[str, Draws]) -> Any:
-    """Return ArviZ's table that ranks posteriors by PSIS-LOO, a pandas data frame."""
-    data = {name: _by_sentence(draws) for name, draws in every.items()}
-    return _quietly(import_arviz().compare, data, ic="loo")
+    """Return ArviZ's table that ranks posteriors by PSIS-LOO, a pandas data frame.
+
+    Its columns are `elpd`, `behind`, `dse`, `weight` and `warning`.
+    """
+    return arviz.compare({name: _by_sentence(draws) for name, draws in every.items()})
 
 
 def power_scaling(draws: Draws, component: str) -> Float64:
@@ -129,21 +121,7 @@ def power_scaling(draws: Draws, component: str) -> Float64:
         draws: of equal weight, with log-likelihoods and log densities: the prior is the rest.
         component: what is scaled, `prior` or `likelihood`.
     """
-    arviz = import_arviz()
-    likelihood = draws.total_log_likelihood
-    assert draws.log_density is not None  # the caller looked
-    assert likelihood is not None
-    log_prior = draws.log_density - likelihood
-    data = to_arviz(
-        Draws(
-            {WEIGHTS: draws.weights},
-            draws.features,
-            log_likelihood=draws.log_likelihood,
-            sentence_sites=draws.sentence_sites,
-        )
-    )
-    data.add_groups(log_prior=arviz.convert_to_dataset({WEIGHTS: log_prior}))
-    return np.asarray(arviz.psens(data, component=component, var_names=[WEIGHTS]))
+    return arviz.power_scaling(to_arviz(replace(draws, warmup={}, prior={})), component, WEIGHTS)
 
 
 def _by_sentence(draws: Draws) -> Any:
@@ -158,15 +136,17 @@ def _by_sentence(draws: Draws) -> Any:
     )
 
 
-def _quietly(function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call without warnings of what the result says too, or of ArviZ's affairs with pandas."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto", UserWarning)
-        warnings.filterwarnings("ignore", "The inplace keyword")
-        return function(*arguments, **options)
-
-
 def rank_plot(axes: Any, chains: npt.ArrayLike) -> None:
     """Draw the ranks of the draws of each chain, (C, D), as bars."""
-    import_arviz().plot_rank({"weight": np.asarray(chains)}, kind="bars", ax=axes)
-    axes.set(title="", xlabel="", ylabel="")
+    from scipy.stats import rankdata
+
+    values = np.asarray(chains)
+    ranks = rankdata(values).reshape(values.shape)
+    edges = np.linspace(0, values.size, _RANK_BINS + 1)
+    for chain, own in enumerate(ranks):
+        share = np.histogram(own, edges)[0] / max(values.shape[1], 1)
+        level = chain * 2 / _RANK_BINS
+        middle = (edges[1:] + edges[:-1]) / 2
+        axes.bar(middle, share, width=edges[1], bottom=level, color=f"C{chain}", edgecolor="white")
+        axes.axhline(level + share.mean(), linestyle="--", color="k")
+    axes.set_yticks([chain * 2 / _RANK_BINS for chain in range(len(values))], range(len(values)))

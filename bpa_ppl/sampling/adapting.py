@@ -62,9 +62,8 @@ from bpa_ppl.weights import (
 )
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
-
     from bpa_ppl.features import Added, AnySource
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 #: The extra of a sentence that says to which of several domains it belongs.
 DOMAIN = "domain"

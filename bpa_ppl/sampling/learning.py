@@ -20,9 +20,8 @@ from bpa_ppl.sampling.domain_terms import DomainTerms, sampled_hierarchy
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
-
     from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
     #: Posteriors by the labels of their domains, or several of them; a path is read.
     Posteriors = Mapping[str, Posterior | str | Path] | Iterable[Posterior | str | Path]

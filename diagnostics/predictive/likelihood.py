@@ -125,11 +125,11 @@ def loo(posterior: Posterior, seed: int = 0) -> Loo:
     draws = _by_sentence(as_draws(posterior))
     found = psis_loo(draws.resampled(seed))
     return Loo(
-        float(found["elpd_loo"]),
+        float(found["elpd"]),
         float(found["se"]),
-        float(found["p_loo"]),
-        np.asarray(found["loo_i"].values).reshape(-1),
-        np.asarray(found["pareto_k"].values).reshape(-1),
+        float(found["p"]),
+        found["elpd_i"].reshape(-1),
+        found["pareto_k"].reshape(-1),
         _improper(draws),
     )
 
@@ -164,7 +164,7 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
     _check_same_oracles(list(every.values()))
     table = compare_psis_loo({name: draws.resampled(seed) for name, draws in every.items()})
     return tuple(
-        Ranked(str(name), row.elpd_loo, row.elpd_diff, row.dse, row.weight, bool(row.warning))
+        Ranked(str(name), row.elpd, row.behind, row.dse, row.weight, bool(row.warning))
         for name, row in table.iterrows()
     )
 
@@ -247,10 +247,11 @@ def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity,
     ('LM0', 0.0, 'the prior decides it: there are few data on it, or σ_T is small')
     """
     draws = as_draws(posterior)
-    if draws.total_log_likelihood is None or draws.log_density is None:
+    if draws.total_log_likelihood is None or draws.total_log_prior is None:
         raise DataError(
             "power scaling needs the log-likelihood of the sentences (a group log_likelihood) and "
-            "the log density of the draws (a statistic lp), which this posterior does not record"
+            "the log density of the draws (a statistic lp) or of the prior (a group log_prior), "
+            "which this posterior does not record"
         )
     equal = draws.resampled(seed)
     prior, likelihood = (power_scaling(equal, component) for component in ("prior", "likelihood"))

@@ -23,9 +23,8 @@ from bpa_ppl.posterior import Draws, as_draws, importance_weights, to_arviz
 from bpa_ppl.posterior.statistics import unseen
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
-
     from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _DRAWS = 1000  # as many are looked at
 _RANGE = 20.0  # temperatures are looked for from 1 / this to this

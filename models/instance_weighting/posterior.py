@@ -28,7 +28,7 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import pareto_smoothed
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _STEP = 1e-4  # of differences of the gradient, in units of the prior or of the posterior
 _DEGREES = 20.0  # of freedom, of Student's t around the mode

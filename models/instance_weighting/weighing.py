@@ -17,7 +17,7 @@ from bpa_ppl.phrases.pairs import PhrasePairs
 from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 #: Pairs whose probabilities are computed at once: their OUT rows are copied, features and all.
 _PAIRS = 1 << 19

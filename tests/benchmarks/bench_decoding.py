@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-import arviz as az
 import numpy as np
 from measuring import canonical, lists, timed
 
@@ -41,11 +40,7 @@ def main() -> None:
     centre = match(canonical(), pool).values
     rng = np.random.default_rng(0)
     weights = centre + 0.1 * rng.normal(size=(options.draws, len(centre)))
-    posterior = az.from_dict(
-        posterior={"weights": weights[None]},
-        coords={"feature": list(pool.feature_names)},
-        dims={"weights": ["feature"]},
-    )
+    posterior = bpa.Draws({"weights": weights[None]}, pool.feature_names)
     run = partial(bpa.rerank, pool, posterior, unchecked=True)
     ours = timed(run, options.repeats)
     agree = np.mean(ours.result.choice == loop(pool, weights, np.float64))

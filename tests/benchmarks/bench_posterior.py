@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-import arviz as az
 import jax
 import numpy as np
 from measuring import Timed, canonical, clock, drawn, lists, timed
@@ -22,6 +21,7 @@ from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Isotropic
+from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.sampling import target_of
 from bpa_ppl.weights import match
 
@@ -57,15 +57,17 @@ def ours(pool: bpa.NBest, oracle: bpa.Oracles, seed: int, sampler: str) -> objec
 def effective(draws: object) -> float:
     """Return the smaller of bulk and tail ESS of the weight that mixes worst."""
     if isinstance(draws, np.ndarray):
-        draws = az.from_dict(posterior={"weights": draws})
+        return worst(draws)
     if "sample_stats" in draws and "log_weight" in draws["sample_stats"]:
         log_weight = draws["sample_stats"]["log_weight"].values.reshape(-1)
         weight = np.exp(log_weight - log_weight.max())
         return float(weight.sum() ** 2 / (weight**2).sum())
-    return min(
-        float(az.ess(draws, var_names=["weights"], method=m)["weights"].min())
-        for m in ("bulk", "tail")
-    )
+    return worst(draws["posterior"]["weights"].values)
+
+
+def worst(weights: np.ndarray) -> float:
+    """Return the smaller of bulk and tail ESS of the column that mixes worst."""
+    return min(float(ess(weights, method).min()) for method in ("bulk", "tail"))
 
 
 def row(name: str, run: Timed, reference: float | None) -> float:

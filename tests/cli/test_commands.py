@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import arviz as az
 import numpy as np
 import pytest
 import typer
@@ -19,6 +18,7 @@ from bpa_ppl.cli import adapt, options, rerank
 from bpa_ppl.cli.app import app
 from bpa_ppl.formats.base import ReadOptions, Rows
 from bpa_ppl.formats.moses import Moses
+from bpa_ppl.posterior import import_arviz
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, RULES, SAMPLERS, TUNERS, Registry
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini")
@@ -55,7 +55,7 @@ def test_settings_reach_the_sampler(
     assert done.code == 0
     assert done.out == ""
     assert sampler in done.err
-    posterior = az.from_netcdf("new.nc")
+    posterior = import_arviz().from_netcdf("new.nc")
     assert posterior["posterior"]["weights"].shape[:2] == shape
     assert settings.items() <= json.loads(posterior.attrs["settings"]).items()
 

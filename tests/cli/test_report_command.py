@@ -10,7 +10,7 @@ from command_line import run
 
 import bpa_ppl
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior import inference_data
 
 
 def test_the_page_is_that_of_the_library(folder: Path) -> None:
@@ -40,7 +40,7 @@ def test_quiet_is_quiet(folder: Path) -> None:
 
 def test_a_posterior_written_by_plain_arviz(folder: Path) -> None:
     draws = np.random.default_rng(1).normal(size=(4, 100, 2))
-    import_arviz().from_dict(posterior={"weights": draws}).to_netcdf("theirs.nc")
+    inference_data({"posterior": {"weights": draws}}).to_netcdf("theirs.nc")
     assert run("report", "theirs.nc", "-o", "report.html").code == 0
     assert "does not record the canonical weights" in Path("report.html").read_text("utf-8")
 

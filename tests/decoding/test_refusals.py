@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from arviz import InferenceData
 from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, NBest, NotConverged, rerank
 from bpa_ppl.decoding.reranking import rerank_stream
+from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]")
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from arviz import InferenceData
 from foreign import autoregressive, foreign
 from pages import Outline
 
 from bpa_ppl import check
 from bpa_ppl.diagnostics import Finding, Report, Thresholds
 from bpa_ppl.posterior import Draws, as_draws, import_arviz
+from bpa_ppl.posterior.arviz_functions import InferenceData
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from arviz import InferenceData
 from foreign import autoregressive, foreign
 from scipy.stats import norm, rankdata, wasserstein_distance
 
@@ -25,6 +24,7 @@ from bpa_ppl.diagnostics.comparison.efficiency import nested_r_hat
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.diagnostics.significance import holm
 from bpa_ppl.posterior import as_draws, import_arviz
+from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "TM0", "WP0")
 Change = Callable[[np.ndarray], np.ndarray]

@@ -9,7 +9,6 @@ import numpy as np
 import plain
 import pytest
 from agreement import assert_moments
-from arviz import InferenceData
 from foreign import foreign
 from scipy.special import expit, log_expit
 from scipy.stats import norm
@@ -25,6 +24,7 @@ from bpa_ppl.diagnostics.predictive.likelihood import (
 )
 from bpa_ppl.diagnostics.predictive.page import model_sections
 from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])

@@ -17,10 +17,11 @@ from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.diagnostics import Thresholds, check
 from bpa_ppl.diagnostics.posterior_page.movement import highest_density
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
-from bpa_ppl.posterior import Draws, as_draws, import_arviz
+from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
+from bpa_ppl.posterior.arviz_functions import of_datasets
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "TM0", "WP0")
 CANONICAL = {"LM0": 0.2, "TM0": 0.2, "WP0": -0.1, "UnknownWordPenalty0": 1.0}
@@ -66,7 +67,7 @@ def bare(draws: np.ndarray) -> InferenceData:
     dims = ["chain", "draw", "row", "column"][: draws.ndim]
     coords = {dim: np.arange(size) for dim, size in zip(dims, draws.shape, strict=True)}
     weights = DataArray(draws, coords, dims, name="weights")
-    return import_arviz().InferenceData(posterior=weights.to_dataset())
+    return of_datasets({"posterior": weights.to_dataset()}, {})
 
 
 def titles(outline: Outline) -> list[str]:
@@ -281,7 +282,7 @@ def test_the_order_of_dimensions_is_found_by_name() -> None:
     draws = np.random.default_rng(2).normal(size=(4, 50, 3))
     posterior = foreign(draws, NAMES)
     turned = posterior["posterior"]["weights"].transpose("feature", "draw", "chain")
-    other = import_arviz().InferenceData(posterior=turned.to_dataset())
+    other = of_datasets({"posterior": turned.to_dataset()}, {})
     np.testing.assert_array_equal(as_draws(other).weights, draws)
 
 
@@ -426,7 +427,7 @@ def test_a_draw_that_is_no_number_is_named(wrong: float) -> None:
 
 def test_draws_without_chains_are_refused() -> None:
     weights = foreign(np.zeros((2, 9, 3)), NAMES)["posterior"]["weights"].isel(chain=0, drop=True)
-    other = import_arviz().InferenceData(posterior=weights.to_dataset())
+    other = of_datasets({"posterior": weights.to_dataset()}, {})
     with pytest.raises(DataError, match="dimensions draw, feature: it needs chain and draw"):
         posterior_page(other)
 
@@ -438,7 +439,7 @@ def test_no_draws_are_refused() -> None:
 
 def test_something_else_than_weights_is_refused() -> None:
     with pytest.raises(DataError, match="no draws of a variable called weights"):
-        posterior_page(import_arviz().from_dict(posterior={"mu": np.zeros((2, 10))}))
+        posterior_page(inference_data({"posterior": {"mu": np.zeros((2, 10))}}))
 
 
 def test_no_weight_to_show_is_refused() -> None:

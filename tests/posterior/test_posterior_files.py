@@ -17,6 +17,7 @@ from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rera
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, to_arviz
+from bpa_ppl.posterior.arviz_functions import datasets, of_datasets
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 from bpa_ppl.weights import Weights
 
@@ -59,12 +60,12 @@ def test_equal_draws_give_equal_bytes_whenever_they_are_written(content: bytes) 
 
 def test_what_is_sealed_is_netcdf_to_other_programs(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "posterior.nc").write_bytes(content)
-    theirs = import_arviz().from_netcdf(str(tmp_path / "posterior.nc"))
-    ours = from_bytes(content)
-    assert theirs.groups() == ours.groups()
-    for group in ours.groups():
-        assert theirs[group].identical(ours[group]), group
-        theirs[group].close()
+    opened = import_arviz().from_netcdf(str(tmp_path / "posterior.nc"))
+    theirs, ours = datasets(opened), datasets(from_bytes(content))
+    assert list(theirs) == list(ours)
+    for group, values in ours.items():
+        assert theirs[group].identical(values), group
+        opened[group].close()
     with h5py.File(tmp_path / "posterior.nc", "a") as file:
         file.attrs["note"] = "changed on purpose"
     assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == "changed on purpose"
@@ -134,28 +135,41 @@ def test_a_device_that_is_full_is_named() -> None:
         write_posterior(draws_of_all_kinds(), "/dev/full")
 
 
-def _of(group: str, change: Callable[[Any], Any]) -> Callable[[Any], None]:
+#: Changes the groups of a posterior, or its attributes.
+Change = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+def _of(group: str, change: Callable[[Any], Any]) -> Change:
     """Return what replaces a group of a posterior by another one made of it."""
 
-    def changed(data: Any) -> None:
-        setattr(data, group, change(data[group]))
+    def changed(groups: dict[str, Any], attrs: dict[str, Any]) -> None:
+        groups[group] = change(groups[group])
 
     return changed
 
 
-def _filled(group: str, name: str, value: float) -> Callable[[Any], None]:
-    def changed(data: Any) -> None:
-        data[group][name] = data[group][name].copy()
-        data[group][name].values.reshape(-1)[3 % data[group][name].size] = value
+def _filled(group: str, name: str, value: float) -> Change:
+    def filled(values: Any) -> Any:
+        copy = values.copy(deep=True)
+        copy[name].values.reshape(-1)[3 % copy[name].size] = value
+        return copy
 
-    return changed
-
-
-def _attribute(name: str, value: Any) -> Callable[[Any], None]:
-    return lambda data: data.attrs.update({name: value})
+    return _of(group, filled)
 
 
-CRAFTED: dict[str, tuple[Callable[[Any], None], str]] = {
+def _attribute(name: str, value: Any) -> Change:
+    return lambda groups, attrs: attrs.update({name: value})
+
+
+def crafted(content: bytes, change: Change) -> Any:
+    """Return the posterior of a file with something changed."""
+    data = from_bytes(content)
+    groups, attrs = dict(datasets(data)), dict(data.attrs)
+    change(groups, attrs)
+    return of_datasets(groups, attrs)
+
+
+CRAFTED: dict[str, tuple[Change, str]] = {
     "other features than the constants": (
         _of("posterior", lambda g: g.assign_coords(feature=["LM0", "LM0", "WP0"])),
         "constant_data are not those of the weights",
@@ -222,8 +236,7 @@ CRAFTED: dict[str, tuple[Callable[[Any], None], str]] = {
 @pytest.mark.parametrize("what", ["an infinite weight", "a kind that does not exist", "no draws"])
 def test_the_file_is_named(content: bytes, what: str, tmp_path: Path) -> None:
     change, message = CRAFTED[what]
-    data = from_bytes(content)
-    change(data)
+    data = crafted(content, change)
     (tmp_path / "crafted.nc").write_bytes(to_bytes(data))
     with pytest.raises(DataError, match=rf"crafted\.nc: .*{message}"):
         read_posterior(tmp_path / "crafted.nc")
@@ -232,8 +245,7 @@ def test_the_file_is_named(content: bytes, what: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", CRAFTED)
 def test_what_does_not_fit_together_is_refused(content: bytes, what: str) -> None:
     change, message = CRAFTED[what]
-    data = from_bytes(content)
-    change(data)
+    data = crafted(content, change)
     with pytest.raises(BpaError) as refused:
         as_draws(data)
     assert message in str(refused.value)

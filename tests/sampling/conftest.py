@@ -13,7 +13,7 @@ from bpa_ppl import adapt
 from bpa_ppl.registry import SAMPLERS
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 #: A mode is no sample, samples of Eq. 11 are none of the posterior, and auto is one of the rest.
 EXACT = [name for name in SAMPLERS if SAMPLERS[name].exact and name != "auto"]

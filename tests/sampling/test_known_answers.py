@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from agreement import assert_moments, assert_weighted_moments
-from arviz import InferenceData
 from targets import TARGETS
 
 from bpa_ppl import NotConverged, check, rerank
 from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.arviz_functions import InferenceData
 
 Posteriors = Callable[..., InferenceData]
 

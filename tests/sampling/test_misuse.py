@@ -15,7 +15,7 @@ from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, UsageError, adapt, rerank
 from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
-from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior import inference_data
 
 POOL = plain.pairs([[1.0], [-2.0], [0.5]], ["LM0"])
 GIVEN: dict[str, Any] = {"oracle": plain.given(0, 0, 0)}
@@ -46,7 +46,7 @@ def test_viterbi_needs_densities() -> None:
 
 
 def test_draws_without_feature_names_fit_no_list() -> None:
-    unnamed = import_arviz().from_dict(posterior={"weights": autoregressive(0, 4, 500, 1, 0)})
+    unnamed = inference_data({"posterior": {"weights": autoregressive(0, 4, 500, 1, 0)}})
     with pytest.raises(DataError, match="LM0"):
         rerank(POOL, unnamed)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import plain
 import pytest
-from arviz import InferenceData
 from scipy.optimize import approx_fprime, minimize
 
 from bpa_ppl import DataError, NBest, Weights, adapt, check, point_weights, rerank
 from bpa_ppl.models import Prior
+from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.weights import match

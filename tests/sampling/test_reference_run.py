@@ -14,7 +14,7 @@ from bpa_ppl import NBest, adapt, read_nbest, read_weights
 from bpa_ppl.posterior import import_arviz, importance_weights
 
 if TYPE_CHECKING:
-    from arviz import InferenceData
+    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 pytestmark = pytest.mark.slow  # posteriors by quadrature are held in test_known_answers
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import plain
 import pytest
-from arviz import InferenceData
 from targets import SENTENCES, STEPS, TARGETS
 
 from bpa_ppl import adapt
+from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.registry import SAMPLERS
 
 Posteriors = Callable[..., InferenceData]

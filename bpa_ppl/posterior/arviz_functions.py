@@ -1,0 +1,217 @@
+"""ArviZ, whichever is installed: the only module that imports it.
+
+Up to 0.23 its data are an InferenceData, from 1 on a DataTree of xarray, and some functions have
+other names and arguments. Everything here takes and gives the same under both.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from bpa_ppl.errors import UsageError
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    from bpa_ppl.nbest import Float64
+
+#: ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later.
+InferenceData: TypeAlias = Any
+
+_SAMPLES = ("chain", "draw")
+#: By how much power scaling changes the exponent; that of ArviZ 0.
+_DELTA = 0.01
+#: Quantiles whose effective sample size is that of the tails (Vehtari et al. 2021).
+_TAILS = (0.05, 0.95)
+
+
+@cache
+def generation() -> int:
+    """Return the major version of ArviZ."""
+    return int(version("arviz").split(".")[0])
+
+
+def import_arviz() -> Any:
+    """Import ArviZ without its daily notice about the coming major version."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
+        import arviz
+    return arviz
+
+
+def inference_data(
+    groups: Mapping[str, Mapping[str, Any]],
+    coords: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> InferenceData:
+    """Return arrays by group and name as ArviZ's data.
+
+    Groups called `…data` have arrays of any shape, the others such as begin with chains and draws.
+
+    Args:
+        groups: those that are empty are left out.
+        coords: values of dimensions; those without any are numbered.
+        dims: names of the dimensions of an array, chains and draws left out; not used where an
+            array of that name has more or fewer, such as a log prior, of one number a draw.
+        attrs: of the whole.
+
+    >>> data = inference_data({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
+    >>> dict(datasets(data)["posterior"].sizes)
+    {'chain': 2, 'draw': 10, 'feature': 1}
+    """
+    made = {
+        name: _dataset(arrays, coords or {}, dims or {}, () if "data" in name else _SAMPLES)
+        for name, arrays in groups.items()
+        if arrays
+    }
+    return of_datasets(made, attrs or {})
+
+
+def _dataset(
+    arrays: Mapping[str, Any],
+    coords: Mapping[str, Any],
+    dims: Mapping[str, Sequence[str]],
+    leading: Sequence[str],
+) -> Dataset:
+    import xarray
+
+    variables = {}
+    for name, values in arrays.items():
+        array = np.atleast_1d(values)
+        numbered = [f"{name}_dim_{k}" for k in range(array.ndim - len(leading))]
+        named = dims.get(name, numbered)
+        own = named if len(named) == len(numbered) else numbered
+        variables[name] = ((*leading, *own), array)
+    made = xarray.Dataset(variables)
+    return made.assign_coords({d: coords.get(d, np.arange(n)) for d, n in made.sizes.items()})
+
+
+def of_datasets(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
+    """Return the groups of a posterior as ArviZ's data."""
+    if generation() < 1:
+        return import_arviz().InferenceData(attrs=dict(attrs), **groups)
+    import xarray
+
+    tree = xarray.DataTree.from_dict(dict(groups))
+    tree.attrs.update(attrs)
+    return tree
+
+
+def datasets(data: InferenceData) -> dict[str, Dataset]:
+    """Return the groups of InferenceData or of a DataTree, by name.
+
+    Raises:
+        UsageError: if it is neither.
+    """
+    if hasattr(data, "children") and hasattr(data, "to_dataset"):
+        return {name: node.to_dataset() for name, node in data.children.items()}
+    if not hasattr(data, "groups"):
+        raise UsageError(
+            f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
+            "read_posterior"
+        )
+    return {name: data[name] for name in data.groups()}
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep ArviZ from logging what the numbers say too, such as that draws are NaN."""
+    loggers = [logging.getLogger(name) for name in ("arviz", "arviz_stats.base.stats_utils")]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
+
+
+def diagnostic(name: str, cell: Float64, method: str) -> float:
+    """Return `ess`, `rhat` or `mcse` of the draws of one number, (C, D)."""
+    tail = {"prob": _TAILS} if method == "tail" else {}
+    found = getattr(import_arviz(), name)(cell, method=method, **tail)
+    return float(np.asarray(found).item())
+
+
+def bfmi(energy: Float64) -> Float64:
+    """Return the Bayesian fraction of missing information of each chain, (C, D) ↦ (C,)."""
+    return np.asarray(import_arviz().bfmi(energy))
+
+
+def autocorrelation(values: Float64) -> Float64:
+    """Return the autocorrelation of each chain by lag, (C, D) ↦ (C, D)."""
+    if generation() < 1:
+        return np.asarray(import_arviz().autocorr(values))
+    return np.asarray(_arrays().autocorr(values))
+
+
+def psis(log_weight: Float64) -> tuple[Float64, float]:
+    """Return Pareto-smoothed log weights, normalised, (D,), and k̂."""
+    if generation() < 1:
+        smoothed, k_hat = import_arviz().psislw(log_weight)
+    else:  # it takes log-likelihoods, whose negatives are the weights
+        smoothed, k_hat = _arrays().psislw(-log_weight)
+    return np.asarray(smoothed), float(k_hat)
+
+
+def loo(data: InferenceData) -> dict[str, Any]:
+    """Return PSIS-LOO: `elpd`, `se`, `p`, and by observation `elpd_i` and `pareto_k`."""
+    found = _quietly(import_arviz().loo, data, pointwise=True)
+    names = {"elpd": "elpd", "se": "se", "p": "p", "elpd_i": "elpd_i", "pareto_k": "pareto_k"}
+    if generation() < 1:
+        names |= {"elpd": "elpd_loo", "p": "p_loo", "elpd_i": "loo_i"}
+    return {name: np.asarray(found[theirs]) for name, theirs in names.items()}
+
+
+def compare(every: Mapping[str, InferenceData]) -> Any:
+    """Return the table that ranks posteriors by PSIS-LOO, a pandas data frame.
+
+    Its columns are `elpd`, `behind`, how much that is less than the best, `dse`, `weight` and
+    `warning`.
+    """
+    if generation() < 1:
+        table = _quietly(import_arviz().compare, every, ic="loo")
+        return table.rename(columns={"elpd_loo": "elpd", "elpd_diff": "behind"})
+    table = _quietly(import_arviz().compare, every, round_to="none")
+    return table.assign(behind=-table["elpd_diff"])
+
+
+def power_scaling(data: InferenceData, component: str, name: str) -> Float64:
+    """Return the power-scaling sensitivity of the cells of one variable (Kallioinen et al. 2024).
+
+    Args:
+        data: with the groups `log_likelihood` and `log_prior`.
+        component: what is scaled, `prior` or `likelihood`.
+        name: of the variable.
+    """
+    if generation() < 1:
+        arguments = {"component": component, "var_names": [name], "delta": _DELTA}
+        return np.asarray(import_arviz().psens(data, **arguments))
+    alphas = (1 / (1 + _DELTA), 1 + _DELTA)
+    found = import_arviz().psense(data, group=component, var_names=[name], alphas=alphas)
+    return np.asarray(found[name])
+
+
+def _arrays() -> Any:
+    """Return ArviZ 1's functions of plain arrays."""
+    import_arviz()
+    return import_module("arviz_stats.base").array_stats
+
+
+def _quietly(function: Any, *arguments: Any, **options: Any) -> Any:
+    """Call without warnings of what the result says too, or of ArviZ's affairs with pandas."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto", UserWarning)
+        warnings.filterwarnings("ignore", "The inplace keyword")
+        return function(*arguments, **options)
