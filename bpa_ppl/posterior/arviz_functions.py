@@ -93,7 +93,7 @@ def _dataset(
         own = named if len(named) == len(numbered) else numbered
         variables[name] = ((*leading, *own), array)
     made = xarray.Dataset(variables)
-    return made.assign_coords({d: coords.get(d, np.arange(n)) for d, n in made.sizes.items()})
+    return made.assign_coords({d: coords.get(str(d), np.arange(n)) for d, n in made.sizes.items()})
 
 
 def of_datasets(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
