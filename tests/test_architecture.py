@@ -33,7 +33,7 @@ LAYERS = (
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
-    ("calibrating", "comparing", "experiments", "demo", "updating"),
+    ("calibrating", "comparing", "experiments", "demo", "reporting", "updating"),
     ("bpa_ppl",),  # the public face itself
     ("cli",),
 )

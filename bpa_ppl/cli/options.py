@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 import typer
 
@@ -138,6 +138,7 @@ Ties = Annotated[str, typer.Option(help="How ties of oracles are broken: canonic
 class Reading:
     """How n-best lists are read: the options of every command that reads some."""
 
+    size_option: ClassVar[str] = "--nbest"
     first_id: Annotated[
         int, typer.Option(help="Id of the first sentence: 0, or 1 for some tools.")
     ] = 0
@@ -150,7 +151,11 @@ class Reading:
     ] = "auto"
     list_size: Annotated[
         int | None,
-        typer.Option("--nbest", help="Plain text with so many hypotheses a sentence, a line each."),
+        typer.Option(
+            "--nbest",
+            "--list-size",
+            help="Plain text with so many hypotheses a sentence, a line each.",
+        ),
     ] = None
     score_files: Annotated[
         list[str] | None,
@@ -217,13 +222,32 @@ class Reading:
         """
         format: Any = self.format
         if self.list_size is None and self.score_files:
-            raise UsageError("--scores goes with --nbest, for lists in plain text")
+            raise UsageError(f"--scores goes with {self.size_option}, for lists in plain text")
         if self.list_size is not None:
             if self.format not in ("auto", "plain"):
-                raise UsageError(f"--nbest is for plain text, and --format is {self.format}")
+                raise UsageError(
+                    f"{self.size_option} is for plain text, and --format is {self.format}"
+                )
             settings = {"nbest": self.list_size, "scores": tuple(self.score_files or ())}
             format = NBEST_FORMATS.resolve("plain", settings)
         return {"first_id": self.first_id, "bad": self.bad, "format": format}
+
+
+@dataclass(frozen=True)
+class ReadingNew(Reading):
+    """The same, where `--nbest` names the file of the lists."""
+
+    size_option: ClassVar[str] = "--list-size"
+    list_size: Annotated[
+        int | None,
+        typer.Option(
+            "--list-size", help="Plain text with so many hypotheses a sentence, a line each."
+        ),
+    ] = None
+    score_files: Annotated[
+        list[str] | None,
+        typer.Option("--scores", help="With --list-size: scores of its lines, .npy or text."),
+    ] = None
 
 
 @dataclass(frozen=True)

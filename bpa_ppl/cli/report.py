@@ -21,17 +21,27 @@ def run(
         Path, typer.Argument(help="NetCDF of `bpa adapt`, or Parquet of `bpa subdomains`.")
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="Page (HTML); - is stdout.")],
-    reading: options.Reading,
+    reading: options.ReadingNew,
     lists: Annotated[
         str | None,
         typer.Option(
+            "--nbest",
             "--lists",
-            help="New n-best lists: what each added feature contributes. Of subdomains: lists with "
-            "segmentations, whose phrases are shown.",
+            help="A file of new n-best lists, with --references: whether it helped, and what each "
+            "added feature contributes. (How many hypotheses plain text has is --list-size.) Of "
+            "subdomains: lists with segmentations, whose phrases are shown.",
         ),
     ] = None,
     references: options.References = None,
     sources: options.Sources = None,
+    known: Annotated[
+        str | None,
+        typer.Option(
+            "--with",
+            help="The lists that `bpa adapt` was given: their sentences are then shown by their "
+            "texts.",
+        ),
+    ] = None,
     where: options.Places = None,
     phrases: Annotated[
         str | None, typer.Option(help="Of subdomains: a phrase table, whose phrases are shown.")
@@ -53,15 +63,18 @@ def run(
 
     new = None if lists is None else reading.read(lists, references, sources)
     if _holds_subdomains(posterior):
-        if references or where:
-            raise UsageError("--references and --where go with posteriors: these are subdomains")
+        if references or where or known:
+            raise UsageError(
+                "--references, --where and --with go with posteriors: these are subdomains"
+            )
         html = _subdomains(posterior, _pairs(new, phrases), least, shown)
     else:
         if phrases is not None:
             raise UsageError(f"--phrases goes with subdomains, and {posterior} holds none")
         if new is None and references:
-            raise UsageError("--references goes with --lists: of which lists?")
-        html = _posterior(posterior, new, where, shown)
+            raise UsageError("--references goes with --nbest: of which lists?")
+        before = None if known is None else reading.read(known)
+        html = _posterior(posterior, new, before, where, shown)
     write_page(html, output)
     options.say(f"wrote {output}", quiet or output == "-")
 
@@ -76,18 +89,20 @@ def _holds_subdomains(path: Path) -> bool:
     return False
 
 
-def _posterior(path: Path, lists: NBest | None, where: list[str] | None, shown: int) -> str:
+def _posterior(
+    path: Path, new: NBest | None, known: NBest | None, where: list[str] | None, shown: int
+) -> str:
     import bpa_ppl
-    from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
+    from bpa_ppl.reporting import report_page
 
-    data = bpa_ppl.as_draws(bpa_ppl.read_posterior(path))
-    more = []
-    if lists is not None:
-        from bpa_ppl.decoding.contributions import contributions, contributions_section
-
-        rows = contributions(lists, data, where=options.places(where))
-        more = [contributions_section(rows, len(lists))]
-    return posterior_page(data, title=f"Posterior {path.name}", shown=shown, more=more)
+    return report_page(
+        bpa_ppl.read_posterior(path),
+        new,
+        known=known,
+        where=options.places(where),
+        title=f"Posterior {path.name}",
+        shown=shown,
+    )
 
 
 def _subdomains(path: Path, pairs: Pairs | None, least: int, shown: int) -> str:
@@ -105,7 +120,7 @@ def _pairs(lists: NBest | None, table: str | None) -> Pairs | None:
     from bpa_ppl.phrases.tables import read_pairs
 
     if lists is not None and table is not None:
-        raise UsageError("--lists and --phrases both say which phrases are shown: give one")
+        raise UsageError("--nbest and --phrases both say which phrases are shown: give one")
     if table is not None:
         pairs = read_pairs(table)
         return pairs.texts("source").to_pylist(), pairs.texts("target").to_pylist()

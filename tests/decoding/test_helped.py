@@ -1,0 +1,172 @@
+"""Did it help? The answer is that of the corpus scores, and its reasons can be read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bpa_ppl import DataError, Draws, NBest, corpus_score
+from bpa_ppl.decoding.helped import Helped, helped, helped_answer
+from bpa_ppl.diagnostics.comparison.downstream import downstream
+from bpa_ppl.reporting import report_page, texts_of
+
+WORDS = np.array([f"word{k}" for k in range(14)])
+HOSTILE = "<script>alert(1)</script>"
+
+
+def lists(count: int = 40) -> NBest:
+    """Lists of two: the first has high LM0, the second is the reference, but for every fifth."""
+    rng = np.random.default_rng(3)
+    references = [" ".join(rng.permutation(WORDS)) for _ in range(count)]
+    spoilt = [" ".join(["x", *text.split()[2:]]) for text in references]
+    texts = [[bad, good] for bad, good in zip(spoilt, references, strict=True)]
+    for sentence in range(0, count, 5):
+        texts[sentence].reverse()
+    features = [np.array([[1.0], [0.0]])] * count
+    made = NBest.from_lists(texts, features, ["LM0"], references=[(text,) for text in references])
+    return made.with_sources([f"source {k} {HOSTILE}" for k in range(count)])
+
+
+def draws(sign: float, **known: object) -> Draws:
+    """Draws that prefer low LM0 (−1) or high (1); the canonical weight is 1."""
+    values = sign + 0.01 * np.random.default_rng(0).normal(size=(4, 300, 1))
+    return Draws({"weights": values}, ("LM0",), constants={"canonical": np.ones(1)}, **known)
+
+
+@pytest.fixture(scope="module")
+def found() -> Helped:
+    return helped(lists(), draws(-1.0))
+
+
+def test_the_scores_are_those_of_the_corpus(found: Helped) -> None:
+    pool = lists()
+    before, after = pool.chosen(np.zeros(40, int)), pool.chosen(np.ones(40, int))
+    for change in found.changes[:2]:
+        scores = [
+            corpus_score(texts, pool.references, change.name.lower()).value
+            for texts in (before, after)
+        ]
+        assert change.found.score == pytest.approx(scores[1])
+        assert change.found.difference == pytest.approx(scores[1] - scores[0])
+    assert (
+        tuple(c.found for c in found.changes) == downstream(after, before, pool.references).scores
+    )
+    assert [change.name for change in found.changes] == ["TER", "BLEU", "length"]
+
+
+def test_the_answer_is_yes_no_both_or_that_it_cannot_be_told(found: Helped) -> None:
+    assert found.verdict == "yes"
+    assert re.match(r"Yes, it helped by TER and BLEU: TER \d+\.\d\d → \d+\.\d\d \(−", str(found))
+    assert "40 of 40 translations changed" in str(found)
+    ter, bleu, length = found.changes
+    worse, unknown = bleu._replace(verdict="worse"), bleu._replace(verdict="cannot be told")
+
+    def told(*changes: object) -> str:
+        return str(replace(found, changes=(*changes, length)))
+
+    assert told(ter, worse).startswith("Better by TER, worse by BLEU: TER ")
+    assert told(ter, unknown).startswith("Yes, it helped by TER, and by BLEU it cannot be told: ")
+    assert told(worse).startswith("No, it got worse by BLEU: ")
+    assert told(unknown).startswith("Whether it helped cannot be told: ")
+    assert replace(found, changes=(ter, worse, length)).verdict == "both"
+
+
+def test_nothing_changes_where_the_weights_stay() -> None:
+    same = helped(lists(), draws(1.0))
+    assert (same.verdict, same.changes[0].found.difference) == ("no", 0.0)
+    assert str(same) == "No: not one of 40 translations changed."
+    verdict, section = helped_answer(same)
+    assert verdict.passed is False
+    assert "<del>" not in "".join(block.html() for block in section.blocks)
+
+
+def test_it_got_worse_where_it_did(found: Helped) -> None:
+    turned = lists().regroup(slice(None), np.arange(80), np.full(40, 2))
+    away = helped(turned[::5], draws(-1.0))
+    assert away.verdict == "no"
+    assert str(away).startswith("No, it got worse by TER and BLEU: ")
+    assert found.verdict == "yes"
+
+
+def test_the_largest_changes_are_side_by_side_and_escaped(found: Helped) -> None:
+    verdict, section = helped_answer(found, ["mind"])
+    assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
+    html = "".join(block.html() for block in section.blocks)
+    assert html.count("<article>") == 10
+    assert "Of 40 translations that changed, 32 got better by TER, 8 worse and 0 neither." in html
+    titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(sentence (\d+)\)</h3>", html)
+    assert len(titles) == 10
+    edits = [int(count) for count, *_ in titles]
+    assert edits == sorted(edits, reverse=True)
+    assert all((way == "more") == (int(s) % 5 == 0) for _, way, s in titles)
+    assert HOSTILE not in html
+    assert "&lt;script&gt;" in html
+    # What is struck out is the word of the spoilt one alone, and its reference is underlined.
+    first = re.search(r"before: TER .*?</h4><p>(.*?)</p>.*?after: TER 0.00</h4><p>(.*?)</p>", html)
+    assert first
+    assert first[1].startswith("<del>x</del> ")
+    assert first[2].count("<ins>") == 2
+
+
+def test_a_column_decides_where_the_posterior_was_adapted_to_one() -> None:
+    pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
+    told = draws(-1.0, attrs={"gain_column": {"column": "comet"}})
+    found = helped(pool, told)
+    assert [change.name for change in found.changes] == ["comet", "TER", "BLEU", "length"]
+    assert found.changes[0].found.difference == pytest.approx(0.5)
+    alone = NBest.from_lists(
+        [pool.texts(s) for s in range(40)], [[[1.0], [0.0]]] * 40, ["LM0"]
+    ).with_extras(comet=np.tile([0.25, 0.75], 40))
+    _, section = helped_answer(helped(alone, told))
+    html = "".join(block.html() for block in section.blocks)
+    assert "comet better by 0.5 (sentence 0)" in html
+    assert "before: comet 0.2500" in html
+
+
+def test_lists_without_references_are_told_so() -> None:
+    bare = NBest.from_lists([["a", "b"]], [[[1.0], [0.0]]], ["LM0"])
+    with pytest.raises(DataError, match="no references"):
+        helped(bare, draws(-1.0))
+
+
+def test_the_report_begins_with_the_answer() -> None:
+    html = report_page(draws(-1.0), lists(), shown=1)
+    assert html.index("Yes, it helped") < html.index("onverged") < html.index("<nav")
+    assert html.index("<h2>Did it help?") < html.index("<h2>What moved")
+    apart = draws(-1.0)
+    apart = replace(apart, values={"weights": apart.weights + np.arange(4)[:, None, None]})
+    assert "reranking refuses them" in report_page(apart, lists(), shown=1)
+
+
+def test_the_lists_adapted_to_are_known_again() -> None:
+    pool = lists()
+    attrs = {"lists": pool.origin, "adaptation_sentences": 40}
+    log_p = -np.abs(np.random.default_rng(1).normal(size=(4, 300, 40)))
+    seen = draws(
+        -1.0,
+        attrs=attrs,
+        log_likelihood={"oracle": log_p},
+        sentence_sites=("oracle",),
+        observed={"oracle": np.ones(40, int)},
+    )
+    html = report_page(seen, pool, shown=1)
+    assert "only new ones tell what it is worth" in html
+    shown = re.findall(r'<th scope="row">(\d+): (.*?)…?</th>', html)
+    assert len(shown) == 8
+    assert all(pool.text(2 * int(s) + 1).startswith(text) for s, text in shown)
+    assert re.findall(r'<th scope="row">(\d+): ', report_page(seen, shown=1)) == []
+    assert report_page(seen, known=pool, shown=1).count("only new ones") == 0
+
+
+def test_texts_of_sentences() -> None:
+    pool = lists(5)
+    known = draws(1.0, observed={"oracle": np.array([1, 0, 1, 0, 1])})
+    assert texts_of(known, pool) == pool.chosen([1, 0, 1, 0, 1])
+    outside = draws(1.0, observed={"oracle": np.array([2, 0, 0, 0, 0])})
+    for other in (draws(1.0), outside):
+        assert texts_of(other, pool) == [texts[0] for texts in pool.references or ()]
+    bare = NBest.from_lists([["a", "b"]], [[[1.0], [0.0]]], ["LM0"])
+    assert texts_of(draws(1.0), bare) == ["a"]
