@@ -21,6 +21,7 @@ from bpa_ppl.diagnostics.predictive.likelihood import (
     loo,
     power_sensitivity,
 )
+from bpa_ppl.diagnostics.predictive.predictions import with_predictions
 from bpa_ppl.diagnostics.predictive.selective import RiskCoverage, risk_coverage
 from bpa_ppl.diagnostics.predictive.temperature import Temperature, calibrated, temperature
 from bpa_ppl.diagnostics.subdomains_page import subdomains_page
@@ -53,5 +54,6 @@ __all__ = [
     "risk_coverage",
     "subdomains_page",
     "temperature",
+    "with_predictions",
     "write_page",
 ]

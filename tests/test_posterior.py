@@ -106,6 +106,15 @@ def test_the_log_likelihood_is_scipy_s_sentence_by_sentence(
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
+def test_the_log_prior_is_scipy_s(posteriors: dict[str, InferenceData], name: str) -> None:
+    draws = posteriors[name]["posterior"]["weights"].values
+    expected = norm.logpdf(draws, CANONICAL.values_array[:3], np.sqrt(0.5)).sum(axis=-1)
+    recorded = posteriors[name]["log_prior"]["weights"]
+    assert recorded.dims == ("chain", "draw")
+    np.testing.assert_allclose(recorded.values, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_a_posterior_survives_its_file(
     posteriors: dict[str, InferenceData], lists: NBest, name: str, tmp_path: Path
 ) -> None:

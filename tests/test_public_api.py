@@ -81,7 +81,7 @@ ROOMS = {
     "diagnostics": "Calibration Comparison Finding Loo PredictiveCheck Ranked Reliability "
     "Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate calibrated check "
     "compare compare_loo loo plot_trace posterior_page power_sensitivity predictive_check "
-    "reliability risk_coverage subdomains_page temperature write_page",
+    "reliability risk_coverage subdomains_page temperature with_predictions write_page",
     "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
     "write_figures",
     "features": "Added Consensus FeatureSource Indicators Invariance LanguageModel Length Lexicon "

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
+_ORACLE = "oracle"
 _FEATURE_DIMS = {
     "canonical": ["feature"],
     "prior_mean": ["feature"],
@@ -95,7 +96,7 @@ def _coords(draws: Draws) -> dict[str, Any]:
 
 def _dims(draws: Draws, used: set[str]) -> dict[str, list[str]]:
     dims = {name: dims for name, dims in _FEATURE_DIMS.items() if name in used}
-    dims |= {site: ["sentence"] for site in draws.sentence_sites}
+    dims |= {site: ["sentence"] for site in (*draws.sentence_sites, *draws.predictive)}
     return dims | {WEIGHTS: ["feature"]}
 
 
@@ -151,7 +152,7 @@ def _draws_of(posterior: InferenceData) -> Draws:
         warmup=_same_shape(groups.get("warmup_posterior"), values),
         prior=_same_shape(groups.get("prior"), values),
         sites=_sites(attrs.pop("sites", None), values),
-        observed=_arrays(groups.get("observed_data")),
+        observed=_observed(groups.get("observed_data")),
         constants=constants,
         fixed=_fixed(groups.get("constant_data")),
         sentence_ids=_sentence_ids(likelihood),
@@ -214,13 +215,21 @@ def _arrays(group: Dataset | None) -> dict[str, Any]:
     return {str(name): variable.values for name, variable in group.data_vars.items()}
 
 
+def _observed(group: Dataset | None) -> dict[str, Any]:
+    """Return what was observed; oracles are positions, to which predictions add a share of one."""
+    found = _arrays(group)
+    if _ORACLE in found and found[_ORACLE].dtype.kind == "f":
+        found[_ORACLE] = np.floor(found[_ORACLE]).astype(np.int64)
+    return found
+
+
 def _sentence_sites(group: Dataset | None) -> tuple[str, ...]:
     """Return the observed sites of one value a sentence; another program may have one site."""
     if group is None:
         return ()
     named = [str(n) for n, v in group.data_vars.items() if v.dims[2:] == ("sentence",)]
     single = [str(n) for n, v in group.data_vars.items() if len(v.dims) == 3]
-    return tuple(named or (single if len(single) == 1 else [n for n in single if n == "oracle"]))
+    return tuple(named or (single if len(single) == 1 else [n for n in single if n == _ORACLE]))
 
 
 def _sentence_ids(group: Dataset | None) -> Any:
