@@ -10,13 +10,20 @@ PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
 	$(CURDIR)/models $(CURDIR)/diagnostics
 AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
-.PHONY: demo test coverage check bench docs clean
+.PHONY: demo test quick coverage check bench docs clean
 
 demo: $(READY)
 	$(BIN)/bpa demo
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+# For another Python: what is nearest to ArviZ and the other libraries that differ there.
+QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \
+	tests/diagnostics/test_predictions.py tests/diagnostics/test_predictive.py tests/cli/test_process.py
+
+quick: $(READY)
+	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile $(QUICK)
 
 coverage: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
