@@ -49,6 +49,7 @@ def with_predictions(
         DataError: if these are not its lists, features are missing, or gains are not one for each
             hypothesis.
 
+    >>> from bpa_ppl.posterior import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
     >>> draws = Draws({"weights": np.ones((2, 500, 1))}, ("LM0",), observed={"oracle": [1, 0]})
     >>> drawn = as_draws(with_predictions(draws, lists)).predictive["oracle"]
