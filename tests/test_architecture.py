@@ -50,7 +50,7 @@ GROUPS = {
 }
 HEAVY = ("arviz", "jax", "matplotlib", "numba", "numpyro", "sklearn")
 #: Package -> the module that it installs, where that has another name.
-MODULES = {"pyyaml": "yaml", "scikit-learn": "sklearn"}
+MODULES = {"arviz-stats": "arviz_stats", "pyyaml": "yaml", "scikit-learn": "sklearn"}
 STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
 
 

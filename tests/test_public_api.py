@@ -94,7 +94,7 @@ ROOMS = {
     "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix "
     "read_counts read_pairs read_table write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights inference_data kish point_weights "
-    "pooled quantiles read_posterior to_arviz write_posterior",
+    "pooled quantiles read_draws read_posterior to_arviz write_posterior",
     "quality": "Averaged BLEU CHRF Column Function Headroom Metric Mixed Oracles Score Scoreboard "
     "TER by_name choice_score column_of compared corpus_score counted_metrics gains headroom "
     "numeric_columns oracles resolve set_aside statistics ter_edits",

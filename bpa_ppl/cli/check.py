@@ -18,8 +18,9 @@ def run(
 ) -> None:
     """Print the diagnostics of a posterior; exit with 3 if it did not converge."""
     import bpa_ppl
+    from bpa_ppl.posterior import read_draws
 
-    report = bpa_ppl.check(bpa_ppl.read_posterior(posterior))
+    report = bpa_ppl.check(read_draws(posterior))
     print(json.dumps(report.as_dict(), indent=2) if as_json else in_options(str(report)))
     if not report:
         raise typer.Exit(NotConverged.exit_code)

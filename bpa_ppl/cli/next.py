@@ -39,14 +39,14 @@ def run(
     A table, tab-separated: rank, sentence id, expected information gain and entropy in nats, and
     the source, or else the first hypothesis. Ask for few at a time, and `bpa update` between.
     """
-    import bpa_ppl
     from bpa_ppl.decoding import next_sentences
     from bpa_ppl.formats import atomic_writer
+    from bpa_ppl.posterior import read_draws
 
     lists = reading.read(pool, None, sources)
     asked = next_sentences(
         lists,
-        bpa_ppl.read_posterior(posterior),
+        read_draws(posterior),
         criterion=criterion,
         draws=draws,
         defaults=options.numbers(default, "--default"),

@@ -55,15 +55,15 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Rerank n-best lists by the predictive distribution."""
-    import bpa_ppl
     from bpa_ppl.decoding import Lines, rerank_to
     from bpa_ppl.formats.references import sources_of
+    from bpa_ppl.posterior import read_draws
 
     known = None if sources is None else sources_of(sources).lines
     lines = Lines(gaps, known, reading.first_id)
     summary = rerank_to(
         reading.stream(nbest, references, sources),
-        bpa_ppl.read_posterior(posterior),
+        read_draws(posterior),
         output,
         details,
         lines=lines,

@@ -30,9 +30,9 @@ def run(
     """Write the posterior mean (or mode, or a draw) as weights for the decoder."""
     import bpa_ppl
     from bpa_ppl.decoding import refuse_unconverged
-    from bpa_ppl.posterior import as_draws
+    from bpa_ppl.posterior import read_draws
 
-    loaded = as_draws(bpa_ppl.read_posterior(posterior))
+    loaded = read_draws(posterior)
     if not unchecked:
         refuse_unconverged(loaded)
     weights = bpa_ppl.point_weights(loaded, point, draw)

@@ -114,11 +114,12 @@ def _parse(
     No index is checked: the last byte is a newline, and nothing here reads on beyond one.
     """
     slots = empty_slots(len(ids))
-    # Typed: what a literal is given to would be compiled once for it, and once for other numbers.
-    distinct = at = none = np.int64(0)
+    # No literal: what one is given to would be compiled once for it, and once for other numbers.
+    distinct = at = none = 0 * len(ids)
     for row in range(len(ids)):
         ids[row], at = identifier_at(data, at)
-        at = past(data, at, before, none, np.int64(5)) - 1  # the last space may begin the next separator
+        # The last space may begin the next separator.
+        at = past(data, at, before, none, none + 5) - 1
         start, end, at = text_at(data, at)
         if at < 0:
             return _GIVEN_UP
@@ -207,7 +208,7 @@ def _scores(
     data: UInt8, at: int, before: UInt8, before_ends: Int64, values: Float32, row: int
 ) -> int:
     """Fill one row of values; return the position after the last of them, or −1 to give up."""
-    done = np.int64(0)
+    done = 0 * row
     for column in range(len(before_ends)):
         at = past(data, at, before, done, before_ends[column])
         value, at = number_at(data, at)

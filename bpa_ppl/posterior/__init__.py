@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
 from bpa_ppl.posterior.arviz_functions import import_arviz, inference_data
 from bpa_ppl.posterior.draws import Draws, importance_weights, kish, pooled, quantiles
-from bpa_ppl.posterior.files import read_posterior, write_posterior
+from bpa_ppl.posterior.files import read_draws, read_posterior, write_posterior
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -23,6 +23,7 @@ __all__ = [
     "point_weights",
     "pooled",
     "quantiles",
+    "read_draws",
     "read_posterior",
     "to_arviz",
     "write_posterior",

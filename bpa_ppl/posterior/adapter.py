@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.arviz_functions import datasets, inference_data
+from bpa_ppl.posterior.arviz_functions import data_tree, datasets, in_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.soundness import WEIGHTS, check_finite
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
-    from xarray import DataArray, Dataset
+    from xarray import DataArray, Dataset, DataTree
 
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -47,7 +47,17 @@ _FEATURE_DIMS = {
 
 
 def to_arviz(draws: Draws) -> InferenceData:
-    """Return draws as ArviZ's data: InferenceData, or from ArviZ 1 on a DataTree.
+    """Return draws as ArviZ's data: InferenceData, or from ArviZ 1 on a DataTree; see `to_tree`.
+
+    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",))
+    >>> dict(datasets(to_arviz(draws))["posterior"].sizes)
+    {'chain': 2, 'draw': 10, 'feature': 1}
+    """
+    return in_arviz(to_tree(draws))
+
+
+def to_tree(draws: Draws) -> DataTree:
+    """Return draws as xarray's tree of ArviZ's groups, without loading ArviZ.
 
     What is no string or number among the attributes is stored as JSON.
     """
@@ -69,7 +79,7 @@ def to_arviz(draws: Draws) -> InferenceData:
         "constant_data": constants,
         "warmup_posterior": draws.warmup,
     }
-    return inference_data(
+    return data_tree(
         groups,
         coords=_coords(draws),
         dims=_dims(draws, {name for group in groups.values() for name in group}),
@@ -116,7 +126,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
             the posterior do not fit together.
         UsageError: if it is no posterior at all.
 
-    >>> data = inference_data({"posterior": {"weights": np.zeros((2, 10))}})
+    >>> data = data_tree({"posterior": {"weights": np.zeros((2, 10))}})
     >>> as_draws(data).weights.shape, as_draws(data).features
     ((2, 10, 1), ('weights',))
     """

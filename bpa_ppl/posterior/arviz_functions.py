@@ -1,7 +1,9 @@
 """ArviZ, whichever is installed: the only module that imports it.
 
 Up to 0.23 its data are an InferenceData, from 1 on a DataTree of xarray, and some functions have
-other names and arguments. Everything here takes and gives the same under both.
+other names and arguments. Everything here takes and gives the same under both. Functions of plain
+arrays are those of ArviZ's package arviz-stats under both, which need no plots, and with them half
+a second of imports.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,7 +21,7 @@ import numpy as np
 from bpa_ppl.errors import UsageError
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import Dataset, DataTree
 
     from bpa_ppl.nbest import Float64
 
@@ -54,7 +55,22 @@ def inference_data(
     dims: Mapping[str, Sequence[str]] | None = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> InferenceData:
-    """Return arrays by group and name as ArviZ's data.
+    """Return arrays by group and name as ArviZ's data: see `data_tree`.
+
+    >>> data = inference_data({"posterior": {"x": np.zeros((2, 10))}})
+    >>> dict(datasets(data)["posterior"].sizes)
+    {'chain': 2, 'draw': 10}
+    """
+    return in_arviz(data_tree(groups, coords, dims, attrs))
+
+
+def data_tree(
+    groups: Mapping[str, Mapping[str, Any]],
+    coords: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> DataTree:
+    """Return arrays by group and name as xarray's tree, which needs no ArviZ.
 
     Groups called `…data` have arrays of any shape, the others such as begin with chains and draws.
 
@@ -65,7 +81,7 @@ def inference_data(
             array of that name has more or fewer, such as a log prior, of one number a draw.
         attrs: of the whole.
 
-    >>> data = inference_data({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
+    >>> data = data_tree({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
     >>> dict(datasets(data)["posterior"].sizes)
     {'chain': 2, 'draw': 10, 'feature': 1}
     """
@@ -74,7 +90,7 @@ def inference_data(
         for name, arrays in groups.items()
         if arrays
     }
-    return of_datasets(made, attrs or {})
+    return tree_of(made, attrs or {})
 
 
 def _dataset(
@@ -96,15 +112,25 @@ def _dataset(
     return made.assign_coords({d: coords.get(str(d), np.arange(n)) for d, n in made.sizes.items()})
 
 
-def of_datasets(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
-    """Return the groups of a posterior as ArviZ's data."""
-    if generation() < 1:
-        return import_arviz().InferenceData(attrs=dict(attrs), **groups)
+def tree_of(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> DataTree:
+    """Return the groups of a posterior as xarray's tree."""
     import xarray
 
     tree = xarray.DataTree.from_dict(dict(groups))
     tree.attrs.update(attrs)
     return tree
+
+
+def in_arviz(tree: DataTree) -> InferenceData:
+    """Return xarray's tree as the installed ArviZ takes it."""
+    if generation() < 1:
+        return import_arviz().InferenceData(attrs=dict(tree.attrs), **datasets(tree))
+    return tree
+
+
+def of_datasets(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
+    """Return the groups of a posterior as ArviZ's data."""
+    return in_arviz(tree_of(groups, attrs))
 
 
 def datasets(data: InferenceData) -> dict[str, Dataset]:
@@ -137,11 +163,12 @@ def unlogged() -> Iterator[None]:
             logger.disabled = was
 
 
-def diagnostic(name: str, cell: Float64, method: str) -> float:
-    """Return `ess`, `rhat` or `mcse` of the draws of one number, (C, D)."""
+def diagnostic(name: str, cells: Float64, method: str) -> Float64:
+    """Return `ess`, `rhat` or `mcse` of the draws of some numbers, (C, D, n) ↦ (n,)."""
     tail = {"prob": _TAILS} if method == "tail" else {}
-    found = getattr(import_arviz(), name)(cell, method=method, **tail)
-    return float(np.asarray(found).item())
+    function = getattr(_arrays(), name)
+    found = function(cells, chain_axis=0, draw_axis=1, method=method, **tail)
+    return np.asarray(found, np.float64)
 
 
 def bfmi(energy: Float64) -> Float64:
@@ -151,17 +178,26 @@ def bfmi(energy: Float64) -> Float64:
 
 def autocorrelation(values: Float64) -> Float64:
     """Return the autocorrelation of each chain by lag, (C, D) ↦ (C, D)."""
-    if generation() < 1:
-        return np.asarray(import_arviz().autocorr(values))
     return np.asarray(_arrays().autocorr(values))
 
 
 def psis(log_weight: Float64) -> tuple[Float64, float]:
-    """Return Pareto-smoothed log weights, normalised, (D,), and k̂."""
-    if generation() < 1:
-        smoothed, k_hat = import_arviz().psislw(log_weight)
-    else:  # it takes log-likelihoods, whose negatives are the weights
-        smoothed, k_hat = _arrays().psislw(-log_weight)
+    """Return Pareto-smoothed log weights, normalised, (D,), and k̂.
+
+    Without a tail to fit, as where all weights but a few are 0, they are as they were, and k̂ is
+    infinite.
+
+    >>> psis(np.array([0.0] + 99 * [-1000.0]))[1]
+    inf
+    """
+    try:
+        with np.errstate(all="ignore"):
+            # It takes log-likelihoods, whose negatives are the weights.
+            smoothed, k_hat = _arrays().psislw(-log_weight)
+    except ValueError:  # all of the tail is one number
+        smoothed, k_hat = log_weight, np.inf
+    if np.isnan(smoothed).any() or k_hat == np.inf:
+        return log_weight - np.logaddexp.reduce(log_weight), np.inf
     return np.asarray(smoothed), float(k_hat)
 
 
@@ -204,9 +240,10 @@ def power_scaling(data: InferenceData, component: str, name: str) -> Float64:
 
 
 def _arrays() -> Any:
-    """Return ArviZ 1's functions of plain arrays."""
-    import_arviz()
-    return import_module("arviz_stats.base").array_stats
+    """Return ArviZ's functions of plain arrays."""
+    from arviz_stats.base import array_stats
+
+    return array_stats
 
 
 def _quietly(function: Any, *arguments: Any, **options: Any) -> Any:

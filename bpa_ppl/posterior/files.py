@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.posterior.adapter import Draws, as_draws, to_arviz
+from bpa_ppl.posterior.adapter import Draws, as_draws, to_tree
+from bpa_ppl.posterior.arviz_functions import in_arviz
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 
 if TYPE_CHECKING:
+    from xarray import DataTree
+
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -34,7 +37,7 @@ def write_posterior(posterior: Posterior, path: str | Path) -> None:
     [1.0]
     """
     as_draws(posterior)
-    content = to_bytes(to_arviz(posterior) if isinstance(posterior, Draws) else posterior)
+    content = to_bytes(to_tree(posterior) if isinstance(posterior, Draws) else posterior)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
@@ -52,13 +55,27 @@ def read_posterior(path: str | Path) -> InferenceData:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
+    return in_arviz(_read(path)[0])
+
+
+def read_draws(path: str | Path) -> Draws:
+    """Load a posterior as plain arrays; see `read_posterior`. ArviZ is not loaded for it.
+
+    >>> import numpy as np
+    >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
+    >>> read_draws("posterior.nc").mean.tolist()
+    [1.0]
+    """
+    return _read(path)[1]
+
+
+def _read(path: str | Path) -> tuple[DataTree, Draws]:
     if not Path(path).is_file():
         raise DataError("no such file: give the posterior that `bpa adapt` wrote", path)
     try:
         data = from_bytes(Path(path).read_bytes())
-        as_draws(data)
+        return data, as_draws(data)
     except OSError as error:
         raise denied(path, error, "read") from error
     except BpaError as error:
         raise DataError(str(error), path) from error
-    return data

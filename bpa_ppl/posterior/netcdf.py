@@ -14,10 +14,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.arviz_functions import datasets, of_datasets
+from bpa_ppl.posterior.arviz_functions import datasets, tree_of
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import Dataset, DataTree
 
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -28,13 +28,13 @@ _COMPRESSED = "biufc"  # kinds of numbers
 _RATIO, _SMALL = 1100, 1 << 26
 
 
-def to_bytes(data: InferenceData) -> bytes:
+def to_bytes(data: InferenceData | DataTree) -> bytes:
     """Return a posterior as a sealed NetCDF file; equal posteriors give equal bytes.
 
     Besides the draws, memory holds the bytes: their compressed size.
 
-    >>> from bpa_ppl.posterior import inference_data
-    >>> data = inference_data({"posterior": {"weights": [[[0.5], [1.5]]]}})
+    >>> from bpa_ppl.posterior.arviz_functions import data_tree
+    >>> data = data_tree({"posterior": {"weights": [[[0.5], [1.5]]]}})
     >>> from_bytes(to_bytes(data))["posterior"]["weights"].values.tolist()
     [[[0.5], [1.5]]]
     """
@@ -58,7 +58,7 @@ def _write(group: Dataset, file: Any, name: str) -> None:
     group.dump_to_store(H5NetCDFStore(file, group=name, mode="a"), encoding=packed)
 
 
-def from_bytes(content: bytes) -> InferenceData:
+def from_bytes(content: bytes) -> DataTree:
     """Return all that a NetCDF file holds, read to the last number.
 
     Raises:
@@ -81,7 +81,7 @@ def from_bytes(content: bytes) -> InferenceData:
         raise _unreadable(text.splitlines()[0][:200] if text else type(error).__name__) from error
 
 
-def _read(content: bytes) -> InferenceData:
+def _read(content: bytes) -> DataTree:
     import h5netcdf
     import xarray
     from xarray.backends import H5NetCDFStore
@@ -94,7 +94,7 @@ def _read(content: bytes) -> InferenceData:
         warnings.simplefilter("ignore")  # of groups and types that are not ours to judge
         groups = {name: opened(file, name) for name in file.groups}
         attrs = opened(file, "/").attrs
-        return of_datasets(groups, attrs)
+        return tree_of(groups, attrs)
 
 
 def _check_size(content: bytes) -> None:

@@ -42,8 +42,7 @@ def _of_each(name: str, values: npt.ArrayLike, method: str) -> Float64:
     array = np.asarray(values, np.float64)
     cells = array.reshape(*array.shape[:2], -1)
     with np.errstate(divide="ignore", invalid="ignore"), arviz.unlogged():
-        found = [arviz.diagnostic(name, cell, method) for cell in np.moveaxis(cells, -1, 0)]
-    return np.array(found).reshape(array.shape[2:])
+        return arviz.diagnostic(name, cells, method).reshape(array.shape[2:])
 
 
 def bfmi(energy: npt.ArrayLike) -> Float64:

@@ -34,7 +34,7 @@ def _beam(row: int, n_hyp: int, n_ref: int) -> tuple[int, int]:
     ratio = n_ref / n_hyp
     width = _BEAM_WIDTH
     if width < ratio / 2:
-        width = int(math.ceil(ratio / 2 + _BEAM_WIDTH))
+        width = math.ceil(ratio / 2 + _BEAM_WIDTH)
     diagonal = int(row * ratio)
     return max(0, diagonal - width), min(n_ref + 1, diagonal + width)
 
@@ -167,8 +167,8 @@ def _edits(hyp: Int32, ref: Int32, fewest: int, limit: int) -> int:
     for j in range(len(ref) + 1):
         costs[0, j] = j
     hyp, moved = hyp.copy(), np.empty(len(hyp), np.int32)
-    # Typed, because a literal 0 would be compiled beside the numbers that follow it.
-    shifts = checked = first = np.int64(0)
+    # No literal 0, for which a function would be compiled beside the numbers that follow it.
+    shifts = checked = first = 0 * len(hyp)
     while True:
         _fill(costs, hyp, ref, first)
         distance = costs[len(hyp), len(ref)]
@@ -247,8 +247,8 @@ def _by_lowest(bounds: Int64) -> Int64:
     before = np.zeros(most + 2, np.int64)
     for bound in lowest:
         before[bound + 1] += 1
-    for bound in range(most):
-        before[bound + 1] += before[bound]
+    for step in range(most):
+        before[step + 1] += before[step]
     order = np.empty(len(bounds), np.int64)
     for h in range(len(bounds)):
         order[before[lowest[h]]] = h

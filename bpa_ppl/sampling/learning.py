@@ -14,7 +14,7 @@ from bpa_ppl.models.hierarchical import Hierarchical
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import tell
-from bpa_ppl.posterior import Draws, as_draws, read_posterior
+from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.sampling.adapting import DOMAIN, adapt
 from bpa_ppl.sampling.domain_terms import DomainTerms, sampled_hierarchy
 from bpa_ppl.weights import AnyWeights
@@ -153,7 +153,7 @@ def labelled(posteriors: Posteriors) -> dict[str, Draws]:
 
 
 def _loaded(one: Any) -> Draws:
-    return as_draws(read_posterior(one) if isinstance(one, str | Path) else one)
+    return read_draws(one) if isinstance(one, str | Path) else as_draws(one)
 
 
 def _warn_unlike(draws: Mapping[str, Draws]) -> None:
