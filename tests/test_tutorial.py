@@ -1,4 +1,4 @@
-"""The pages that are typed along, from the top: the tutorial, and a model of one's own."""
+"""The tutorial is typed along, from the top."""
 
 from __future__ import annotations
 
@@ -37,11 +37,3 @@ def test_the_tutorial_says_what_comes_out(clone: None, capsys: pytest.CaptureFix
     assert ter[0] == pytest.approx(57.55, abs=0.005)
     assert Path("adapted.json").exists()
     assert scope["again"].attrs == scope["with_text"].attrs
-
-
-@pytest.mark.slow
-def test_domains_share_their_weights(clone: None, capsys: pytest.CaptureFixture[str]) -> None:
-    scope = typed("how-to/own-model.md")
-    own = scope["posterior"]["posterior"]["own"]
-    assert own.shape[2:] == (2, 14)
-    assert "converged" in capsys.readouterr().out

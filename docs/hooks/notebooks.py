@@ -1,0 +1,90 @@
+"""Notebooks: run from the top in one process, and shown on the site as they stand, with outputs.
+
+MkDocs calls `on_files`. `python docs/hooks/notebooks.py` runs the notebooks and keeps what they
+print; the tests hold it against what is printed then.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+#: A cell whose numbers are of one machine.
+VARIES = "varies"
+
+
+def cells_of(path: Path) -> list[dict[str, Any]]:
+    """Return the cells of a notebook, as in the file."""
+    found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["cells"]
+    return found
+
+
+def printed(cell: dict[str, Any]) -> str:
+    """Return what a cell of code has printed when it was last run."""
+    return "".join(text for output in cell.get("outputs", ()) for text in output["text"])
+
+
+def run(cells: list[dict[str, Any]]) -> list[str]:
+    """Run the cells of code of a notebook, one after the other, and return what each prints."""
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    found = []
+    for cell in cells:
+        if cell["cell_type"] != "code":
+            continue
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            exec(compile("".join(cell["source"]), "<cell>", "exec"), scope)
+        found.append(told.getvalue())
+    return found
+
+
+def markdown(path: Path) -> str:
+    """Return a notebook as a page: its text, its code, and what the code has printed."""
+    parts = [f"[Download the notebook]({path.name})"]
+    for cell in cells_of(path):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        ast.parse(source)
+        parts.append(f"```python\n{source}\n```")
+        if printed(cell):
+            parts.append(f"```text\n{printed(cell).rstrip()}\n```")
+    parts[0], parts[1] = parts[1], parts[0]  # the title comes first
+    return "\n\n".join(parts) + "\n"
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add a page for each notebook to those of the site."""
+    from mkdocs.structure.files import File
+
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        name = f"notebooks/{path.stem}.md"
+        files.append(File.generated(config, name, content=markdown(path)))
+    return files
+
+
+def main() -> None:
+    """Run every notebook, and keep what it prints."""
+    here = Path.cwd()
+    warnings.simplefilter("ignore")
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        content = json.loads(path.read_text("utf-8"))
+        code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+        for cell, text in zip(code, run(content["cells"]), strict=True):
+            lines = text.splitlines(keepends=True)
+            stream = {"name": "stdout", "output_type": "stream", "text": lines}
+            cell["outputs"] = [stream] if text else []
+        os.chdir(here)
+        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
