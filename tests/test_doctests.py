@@ -135,6 +135,12 @@ def test_everything_documented_has_an_example() -> None:
     assert without_example(documented()) == []
 
 
+def test_the_reference_shows_all_that_is_public() -> None:
+    shown = {id(getattr(import_module(m), n)) for m, _, n in (s.rpartition(".") for s in SHOWN)}
+    missing = [name for name, thing in documented().items() if id(thing) not in shown]
+    assert missing == []
+
+
 def test_the_missing_example_is_found() -> None:
     class Shown:
         """>>> Shown().used()"""

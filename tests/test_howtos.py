@@ -1,0 +1,157 @@
+"""The commands that the pages show: they have the options they say, and run from the top."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shlex
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer.main
+from typer.core import TyperGroup
+
+from bpa_ppl import BpaWarning, NBest, read_nbest, write_nbest
+from bpa_ppl.cli.app import app
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+(UsageError,) = typer.BadParameter.__bases__
+#: What cannot be run here, and why.
+NOT_RUN = {
+    "--decoder": "needs Moses or Marian",
+    "--scheduler": "needs a cluster: tests/decoding/test_dask.py has one",
+    "invariance=": "needs lists with segmentations: tests/features/test_invariance.py has them",
+    "marian": "needs weights of Marian",
+}
+
+
+def commands(page: Path) -> Iterator[str]:
+    """Yield the commands of `bpa` in the blocks of a page, each in one line without comments."""
+    inside, block = False, ""
+    for line in page.read_text("utf-8").splitlines():
+        if line.startswith("```"):
+            inside = not inside
+            if not inside:
+                lines = block.replace("\\\n", " ").splitlines()
+                yield from (one.strip() for one in lines if one.startswith("bpa "))
+            block = ""
+        elif inside:
+            block += f"{line}\n"
+
+
+SHOWN = [(page.name, line) for page in PAGES for line in commands(page)]
+
+
+def parse(line: str) -> None:
+    """Parse a command with all its options, and do nothing.
+
+    Raises:
+        UsageError: if there is no such command, or it has no such option.
+    """
+    command = typer.main.get_command(app)
+    arguments = shlex.split(line, comments=True)[1:]
+    context = typer.Context(command)
+    while isinstance(command, TyperGroup):
+        _, found, arguments = command.resolve_command(context, arguments)
+        assert found is not None
+        command = found
+    command.make_context(command.name, arguments, parent=context)
+
+
+@pytest.mark.parametrize(("page", "line"), SHOWN, ids=[f"{p}-{c[:30]}" for p, c in SHOWN])
+def test_a_command_has_the_options_that_a_page_shows(page: str, line: str) -> None:
+    parse(line)
+
+
+def test_what_is_no_option_is_found() -> None:
+    assert len(SHOWN) > 25
+    with pytest.raises(UsageError, match="No such option"):
+        parse("bpa adapt lists --no-such-option")
+    with pytest.raises(UsageError, match="No such command"):
+        parse("bpa adpt lists")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with small files of all the names that the pages use."""
+    monkeypatch.chdir(tmp_path)
+    data = ROOT / "examples" / "data"
+    lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
+    source = (data / "leaflet.src").read_text("utf-8").splitlines()
+    references = [refs[0] for refs in lists.references or ()]
+    for name in ("moses.ini", "leaflet.domain.txt"):
+        Path(name.removeprefix("leaflet.")).write_text((data / name).read_text("utf-8"))
+    for place, name in enumerate(["adapt", "test", "known", "new", "dev", "pool", "lists"]):
+        part = slice(30 * place, 30 * place + 30)
+        table = NBest.concatenate([lists[part].truncate(20)], renumber=True)
+        write_nbest(table, f"{name}.nbest")
+        write_lines(f"{name}.ref", references[part])
+        write_lines(f"{name}.fr", source[part])
+    Path("large.nbest.gz").write_bytes(gzip.compress(Path("test.nbest").read_bytes()))
+    Path("leaflet.domain.txt").write_text(Path("domain.txt").read_text("utf-8"))
+    for name, sentences in (("memory", range(120)), ("general", range(60, 240))):
+        write_lines(f"{name}.fr", [source[s] for s in sentences])
+        write_lines(f"{name}.en", [references[s] for s in sentences])
+        write_lines(f"{name}.align", ["0-0 1-1" for _ in sentences])
+    for name, count in (("judged", 40), ("new", 30)):
+        write_lines(f"{name}.jsonl", [candidates(s, name == "judged") for s in range(count)])
+    return tmp_path
+
+
+def write_lines(path: str, lines: list[str]) -> None:
+    Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def candidates(sentence: int, judged: bool) -> str:
+    """Return nine candidates of three systems as a line of JSON."""
+    rng = np.random.default_rng(sentence)
+    found = [
+        {"text": f"{sentence} {system} {rank}", "system": system, "logprob": float(rng.normal())}
+        for system in "ABC"
+        for rank in range(3)
+    ]
+    for one in found if judged else ():
+        one |= dict.fromkeys(("judgement", "comet", "mqm"), float(rng.normal()))
+    return json.dumps({"id": sentence, "source": f"quelle {sentence}", "candidates": found})
+
+
+def execute(line: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BpaWarning)
+        app(shlex.split(line, comments=True)[1:], standalone_mode=False)
+
+
+#: Page -> what has to be done before its commands, which other pages show.
+BEFORE = {
+    "clusters.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o posterior.nc",
+    "decode-once.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler map -o posterior.nc",
+    "model.md": """adapt adapt.nbest -r adapt.ref -w moses.ini -o posterior.nc
+        adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o medical.nc
+        adapt dev.nbest -r dev.ref -w moses.ini --sampler laplace -o conversation.nc""",
+    "text.md": """phrases extract memory.fr memory.en memory.align -o dev.parquet
+        phrases extract general.fr general.en general.align -o out.parquet""",
+}
+QUICK = ("decode-once.md", "no-weights.md")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow])
+        for page in sorted({page for page, _ in SHOWN})
+    ],
+)
+def test_the_commands_of_a_page_run(page: str, desk: Path) -> None:
+    for line in BEFORE.get(page, "").splitlines():
+        execute(f"bpa {line}")
+    ours = [line for name, line in SHOWN if name == page]
+    for line in ours:
+        if not any(word in line for word in NOT_RUN):
+            execute(line)
+            for written in re.findall(r" -o (\S+)", line):
+                assert Path(written).stat().st_size > 0
