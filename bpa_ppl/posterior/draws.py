@@ -65,8 +65,8 @@ class Draws:
     ([[1.0, 0.71], [0.71, 1.0]], [0.25, 0.25, 0.25, 0.25])
     >>> draws.interval(0.5).tolist(), draws.moved_most(1)
     ([[1.0, 0.0], [2.0, 1.0]], [0])
-    >>> draws.pointwise.shape, draws.total_log_likelihood.tolist()
-    ((2, 2, 3), [[-1.5, -1.5], [-1.5, -1.5]])
+    >>> draws.pointwise.shape, draws.total_log_likelihood.tolist(), draws.total_log_prior
+    ((2, 2, 3), [[-1.5, -1.5], [-1.5, -1.5]], None)
     >>> draws.at_point("mode")
     Weights({'LM0': 2, 'WP0': 0.5, 'UnknownWordPenalty0': 1})
     >>> {name: values.tolist() for name, values in draws.components().items()}
