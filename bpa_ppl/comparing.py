@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
+from bpa_ppl.diagnostics.comparison.sameness import check_same_posterior
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.nbest import NBest
@@ -59,7 +60,8 @@ def compare_samplers(
         options: of `adapt`: `likelihood`, `prior_variance`, `fixed`, `defaults`, `ties`, …
 
     Raises:
-        DataError: if the lists, references and weights do not fit together.
+        DataError: if the lists, references and weights do not fit together, or one of `others` is
+            of other data or of another model.
         NotConverged: if the reference run did not converge.
         UsageError: if there is nothing to run, or a setting makes no sense.
     """
@@ -72,6 +74,11 @@ def compare_samplers(
     goal = resolve(metric, nbest)
     nbest = set_aside(nbest, goal.columns)
     oracle = _oracles(nbest, weights, goal, options)
+    if extra:  # what is of other data is refused before the long work
+        quick = adapt(nbest, weights, sampler="map", oracle=oracle, metric=goal, **options)
+        for name, posteriors in extra.items():
+            for posterior in posteriors:
+                check_same_posterior(name, as_draws(posterior), as_draws(quick))
     with reporter(progress, "compare") as report:
         found = run_samplers(
             nbest,

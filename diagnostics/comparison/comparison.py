@@ -14,6 +14,7 @@ from bpa_ppl.diagnostics.comparison.accuracy import (
 )
 from bpa_ppl.diagnostics.comparison.downstream import Downstream, downstream
 from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, efficiency
+from bpa_ppl.diagnostics.comparison.sameness import check_same_posterior
 from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.posterior import Draws, as_draws
@@ -146,7 +147,8 @@ def compare(
         seed: of random directions and resamples.
 
     Raises:
-        DataError: if a sampler has no run, or features differ from the reference's.
+        DataError: if a sampler has no run, or a posterior is of other data or another model than
+            the reference, or the first where there is none, as far as they record it.
         NotConverged: if the reference has too few effective draws, or its chains disagree.
 
     >>> import numpy as np
@@ -157,6 +159,7 @@ def compare(
     >>> found["a"].verdict, found["b"].verdict
     ('agrees', 'DIFFERS')
     """
+    _check_same(posteriors, reference)
     truth = None if reference is None else _trusted(runs_together(reference))
     together = {name: runs_together(_some(name, runs)) for name, runs in posteriors.items()}
     features = (truth or next(iter(together.values()))).features
@@ -173,6 +176,16 @@ def compare(
         one = Compared(name, efficiency=cost, downstream=matters, **verdict._asdict())
         samplers.append(one)
     return Comparison(tuple(samplers), _described(reference, truth))
+
+
+def _check_same(
+    posteriors: Mapping[str, Sequence[Posterior]], reference: Sequence[Posterior] | None
+) -> None:
+    """Refuse draws of another posterior than the reference, or than the first."""
+    every = [(name, as_draws(run)) for name, runs in posteriors.items() for run in runs]
+    expected = [as_draws(run) for run in reference or ()] + [draws for _, draws in every]
+    for name, draws in every:
+        check_same_posterior(name, draws, expected[0])
 
 
 class _Verdict(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import norm
@@ -17,7 +18,7 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     Comparison,
 )
 from bpa_ppl.diagnostics.comparison.tables import Cell, Rows, tables
-from bpa_ppl.diagnostics.pages.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.canvas import canvas, label, logarithmic
 from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
 
 if TYPE_CHECKING:
@@ -222,8 +223,8 @@ def _efficiency(samplers: Sequence[Compared]) -> Figure:
         axis.barh(names, [value or np.nan for value in values], color=_GOOD)
         axis.set_xlabel(title)
         axis.invert_yaxis()
-        if any(values):
-            axis.set_xscale("log")
+        if known := [value for value in values if value]:
+            logarithmic(axis, min(known) / 3, 1.3 * max(known))
     return figure
 
 
@@ -236,22 +237,40 @@ def _accuracy(compared: Sequence[Compared]) -> Figure:
     limit = float(norm.isf(LEVEL / 4 / len(compared[0].discrepancies)))
     for edge in (-limit, limit):
         axis.axvline(edge, color=_GREY, linestyle="--", linewidth=1)
-    axis.set_xscale("symlog", linthresh=_LINEAR)
+    every = np.abs([gap.z for one in compared for gap in one.discrepancies])
+    _signed_logarithmic(axis, 1.2 * max(limit, float(every[np.isfinite(every)].max(initial=0))))
     axis.set_yticks(range(len(compared)), [label(one.sampler) for one in compared])
     axis.set_xlabel("difference from the reference, in Monte-Carlo standard errors")
     axis.invert_yaxis()
     return figure
 
 
+def _signed_logarithmic(axis: Any, furthest: float) -> None:
+    """Make an x axis linear in the middle and logarithmic beyond, with few labels."""
+    from matplotlib.ticker import NullLocator
+
+    beyond = math.ceil(math.log10(furthest))
+    step = max(1, beyond // 3)
+    places = [_LINEAR, *(10.0**k for k in range(1, beyond + 1, step) if 10.0**k <= furthest)]
+    axis.set_xscale("symlog", linthresh=_LINEAR)
+    axis.set_xlim(-furthest, furthest)
+    axis.xaxis.set_minor_locator(NullLocator())
+    every = [*(-place for place in reversed(places)), 0.0, *places]
+    axis.set_xticks(every, [f"{place:g}" for place in every])
+
+
 def _distance(compared: Sequence[Compared]) -> Figure:
     figure, ((axis,),) = canvas(1, 1, 0.4 * len(compared) + 1.0)
+    edges: list[float] = []
     for row, one in enumerate(compared):
         assert one.distance is not None  # the caller looked
+        edges += [one.distance.value, *one.distance.null]
         low, high = np.quantile(one.distance.null, (LEVEL / 2, 1 - LEVEL / 2))
         axis.barh(row, high - low, left=low, height=0.5, color=_GREY, alpha=0.5)
         axis.plot(one.distance.value, row, "o", color=_COLOURS[one.verdict])
     axis.set_yticks(range(len(compared)), [label(one.sampler) for one in compared])
     axis.set_xlabel("sliced Wasserstein distance, in posterior standard deviations")
-    axis.set_xscale("log")
+    if known := [edge for edge in edges if edge > 0]:
+        logarithmic(axis, min(known) / 1.3, 1.3 * max(known))
     axis.invert_yaxis()
     return figure

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bpa_ppl.diagnostics.pages.panels import round_ticks
 from bpa_ppl.errors import one_of
 from bpa_ppl.formats.streams import atomic_path
 
@@ -17,6 +19,8 @@ WIDTH = 10.0
 #: Kinds of files that figures are written to, next to a page that has them inside.
 FIGURE_KINDS = ("none", "png", "pdf")
 _LONGEST = 28
+_MOST_TICKS = 6
+_NARROW = 5  # limits whose ratio is less are nearly linear
 
 
 def canvas(rows: int, columns: int, height: float) -> tuple[Figure, Any]:
@@ -40,6 +44,41 @@ def label(name: str) -> str:
     """
     shown = name if len(name) <= _LONGEST else f"{name[:18]}…{name[-9:]}"
     return shown.replace("$", r"\$")
+
+
+def logarithmic(axis: Any, low: float, high: float) -> None:
+    """Make an x axis logarithmic between two numbers, with few round labels that never overlap.
+
+    Args:
+        axis: of matplotlib.
+        low, high: its limits, above 0.
+    """
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    axis.set_xscale("log")
+    axis.set_xlim(low, high)
+    places = log_ticks(low, high)
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_xticks(places, [f"{place:g}" for place in places])
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two for a logarithmic axis, two at least and about six at most.
+
+    >>> log_ticks(0.8, 7000), log_ticks(4, 6.1)
+    ([1.0, 10.0, 100.0, 1000.0], [4.0, 4.5, 5.0, 5.5, 6.0])
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    if high / low < _NARROW:
+        return [value for value, _ in round_ticks(low, high)]
+    sparse = max(1, -(-(last - first) // _MOST_TICKS))
+    choices = [
+        [factor * 10.0**k for k in range(first, last + 1, step) for factor in factors]
+        for factors, step in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), sparse))
+    ]
+    inside = [[value for value in some if low <= value <= high] for some in choices]
+    return next((some for some in inside if len(some) <= _MOST_TICKS), inside[-1])
 
 
 def save(figure: Figure, file: Any, kind: str, dpi: int) -> None:

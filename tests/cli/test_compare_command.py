@@ -57,6 +57,18 @@ def test_calibrate_tells_the_verdict(folder: Path) -> None:
     assert told["passed"] is False
 
 
+def test_a_posterior_of_another_model_or_of_other_data_is_refused(folder: Path) -> None:
+    mine = ("--samplers", "map", *SHORT, "--posterior", "mine=poor.nc")
+    other = run(*COMPARE, *mine, "--likelihood", "oracle")
+    assert other.code == 2
+    assert "error: mine is a posterior of another model: its likelihood is margin" in other.err
+    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
+    Path("nbest").write_text("".join(lines[:60]), "utf-8")
+    fewer = run(*COMPARE, *mine)
+    assert fewer.code == 2
+    assert "other data: it was adapted to 12 sentences, not to 6; only" in fewer.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

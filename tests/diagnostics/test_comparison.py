@@ -10,7 +10,7 @@ import pytest
 from foreign import autoregressive, foreign
 from scipy.stats import norm, rankdata, wasserstein_distance
 
-from bpa_ppl import DataError, NotConverged, corpus_score
+from bpa_ppl import DataError, Draws, NotConverged, corpus_score
 from bpa_ppl.diagnostics.comparison.accuracy import discrepancies, sliced_wasserstein
 from bpa_ppl.diagnostics.comparison.comparison import (
     AGREES,
@@ -147,7 +147,7 @@ def test_weights_are_matched_by_name(reference: list[InferenceData]) -> None:
     ]
     assert compare({"turned": turned}, reference)
     other = [foreign(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
-    with pytest.raises(DataError, match=r"different features cannot be compared: WP0, XX"):
+    with pytest.raises(DataError, match="only one of both has the features WP0, XX;"):
         compare({"other": other}, reference)
 
 
@@ -306,3 +306,63 @@ def test_equal_translations_do_not_differ(reference: list[InferenceData]) -> Non
     assert all((s.difference, s.low, s.high) == (0, 0, 0) for s in found.scores)
     with pytest.raises(DataError, match="1 translations cannot be compared with 2"):
         downstream(["a"], texts)
+
+
+def recorded(**changes: object) -> Draws:
+    """Draws with what `adapt` records of its data and of its model."""
+    known = {
+        "attrs": {
+            "adaptation_sentences": 3,
+            "likelihood": {"name": "margin", "gamma": 2.0},
+            "prior": {"name": "isotropic", "variance": 0.1},
+            "oracle_metric": "ter",
+        },
+        "observed": {"oracle": np.array([4, 0, 2])},
+        "sentence_ids": np.array([0, 1, 2]),
+        "constants": {"prior_mean": np.arange(3.0), "prior_variance": np.full(3, 0.1)},
+    }
+    draws = tied(autoregressive(0.3, 4, 300, 3, seed=5))
+    return replace(Draws({"weights": draws}, NAMES), **{**known, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"attrs": {"adaptation_sentences": 4}}, "other data: it was adapted to 4 sentences, not"),
+        ({"sentence_ids": np.array([0, 2, 1])}, "other data: its sentences have other ids"),
+        ({"observed": {"oracle": np.array([4, 1, 2])}}, "other data: 1 of its 3 oracles, by ter,"),
+        ({"observed": {"oracle": np.array([4, 1])}}, "other data: oracle has the shape"),
+        (
+            {"attrs": {"likelihood": {"name": "oracle"}}},
+            r"another model: its likelihood is oracle, not margin \(gamma 2.0\)",
+        ),
+        (
+            {"attrs": {"prior": {"name": "horseshoe"}}},
+            r"another model: its prior is horseshoe, not isotropic \(variance 0.1\)",
+        ),
+        (
+            {"constants": {"prior_mean": np.ones(3)}},
+            "another model: the mean of its prior is another",
+        ),
+        (
+            {"constants": {"prior_variance": np.full(3, 0.2)}},
+            "another model: the variance of its prior is another",
+        ),
+        ({"features": ("LM0", "TM0", "X")}, "other data: only one of both has the features WP0, X"),
+    ],
+)
+def test_posteriors_of_other_data_or_models_are_refused(changes: dict, told: str) -> None:
+    with pytest.raises(DataError, match=f"mine is a posterior of {told}"):
+        compare({"right": [recorded()], "mine": [recorded(**changes)]})
+    with pytest.raises(DataError, match="are compared"):
+        compare({"mine": [recorded(**changes)]}, [recorded()])
+
+
+def test_posteriors_that_do_not_record_it_and_turned_ones_are_compared() -> None:
+    bare = Draws({"weights": recorded().weights}, NAMES)
+    turned = recorded(
+        values={"weights": recorded().weights[..., ::-1]},
+        features=NAMES[::-1],
+        constants={"prior_mean": np.arange(3.0)[::-1], "prior_variance": np.full(3, 0.1)},
+    )
+    assert compare({"right": [recorded()], "bare": [bare], "turned": [turned]})

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from foreign import autoregressive, foreign
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.diagnostics.calibration.calibration import Replication, calibrate
 from bpa_ppl.diagnostics.calibration.page import calibration_page
 from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
 from bpa_ppl.diagnostics.comparison.files import write_comparison
-from bpa_ppl.diagnostics.comparison.page import comparison_page
+from bpa_ppl.diagnostics.comparison.page import comparison_page, figures
+from bpa_ppl.diagnostics.pages.canvas import canvas, log_ticks, logarithmic
 
 NAMES = ("LM0", "<script>TM0</script>")
 
@@ -101,6 +106,51 @@ def test_a_notebook_shows_the_comparison_escaped(comparison: Comparison) -> None
     assert "&lt;b&gt;right" in html
     assert "DIFFERS" in html
     assert not {"script", "b", "i", "img"} & set(tags(html))
+
+
+RANGES = [
+    (4.0, 4.9),
+    (2.01, 8.04),
+    (0.8, 7000),
+    (1e-9, 1e14),
+    (3e-7, 2e-5),
+    (101, 1009),
+    (1, 10),
+    (201, 1004),
+]
+
+
+@pytest.mark.parametrize(("low", "high"), RANGES)
+def test_labels_of_logarithmic_axes_never_overlap(low: float, high: float) -> None:
+    figure, ((left, right),) = canvas(1, 2, 1.5)
+    for axis in (left, right):
+        axis.barh(["a sampler with a long name", "b"], [low, high])
+        logarithmic(axis, low, high)
+    assert_apart(figure)
+    assert 2 <= len(log_ticks(low, high)) <= 8
+    assert all(low <= place <= high for place in log_ticks(low, high))
+
+
+def assert_apart(figure: Figure) -> None:
+    FigureCanvasAgg(figure).draw()
+    for axis in figure.axes:
+        labels = [label for label in axis.get_xticklabels(which="both") if label.get_text()]
+        boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+        assert len(boxes) >= 2
+        assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.4, 30.0, 1e5])
+def test_labels_of_a_comparison_never_overlap(comparison: Comparison, shift: float) -> None:
+    """Errors as they are, and far outside: the axis is linear in the middle alone."""
+    moved = [
+        replace(
+            one, discrepancies=tuple(replace(gap, z=gap.z + shift) for gap in one.discrepancies)
+        )
+        for one in comparison.samplers
+    ]
+    for figure, *_ in figures(replace(comparison, samplers=tuple(moved))).values():
+        assert_apart(figure)
 
 
 def test_the_page_of_calibrations() -> None:
