@@ -32,7 +32,7 @@ _SAMPLES = ("chain", "draw")
 #: By how much power scaling changes the exponent; that of ArviZ 0.
 _DELTA = 0.01
 #: Quantiles whose effective sample size is that of the tails (Vehtari et al. 2021).
-_TAILS = (0.05, 0.95)
+TAILS = (0.05, 0.95)
 
 
 @cache
@@ -165,7 +165,7 @@ def unlogged() -> Iterator[None]:
 
 def diagnostic(name: str, cells: Float64, method: str) -> Float64:
     """Return `ess`, `rhat` or `mcse` of the draws of some numbers, (C, D, n) ↦ (n,)."""
-    tail = {"prob": _TAILS} if method == "tail" else {}
+    tail = {"prob": TAILS} if method == "tail" else {}
     function = getattr(_arrays(), name)
     found = function(cells, chain_axis=0, draw_axis=1, method=method, **tail)
     return np.asarray(found, np.float64)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
+#: Draws looked at together: their probabilities of a list fit into a cache.
+_BLOCK = 64
+
 
 def with_predictions(
     posterior: Posterior, nbest: NBest, *, gains: npt.ArrayLike | None = None, seed: int = 0
@@ -42,8 +45,7 @@ def with_predictions(
         seed: of the predictions, and of the resampling.
 
     Returns:
-        InferenceData, or a DataTree; (C, D, S) float32 each in `posterior_predictive`. Memory holds
-        the probabilities of one list under all draws at a time.
+        InferenceData, or a DataTree; (C, D, S) float32 each in `posterior_predictive`.
 
     Raises:
         DataError: if these are not its lists, features are missing, or gains are not one for each
@@ -80,12 +82,15 @@ def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
     from bpa_ppl.models.choice import normalised
 
     found = np.empty((len(weights), len(lists)), np.int64)
+    vectors = weights.T.astype(np.float32)
     for s in range(len(lists)):
-        features = lists.features[lists.rows(s)].astype(np.float64)
-        share = normalised((features - features[:1]) @ weights.T, axis=0)[1].cumsum(axis=0)
-        below = share < rng.random(len(weights))
-        found[:, s] = below.sum(axis=0).clip(max=len(features) - 1)
-    return found
+        own, level = lists.features[lists.rows(s)], rng.random(len(weights))
+        features = own - own[:1]
+        for first in range(0, len(weights), _BLOCK):
+            some = slice(first, first + _BLOCK)
+            below = normalised(features @ vectors[:, some], axis=0)[1].cumsum(axis=0) < level[some]
+            found[some, s] = np.count_nonzero(below, axis=0)
+    return found.clip(max=lists.sizes - 1)
 
 
 def _narrow(values: Float64) -> npt.NDArray[np.float32]:

@@ -15,7 +15,7 @@ from pages import Outline
 from bpa_ppl import check
 from bpa_ppl.diagnostics import Finding, Report, Thresholds
 from bpa_ppl.posterior import Draws, as_draws, import_arviz
-from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.arviz_functions import TAILS, InferenceData
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -67,7 +67,7 @@ def test_the_numbers_are_arviz_s_own() -> None:
     expected = {
         "R-hat": arviz.rhat(posterior)["weights"].values.max(),
         "bulk ESS": bulk.min(),
-        "tail ESS": arviz.ess(posterior, method="tail")["weights"].values.min(),
+        "tail ESS": arviz.ess(posterior, method="tail", prob=TAILS)["weights"].values.min(),
         "MCSE / sd": (
             arviz.mcse(posterior)["weights"] / posterior["posterior"]["weights"].values.std()
         ).values.max(),
