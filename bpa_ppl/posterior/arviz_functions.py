@@ -219,8 +219,10 @@ def compare(every: Mapping[str, InferenceData]) -> Any:
     if generation() < 1:
         table = _quietly(import_arviz().compare, every, ic="loo")
         return table.rename(columns={"elpd_loo": "elpd", "elpd_diff": "behind"})
-    table = _quietly(import_arviz().compare, every, round_to="none")
-    return table.assign(behind=-table["elpd_diff"])
+    found = {n: _quietly(import_arviz().loo, data, pointwise=True) for n, data in every.items()}
+    table = _quietly(import_arviz().compare, found, round_to="none")
+    warned = [bool(found[name].warning) for name in table.index]
+    return table.assign(behind=-table["elpd_diff"], warning=warned)
 
 
 def power_scaling(data: InferenceData, component: str, name: str) -> Float64:
