@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
-_ORACLE = "oracle"
+_ORACLE, _SITES = "oracle", "sites"
 _FEATURE_DIMS = {
     "canonical": ["feature"],
     "prior_mean": ["feature"],
@@ -67,7 +67,7 @@ def to_tree(draws: Draws) -> DataTree:
         **({} if draws.log_weight is None else {_LOG_WEIGHT: draws.log_weight}),
     }
     constants = {**draws.constants, **({_FIXED: draws.fixed.values_array} if draws.fixed else {})}
-    attrs = {**draws.attrs, "kind": draws.kind, "sites": list(draws.sites)}
+    attrs = {**draws.attrs, "kind": draws.kind, _SITES: list(draws.sites)}
     groups = {
         "posterior": draws.values,
         "posterior_predictive": draws.predictive,
@@ -93,6 +93,14 @@ def _log_prior(draws: Draws) -> Mapping[str, Any]:
     if draws.log_prior or total is None:
         return draws.log_prior
     return {draws.sites[0] if len(draws.sites) == 1 else _JOINT: total}
+
+
+def completed(tree: DataTree, draws: Draws) -> DataTree:
+    """Return a posterior of ours with the log prior, which older files leave to be computed."""
+    ours = _SITES in tree.attrs and "log_prior" not in tree.children
+    if ours and (found := _log_prior(draws)):
+        tree["log_prior"] = data_tree({"log_prior": found})["log_prior"]
+    return tree
 
 
 def _coords(draws: Draws) -> dict[str, Any]:
@@ -161,7 +169,7 @@ def _draws_of(posterior: InferenceData) -> Draws:
         statistics=statistics,
         warmup=_same_shape(groups.get("warmup_posterior"), values),
         prior=_same_shape(groups.get("prior"), values),
-        sites=_sites(attrs.pop("sites", None), values),
+        sites=_sites(attrs.pop(_SITES, None), values),
         observed=_observed(groups.get("observed_data")),
         constants=constants,
         fixed=_fixed(groups.get("constant_data")),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.posterior.adapter import Draws, as_draws, to_tree
+from bpa_ppl.posterior.adapter import Draws, as_draws, completed, to_tree
 from bpa_ppl.posterior.arviz_functions import in_arviz
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 
@@ -55,7 +55,7 @@ def read_posterior(path: str | Path) -> InferenceData:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
-    return in_arviz(_read(path)[0])
+    return in_arviz(completed(*_read(path)))
 
 
 def read_draws(path: str | Path) -> Draws:

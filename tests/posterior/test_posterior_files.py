@@ -71,6 +71,14 @@ def test_what_is_sealed_is_netcdf_to_other_programs(content: bytes, tmp_path: Pa
     assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == "changed on purpose"
 
 
+def test_a_file_without_log_prior_is_read_with_it(content: bytes, tmp_path: Path) -> None:
+    before = crafted(content, lambda groups, attrs: groups.pop("log_prior"))
+    (tmp_path / "before.nc").write_bytes(to_bytes(before))
+    draws, found = draws_of_all_kinds(), read_posterior(tmp_path / "before.nc")["log_prior"]
+    total = draws.log_likelihood["oracle"].sum(axis=-1, dtype=np.float64)
+    np.testing.assert_allclose(found["lprior"].values, draws.log_density - total)
+
+
 def test_every_flipped_bit_is_found_and_the_file_is_named(content: bytes, tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     path = tmp_path / "flipped.nc"
