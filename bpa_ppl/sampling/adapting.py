@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache as remembered
 from functools import partial
-from importlib.metadata import version
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -485,5 +486,9 @@ def _provenance(nbest: NBest, chosen: Oracles) -> dict[str, Any]:
         "oracle_signature": chosen.signature,
         "adaptation_sentences": len(nbest),
         "lists": nbest.origin,
-        "versions": {name: version(name) for name in _PACKAGES},
+        "versions": {name: _version(name) for name in _PACKAGES},
     }
+
+
+#: Which packages are installed does not change, and to look takes a millisecond each.
+_version = remembered(metadata.version)

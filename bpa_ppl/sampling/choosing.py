@@ -47,7 +47,7 @@ from bpa_ppl.sampling.density import anatomy, constrained_draws, unraveller
 from bpa_ppl.sampling.heuristic import Heuristic
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.placement import place
-from bpa_ppl.sampling.proposals import POOR_PARETO_K, propose
+from bpa_ppl.sampling.proposals import POOR_PARETO_K, propose, student
 from bpa_ppl.sampling.sentences import Sentences
 from bpa_ppl.weights import Match
 
@@ -362,7 +362,7 @@ class LeftOut:
             self._weights = _weights(target, found.z)
         else:
             self._mode = require_mode(target)
-            proposals = propose(target, self._mode, 1, draws, _DEGREES)
+            proposals = propose(target, student(self._mode, _DEGREES), 1, draws)
             log_ratio, likelihood = proposals.log_ratio, proposals.log_likelihood
             self._weights = _weights(target, proposals.z)
         self._log_ratio, self._log_likelihood = log_ratio[0], _pointwise(target, likelihood)
@@ -387,7 +387,7 @@ class LeftOut:
         lists, prior = self._target.data
         data = place(Data(silenced(lists, members), prior))
         target = replace(self._target, data=data, start=start)
-        found = propose(target, require_mode(target), 1, self._draws, _DEGREES)
+        found = propose(target, student(require_mode(target), _DEGREES), 1, self._draws)
         return _weights(target, found.z), pareto_smoothed(found.log_ratio[0])[0]
 
 

@@ -7,6 +7,7 @@ argument of what is compiled: data of the same shapes need no new compilation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ from bpa_ppl.sampling.base import Data, Program, Sites
 
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
 _DRAWS = 128
+#: Blocks of draws in work at once: XLA computes parts of a block on one core.
+_AT_ONCE = 2
 #: Draws of the prior of a site, whose median is where it starts.
 _STARTS = 15
 
@@ -190,6 +193,16 @@ def potential(program: Program, data: Data, z: Sites) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=0)
+def gradients(program: Program, data: Data, some: Sites) -> jax.Array:
+    """Return the gradients of the potential at many z, side by side, (n, d)."""
+
+    def one(z: Sites) -> jax.Array:
+        return ravel_pytree(jax.grad(lambda at: potential(program, data, at))(z))[0]
+
+    return jax.vmap(one)(some)
+
+
+@partial(jax.jit, static_argnums=0)
 def constrained(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites, deterministic ones included, for one z."""
     return constrain_fn(program, data, {}, z, return_deterministic=True)
@@ -233,18 +246,24 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
     found, order = anatomy(program, data), in_order(data.lists)
-    count = shape[0] * shape[1]
+    count, wide = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     block = min(_DRAWS, count)
     log_density, each = np.empty(count), dict[str, np.ndarray]()
-    for first in range(0, count, block):
-        # The last block is moved back so that all have one shape, and one compilation serves.
-        part = slice(min(first, count - block), min(first + block, count))
-        some = jax.tree.map(lambda x, part=part: x[part], flat)
-        potentials, sites = _evaluated(program, data, some)
-        log_density[part] = -np.asarray(potentials)
-        for name, values in sites.items():
-            own = _ordered(values, order if name in found.per_sentence else None)
-            each.setdefault(name, np.empty((count, *own.shape[1:]), np.float32))[part] = own
+
+    def evaluated(part: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
+        with jax.enable_x64(wide):  # a setting of each thread
+            some = jax.tree.map(lambda x: x[part], flat)
+            potentials, sites = _evaluated(program, data, some)
+        own = {n: _ordered(v, order if n in found.per_sentence else None) for n, v in sites.items()}
+        return part, np.asarray(potentials), own
+
+    # The last block is moved back so that all have one shape, and one compilation serves.
+    parts = [slice(at, at + block) for at in (*range(0, count - block, block), count - block)]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        for part, potentials, sites in threads.map(evaluated, parts):
+            log_density[part] = -potentials
+            for name, own in sites.items():
+                each.setdefault(name, np.empty((count, *own.shape[1:]), np.float32))[part] = own
     return log_density.reshape(shape), {n: v.reshape(*shape, *v.shape[1:]) for n, v in each.items()}
 
 

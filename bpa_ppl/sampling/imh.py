@@ -11,10 +11,9 @@ from numpyro.distributions import MultivariateStudentT
 
 from bpa_ppl.component import Count, CountOrNone, Positive
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.sampling.base import Sampled, Sampler, Target
+from bpa_ppl.sampling.base import Sampled, Sampler, Sites, Target, require_memory
 from bpa_ppl.sampling.metropolis import Metropolis
-from bpa_ppl.sampling.mode import require_mode
-from bpa_ppl.sampling.proposals import propose
+from bpa_ppl.sampling.proposals import Proposal, around_mode, propose, settled
 
 _NEVER = -1e300
 
@@ -61,10 +60,17 @@ class Independence(Metropolis):
 
 
 class IndependenceMetropolis(Sampler, frozen=True):
-    """Chains of draws from a Student t around the mode; a short warm-up forgets the start.
+    """Chains of proposals around the mode, which look at its skew and have heavy tails.
 
-    Draws as the kernel `Independence` does, but all proposals are evaluated at once. That is
-    possible because no proposal depends on the chain: what remains is to accept.
+    The warm-up is the pilot sample that settles what is proposed; from then on the proposal is
+    fixed (see `Proposal`). All proposals are evaluated at once. That is possible because none
+    depends on the chain, as those of the kernel `Independence`: what remains is to accept.
+
+    Args:
+        warmup: proposals of each chain that choose the share of the Student t.
+        draws: of each chain.
+        chains: how many.
+        degrees_of_freedom: of the Student t.
     """
 
     warmup: CountOrNone = 100
@@ -74,23 +80,36 @@ class IndependenceMetropolis(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by independence Metropolis–Hastings."""
-        mode = require_mode(target)
+        require_memory(target, self.chains * (self.warmup + self.draws))
+        rng = np.random.default_rng([target.seed, 1])
+        proposal, reached, warmup = self._warmed(target, rng)
+        pairs = (self.draws + 1) // 2 + 1
+        found = propose(target, proposal, self.chains, 2 * pairs, begin=reached, paired=True)
+        position, acceptance = accept_pairs(found.log_ratio, found.log_bulk, self.draws, rng)
         steps = self.warmup + self.draws
-        proposals = propose(target, mode, self.chains, steps, self.degrees_of_freedom)
-        position, acceptance = accept(proposals.log_ratio, np.random.default_rng([target.seed, 1]))
         target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
-        chain = np.arange(self.chains)[:, None]
-        kept, warmup = position[:, self.warmup :], position[:, : self.warmup]
-        z = {name: np.asarray(value) for name, value in proposals.z.items()}
+        chain, kept = np.arange(self.chains)[:, None], position
         return Sampled(
-            z={name: value[chain, kept] for name, value in z.items()},
-            log_density=proposals.log_density[chain, kept],
-            statistics={"acceptance_rate": acceptance[:, self.warmup :]},
-            warmup={name: value[chain, warmup] for name, value in z.items()},
-            mode=mode.position,
-            log_likelihood={n: v[chain, kept] for n, v in proposals.log_likelihood.items()},
-            attrs=mode.attrs(),
+            z={name: np.asarray(value)[chain, kept] for name, value in found.z.items()},
+            log_density=found.log_density[chain, kept],
+            statistics={"acceptance_rate": acceptance},
+            warmup=warmup,
+            mode=proposal.mode.position,
+            log_likelihood={n: v[chain, kept] for n, v in found.log_likelihood.items()},
+            attrs={**proposal.mode.attrs(), "student_share": proposal.share},
         )
+
+    def _warmed(
+        self, target: Target, rng: np.random.Generator
+    ) -> tuple[Proposal, Float64 | None, Sites]:
+        """Return what to propose from, where each chain stands after its warm-up, and its draws."""
+        proposal = around_mode(target, self.degrees_of_freedom)
+        if not self.warmup:
+            return settled(proposal, None), None, {}
+        pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
+        chain, held = np.arange(self.chains)[:, None], accept(pilot.log_ratio, rng)[0]
+        draws = {name: np.asarray(value)[chain, held] for name, value in pilot.z.items()}
+        return settled(proposal, pilot), pilot.position[chain, held][:, -1], draws
 
 
 def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64]:
@@ -120,4 +139,41 @@ def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64
         change = ratio[:, step] - ratio[chain, current]
         acceptance[:, step] = np.exp(np.minimum(change, 0.0))
         position[:, step] = np.where(uniform[:, step] < acceptance[:, step], step, current)
+    return position, acceptance
+
+
+def accept_pairs(
+    log_ratio: Float64, log_bulk: Float64, draws: int, rng: np.random.Generator
+) -> tuple[Int64, Float64]:
+    """Walk the chains over proposals that have partners: to a proposal, to a partner, and so on.
+
+    A chain starts at its first proposal. A step to the partner of where it stands is accepted by
+    another ratio, since it is no independent proposal (see `Skewed.partners`).
+
+    Args:
+        log_ratio: (chains, 2 pairs) log p(z)/q(z); a proposal stands before its partner.
+        log_bulk: (chains, 2 pairs) log p(z)/q(z), with the part of q that knows of partners.
+        draws: steps, two fewer than proposals and partners together, or one more than that.
+        rng: of the uniform numbers that accept.
+
+    Returns:
+        (chains, draws) as `accept`.
+
+    >>> never, surely = -np.inf, 0.0
+    >>> ratio = np.array([[surely, surely, never, never, surely, surely]])
+    >>> accept_pairs(ratio, ratio, 4, np.random.default_rng(0))[0].tolist()
+    [[0, 1, 4, 5]]
+    """
+    position = np.zeros((len(log_ratio), draws), np.int64)
+    acceptance = np.ones((len(log_ratio), draws))
+    chain, current = np.arange(len(log_ratio)), np.zeros(len(log_ratio), np.int64)
+    ratios = [np.where(np.isfinite(r), r, _NEVER) for r in (log_ratio, log_bulk)]
+    uniform = rng.uniform(size=position.shape)
+    for step in range(draws):
+        ratio = ratios[step % 2]
+        proposed = current ^ 1 if step % 2 else np.full_like(current, step + 2)
+        change = ratio[chain, proposed] - ratio[chain, current]
+        acceptance[:, step] = np.exp(np.minimum(change, 0.0))
+        current = np.where(uniform[:, step] < acceptance[:, step], proposed, current)
+        position[:, step] = current
     return position, acceptance

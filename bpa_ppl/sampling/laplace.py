@@ -5,15 +5,15 @@ from __future__ import annotations
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
-from bpa_ppl.sampling.mode import require_mode
-from bpa_ppl.sampling.proposals import propose
+from bpa_ppl.sampling.proposals import CHOOSING, around_mode, propose, settled
 
 
 class Laplace(Sampler, frozen=True):
-    """Draws of a Student t around the mode, and their Pareto-smoothed importance weights.
+    """Proposals around the mode (see `Proposal`), and their Pareto-smoothed importance weights.
 
-    More degrees of freedom mean lighter tails. The smoothing and its k̂, which tells whether the
-    weights can be trusted, are those of Vehtari et al. (2024).
+    A pilot sample chooses the share of the Student t; more degrees of freedom mean lighter tails.
+    The smoothing and its k̂, which tells whether the weights can be trusted, are those of Vehtari
+    et al. (2024).
     """
 
     draws: Count = 4000
@@ -21,8 +21,9 @@ class Laplace(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw around the mode and weigh the draws."""
-        mode = require_mode(target)
-        proposals = propose(target, mode, 1, self.draws, self.degrees_of_freedom)
+        first = around_mode(target, self.degrees_of_freedom)
+        proposal = settled(first, propose(target, first, 1, CHOOSING, stream=1))
+        proposals = propose(target, proposal, 1, self.draws)
         log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
         return Sampled(
@@ -30,7 +31,7 @@ class Laplace(Sampler, frozen=True):
             kind="weighted",
             log_density=proposals.log_density,
             log_weight=log_weight,
-            mode=mode.position,
+            mode=proposal.mode.position,
             log_likelihood=proposals.log_likelihood,
-            attrs={"pareto_k": k_hat, **mode.attrs()},
+            attrs={"pareto_k": k_hat, "student_share": proposal.share, **proposal.mode.attrs()},
         )

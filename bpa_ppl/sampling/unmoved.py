@@ -37,12 +37,15 @@ def unmoved(draws: Draws, nbest: NBest) -> dict[str, float]:
     mean = draws.constants.get("prior_mean")
     if before is None or mean is None or not len(nbest):
         return {}
+    still = np.abs(draws.mean - mean) < _AS_CENTRED * before
+    if draws.kind != "point":
+        still &= draws.deviation > _AS_WIDE * before
+    if not still.any():  # which spares a look at all hypotheses
+        return {}
     columns = [nbest.feature_names.index(name) for name in draws.features]
     often = _varying(nbest, columns) >= _OFTEN
     matter = spread_within(nbest)[columns] * before
-    still = (matter < _NO_MATTER) & (np.abs(draws.mean - mean) < _AS_CENTRED * before)
-    if draws.kind != "point":
-        still &= draws.deviation > _AS_WIDE * before
+    still &= matter < _NO_MATTER
     if still[often].all():
         return {}
     return {draws.features[k]: float(matter[k]) for k in np.flatnonzero(still & often)}

@@ -43,7 +43,7 @@ def test_it_takes_imh_where_proposals_fit(pool: NBest) -> None:
 
 def test_draws_that_fail_their_check_are_made_again_four_times_as_many(pool: NBest) -> None:
     few = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
-    assert "bulk ESS" in few.attrs["drawn_again_because"]
+    assert "ESS" in few.attrs["drawn_again_because"]
     assert few["posterior"]["weights"].shape[:2] == (4, 400)
     assert check(few)
     enough = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=400)

@@ -7,11 +7,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from agreement import assert_moments, assert_weighted_moments
-from targets import TARGETS
+from scipy.special import expit
+from targets import SENTENCES, TARGETS
 
 from bpa_ppl import NotConverged, check, rerank
+from bpa_ppl.models import Isotropic
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.sampling import target_of
+from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.sampling.skewed import skewed
+from bpa_ppl.weights import match
 
 Posteriors = Callable[..., InferenceData]
 
@@ -61,3 +67,27 @@ def test_lp_is_the_log_posterior_of_each_draw_up_to_a_constant(
     log_prior = -0.5 * (weights - target.canonical["LM0"]) ** 2 / target.variance
     constant = lp - log_likelihood - log_prior
     np.testing.assert_allclose(constant, constant.mean(), atol=1e-4)
+
+
+def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression() -> None:
+    """By hand: the gradient on both sides of the mode, Σ r expit(r λ) + (λ − λ_T) / σ_T."""
+    known = TARGETS["plane"]()
+    names = list(known.canonical)
+    matched = match(known.canonical, known.pool)
+    prior = Isotropic(variance=known.variance).build(matched)
+    target = target_of(known.pool, matched, prior, oracle=[0] * SENTENCES)
+    mode = find_mode(target.program, target.data, target.start)
+    found = skewed(target, mode).cubic
+    assert found is not None
+    features = known.pool.features.astype(np.float64).reshape(SENTENCES, 2, len(names))
+    rows, canonical = features[:, 1] - features[:, 0], np.array(list(known.canonical.values()))
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        return rows.T @ expit(rows @ weights) + (weights - canonical) / known.variance
+
+    centre, factor = np.asarray(mode.position), np.linalg.cholesky(mode.covariance)
+    for direction in np.eye(len(names)):
+        step = 1.5 * factor @ direction
+        bend = -(gradient(centre + step) + gradient(centre - step)) @ factor / 1.5**2
+        np.testing.assert_allclose(found @ direction @ direction, bend, atol=1e-4)
+    assert np.abs(found).max() > 0.05

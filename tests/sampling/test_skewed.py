@@ -1,0 +1,135 @@
+"""Proposals around the mode: their density, their skew, and the share of their tails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, multivariate_t
+
+from bpa_ppl.sampling.mode import Mode
+from bpa_ppl.sampling.proposals import Proposal, Proposals, mixed, settled, student
+from bpa_ppl.sampling.skewed import OPPOSED, Skewed, _directions, _tensor
+
+
+def symmetric(size: int, seed: int, scale: float = 0.2) -> np.ndarray:
+    made = np.random.default_rng(seed).normal(0, scale, size=(size, size, size))
+    axes = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+    return sum(made.transpose(a) for a in axes) / 6
+
+
+def standard_mode(size: int) -> Mode:
+    return Mode(np.zeros(size), 0.0, np.eye(size), 0.0, 1, True)
+
+
+def test_the_density_is_that_of_the_draws_by_change_of_variables() -> None:
+    bent = Skewed(symmetric(5, 1))
+    u = np.random.default_rng(2).normal(size=(50, 5)) * 1.5
+    step = 1e-6
+    x = bent.bent(u)
+    for i in range(0, len(u), 5):
+        columns = [
+            (bent.bent(u[i : i + 1] + step * e) - bent.bent(u[i : i + 1] - step * e))[0]
+            / (2 * step)
+            for e in np.eye(5)
+        ]
+        log_slope = np.linalg.slogdet(np.array(columns))[1]
+        known = multivariate_normal(np.zeros(5)).logpdf(u[i]) - log_slope
+        assert bent.log_density(x[i : i + 1])[0] == pytest.approx(known, abs=1e-6)
+
+
+@pytest.mark.parametrize("skew", [-3.0, -0.4, 0.0, 0.4, 3.0])
+def test_the_density_of_one_value_integrates_to_one(skew: float) -> None:
+    bent = Skewed(np.full((1, 1, 1), skew))
+    total = quad(lambda x: np.exp(bent.log_density(np.array([[x]]))[0]), -15, 15, limit=200)[0]
+    assert total == pytest.approx(1.0, abs=1e-7)
+
+
+def test_without_third_derivatives_it_is_the_gaussian() -> None:
+    x = np.random.default_rng(3).normal(size=(20, 4))
+    known = multivariate_normal(np.zeros(4)).logpdf(x)
+    np.testing.assert_allclose(Skewed().log_density(x), known)
+    np.testing.assert_allclose(Skewed(np.zeros((4, 4, 4))).log_density(x), known)
+    assert Skewed().bent(x) is x
+
+
+def test_the_third_cumulants_of_the_draws_are_the_third_derivatives() -> None:
+    """To first order, for the density exp(−½|x|² + ⅙ T(x, x, x))."""
+    cubic = symmetric(3, 5, 0.08)
+    x = Skewed(cubic).bent(np.random.default_rng(6).normal(size=(400_000, 3)))
+    centred = x - x.mean(axis=0)
+    found = np.einsum("na,nb,nc->abc", centred, centred, centred) / len(x)
+    np.testing.assert_allclose(found, cubic, atol=0.03)
+    assert np.abs(cubic).max() > 0.1
+    # And the mean is ½ Σ_b T_ibb.
+    np.testing.assert_allclose(x.mean(axis=0), np.einsum("abb->a", cubic) / 2, atol=0.012)
+
+
+def test_what_is_bent_is_straightened() -> None:
+    bent, u = Skewed(symmetric(4, 2)), np.random.default_rng(7).normal(size=(30, 4)) * 2
+    np.testing.assert_allclose(bent.straight(bent.bent(u))[0], u, atol=1e-9)
+
+
+def test_partners_are_opposed_and_follow_the_same_distribution() -> None:
+    bent, rng = Skewed(symmetric(2, 3)), np.random.default_rng(1)
+    x = bent.bent(rng.normal(size=(200_000, 2)))[None]
+    other = bent.partners(rng, x)
+    assert other.shape == x.shape
+    u, v = bent.straight(x[0])[0], bent.straight(other[0])[0]
+    both = np.cov(np.hstack([u, v]).T)
+    known = np.block([[np.eye(2), OPPOSED * np.eye(2)], [OPPOSED * np.eye(2), np.eye(2)]])
+    np.testing.assert_allclose(both, known, atol=5 / np.sqrt(200_000) * 1.5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 8])
+def test_all_third_derivatives_are_found_from_the_directions(size: int) -> None:
+    known = symmetric(size, size)
+    along, pairs = _directions(size)
+    bends = np.einsum("va,vb,abc->vc", along, along, known)
+    np.testing.assert_allclose(_tensor(bends, pairs), known, atol=1e-12)
+
+
+def test_of_many_values_those_with_two_alike_are_found() -> None:
+    known = symmetric(30, 1)
+    along, pairs = _directions(30)
+    found = _tensor(np.einsum("va,vb,abc->vc", along, along, known), pairs)
+    assert pairs == []
+    a, b, c = np.indices(found.shape)
+    expected = np.where((a == b) | (a == c) | (b == c), known, 0.0)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_the_mixture_is_that_of_its_parts() -> None:
+    proposal = Proposal(standard_mode(3), Skewed(symmetric(3, 9)), 7.0, 0.3)
+    x = np.random.default_rng(4).normal(size=(30, 3)) * 2
+    tail = multivariate_t(np.zeros(3), 1.1 * np.eye(3), df=7).pdf(x)
+    bulk = np.exp(proposal.skewed.log_density(x))
+    np.testing.assert_allclose(np.exp(proposal.log_density(x)), 0.7 * bulk + 0.3 * tail)
+
+
+def test_draws_follow_the_density_of_the_mixture() -> None:
+    """By E f/q over the draws, for densities f that integrate to one."""
+    proposal = Proposal(standard_mode(2), Skewed(symmetric(2, 4)), 5.0, 0.4)
+    x = proposal.draw(np.random.default_rng(5), 200_000)
+    for centre in ([0.0, 0.0], [1.0, -1.0], [-2.0, 0.5]):
+        ratio = np.exp(multivariate_normal(centre, 0.5).logpdf(x) - proposal.log_density(x))
+        assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(len(x))
+
+
+@pytest.mark.parametrize(("degrees", "share"), [(200.0, 0.03), (1.0, 1.0)])
+def test_the_pilot_chooses_the_share_of_the_tails(degrees: float, share: float) -> None:
+    """A Gaussian needs next to none; of a Cauchy distribution the Student t is nearly the same."""
+    first = Proposal(standard_mode(2), Skewed(), 1.0, 0.5)
+    x = first.draw(np.random.default_rng(1), 2000)
+    log_p = multivariate_t(np.zeros(2), np.eye(2), df=degrees).logpdf(x)
+    pilot = Proposals({}, log_p[None], log_p[None], log_p[None], {}, x[None])
+    assert settled(first, pilot).share == share
+    few = pilot._replace(log_density=log_p[None, :10], position=x[None, :10])
+    assert settled(first, few).share == settled(first, None).share == 0.1
+
+
+def test_the_student_alone_has_no_other_part() -> None:
+    x = np.random.default_rng(2).normal(size=(10, 2))
+    known = multivariate_t(np.zeros(2), 1.1 * np.eye(2), df=8).logpdf(x)
+    np.testing.assert_allclose(student(standard_mode(2), 8.0).log_density(x), known)
+    assert mixed(np.zeros(1), np.array([-1.0]), 1.0) == -1.0
