@@ -36,7 +36,7 @@ from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Isotropic
-from bpa_ppl.posterior import kish
+from bpa_ppl.posterior import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.sampling import Target, target_of
 from bpa_ppl.sampling.density import potential, unraveller
@@ -195,7 +195,7 @@ def assert_equal_densities(sample: Sample) -> None:
 def effective(draws: Found, method: str = "bulk") -> float:
     """Return the ESS of the weight that mixes worst, or Kish's of importance weights."""
     if draws.log_weight is not None:
-        return kish(draws.log_weight)
+        return kish(importance_weights(draws.log_weight))
     return float(ess(draws.weights, method).min())
 
 
