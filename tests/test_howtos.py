@@ -92,7 +92,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_nbest(table, f"{name}.nbest")
         write_lines(f"{name}.ref", references[part])
         write_lines(f"{name}.fr", source[part])
-    Path("large.nbest.gz").write_bytes(gzip.compress(Path("test.nbest").read_bytes()))
+    for name, table in {"large": "test", "adapt": "adapt", "test": "test"}.items():
+        content = gzip.compress(Path(f"{table}.nbest").read_bytes())
+        Path(f"{name}.nbest.gz").write_bytes(content)
     Path("leaflet.domain.txt").write_text(Path("domain.txt").read_text("utf-8"))
     for name, sentences in (("memory", range(120)), ("general", range(60, 240))):
         write_lines(f"{name}.fr", [source[s] for s in sentences])

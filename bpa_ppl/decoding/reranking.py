@@ -240,7 +240,13 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
 
 
 def refuse_unconverged(posterior: Posterior) -> None:
-    """Raise NotConverged, with the table of the check, if a posterior fails it."""
+    """Raise NotConverged, with the table of the check, if a posterior fails it.
+
+    >>> stuck = np.repeat([[0.0], [9.0]], 100, axis=1)[..., None]
+    >>> refuse_unconverged(Draws({"weights": stuck + np.linspace(0, 1, 100)[:, None]}, ("LM0",)))
+    Traceback (most recent call last):
+    bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
+    """
     report = check(posterior)
     if not report:
         raise NotConverged(

@@ -31,6 +31,20 @@ def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> 
 
     Raises:
         DataError: if there are no references.
+
+    >>> import numpy as np
+    >>> from bpa_ppl import Draws, NBest, rerank
+    >>> lists = NBest.from_lists(
+    ...     [["a b", "a c"]], [[[0.0], [1.0]]], ["LM0"], references=[["a c"]]
+    ... )
+    >>> constants = {"canonical": -np.ones(1)}
+    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",), constants=constants)
+    >>> result = rerank(lists, draws, unchecked=True)
+    >>> print(scoreboard(result, ("ter",)))  # doctest: +NORMALIZE_WHITESPACE
+               canonical    adapted     change
+          TER      50.00       0.00     -50.00
+    1 of 1 translations changed
+    nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...
     """
     if len(result.references) != len(result.texts):
         raise DataError("the reranked lists have no references to be scored against")
@@ -43,7 +57,21 @@ def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> 
 
 
 def write_texts(result: Reranked, path: str | Path) -> None:
-    """Write the translations, one a line, in the order of the lists; `-` is standard output."""
+    """Write the translations, one a line, in the order of the lists; `-` is standard output.
+
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from bpa_ppl import Draws, NBest, rerank
+    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
+    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
+    >>> result = rerank(lists, draws, unchecked=True)
+    >>> write_texts(result, "out.txt")
+    >>> Path("out.txt").read_text().split()
+    ['b', 'c']
+    >>> write_details(result, "out.tsv")
+    >>> len(Path("out.tsv").read_text().splitlines())
+    3
+    """
     with atomic_writer(path) as file:
         file.writelines(text_rows(result))
 

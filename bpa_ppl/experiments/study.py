@@ -154,6 +154,10 @@ def read_study(path: str | Path) -> Study:
     Raises:
         DataError: at the first mistake: a key, method or setting that is unknown, a missing file,
             a value that makes no sense.
+
+    >>> read_study("no.toml")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: no.toml: no such file...
     """
     table = _read_toml(Path(path))
     known = named_methods()
@@ -262,8 +266,9 @@ class TomlTable:
 
 
 def _read_toml(path: Path) -> TomlTable:
+    text = read_text(path)
     try:
-        return TomlTable(tomllib.loads(read_text(path)), "", path)
+        return TomlTable(tomllib.loads(text), "", path)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"not a TOML file: {error}", path) from error
     except RecursionError as error:

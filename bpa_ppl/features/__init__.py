@@ -108,6 +108,10 @@ def adding(sources: Iterable[FeatureSource], own: bool = False) -> Callable[[NBe
     Args:
         sources: with their settings.
         own: the lists are the adaptation sentences that the sources are fitted to.
+
+    >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
+    >>> adding(resolved("length"))(lists).nbest.feature_names
+    ('LM0', 'LengthWords')
     """
     chosen = tuple(sources)
 

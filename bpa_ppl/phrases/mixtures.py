@@ -225,6 +225,13 @@ def held_out(
 
     Raises:
         UsageError: if there are fewer than two folds, or more than pairs.
+
+    Two tables that say the same of two pairs:
+
+    >>> counts = Counts(*np.array([[3.0, 1.0], [4.0, 4.0], [3.0, 1.0], [4.0, 4.0]]))
+    >>> found = held_out("linear", counts, np.ones(2), "target", folds=2)
+    >>> round(found.log_likelihood, 3)  # (log 3/4 + log 1/4) / 2
+    -0.837
     """
     if not 2 <= folds <= len(weights):
         raise UsageError(f"folds are from 2 to {len(weights)}, the number of pairs, not {folds}")
@@ -244,7 +251,7 @@ def mix(
     method: str = "map",
     value: float | None = None,
 ) -> tuple[PhraseTable, tuple[Fit, ...]]:
-    """Return the mixture of two tables of counts, in both directions.
+    r"""Return the mixture of two tables of counts, in both directions.
 
     Args:
         inner: the table in the domain.
@@ -262,6 +269,14 @@ def mix(
     Raises:
         DataError: if no pair of `dev` is in the tables.
         UsageError: if there is no such method, or its parameter has neither a value nor `dev`.
+
+    >>> from pathlib import Path
+    >>> from bpa_ppl.phrases import read_counts
+    >>> _ = Path("in.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
+    >>> _ = Path("out.txt").write_text("un ||| a ||| 1\nun ||| one ||| 1\n")
+    >>> table, _ = mix(read_counts("in.txt"), read_counts("out.txt"), method="linear", value=0.5)
+    >>> table.columns["direct"].tolist()
+    [0.625, 0.375]
     """
     one_of(method, (*METHODS, LOG_LINEAR), "method")
     inner, outer, *others = aligned(inner, outer, *([] if dev is None else [dev]))

@@ -222,10 +222,15 @@ def _renumbered(table: PhraseCounts, sources: pa.Array, targets: pa.Array) -> Ph
 
 
 def read_pairs(path: AnyPath) -> PhrasePairs:
-    """Read the distinct pairs of a table of counts or probabilities, or of Moses' `extract`.
+    r"""Read the distinct pairs of a table of counts or probabilities, or of Moses' `extract`.
 
     Raises:
         DataError: with file and line, if the file is not as it should be.
+
+    >>> from pathlib import Path
+    >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
+    >>> len(read_pairs("pairs.txt"))
+    2
     """
     file = InputFile(path)
     if is_parquet(file):
@@ -243,7 +248,7 @@ def read_pairs(path: AnyPath) -> PhrasePairs:
 def read_counts(
     path: AnyPath, *, source_counts: AnyPath | None = None, target_counts: AnyPath | None = None
 ) -> PhraseCounts:
-    """Read counts of phrase pairs; the content tells the form.
+    r"""Read counts of phrase pairs; the content tells the form.
 
     Parquet as `write_counts` writes it; text (gzip, xz or zstd too) with a pair a line,
     `source ||| target ||| count`; what Moses' `extract` writes, an occurrence a line,
@@ -258,6 +263,12 @@ def read_counts(
 
     Raises:
         DataError: with file and line, if the file is not as it should be.
+
+    >>> from pathlib import Path
+    >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\nun ||| a ||| 1\n")
+    >>> counts = read_counts("pairs.txt")
+    >>> counts.count.tolist(), counts.total
+    ([4.0, 1.0], 5.0)
     """
     file = InputFile(path)
     read = _counts_of_parquet if is_parquet(file) else _counts_of_text
@@ -270,12 +281,18 @@ def read_counts(
 
 
 def write_counts(table: PhraseCounts, path: AnyPath) -> None:
-    """Write counts: as Parquet, or, by the end of the name, as text `source ||| target ||| count`.
+    r"""Write counts: as Parquet, or, by the end of the name, as text `source ||| target ||| count`.
 
     Text does not keep marginals that are no sums.
 
     Raises:
         DataError: if the file cannot be written.
+
+    >>> from pathlib import Path
+    >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
+    >>> write_counts(read_counts("pairs.txt"), "again.txt")
+    >>> Path("again.txt").read_text() == Path("pairs.txt").read_text()
+    True
     """
     if Path(path).suffix == ".parquet":
         marginals = (table.source_count[table.source], table.target_count[table.target])
@@ -287,7 +304,7 @@ def write_counts(table: PhraseCounts, path: AnyPath) -> None:
 
 
 def read_table(path: AnyPath) -> PhraseTable:
-    """Read probabilities of phrase pairs: Parquet as `write_table` writes it, or Moses' text.
+    r"""Read probabilities of phrase pairs: Parquet as `write_table` writes it, or Moses' text.
 
     The scores of a phrase table of Moses are p(s|t), lex(s|t), p(t|s) and lex(t|s), named
     `inverse`, `inverse_lexical`, `direct` and `direct_lexical`; two scores are p(s|t) and p(t|s);
@@ -295,6 +312,15 @@ def read_table(path: AnyPath) -> PhraseTable:
 
     Raises:
         DataError: with file and line, if the file is not as it should be, or has a pair twice.
+
+    >>> from pathlib import Path
+    >>> _ = Path("table").write_text("un ||| a ||| 0.6 0.75\nun ||| one ||| 0.9 0.25\n")
+    >>> table = read_table("table")
+    >>> sorted(table.columns)
+    ['direct', 'inverse']
+    >>> write_table(table, "again")
+    >>> Path("again").read_text() == Path("table").read_text()
+    True
     """
     file = InputFile(path)
     if not is_parquet(file):

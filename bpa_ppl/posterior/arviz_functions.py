@@ -42,7 +42,11 @@ def generation() -> int:
 
 
 def import_arviz() -> Any:
-    """Import ArviZ without its daily notice about the coming major version."""
+    """Import ArviZ without its daily notice about the coming major version.
+
+    >>> import_arviz().__name__
+    'arviz'
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz

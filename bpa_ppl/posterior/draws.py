@@ -336,6 +336,10 @@ def pooled(runs: Sequence[Draws]) -> Draws:
     Raises:
         DataError: if the runs differ in features or in their number of draws, or have importance
             weights only in part.
+
+    >>> runs = [Draws({"weights": np.full((2, 10, 1), mean)}, ("LM0",)) for mean in (0.0, 1.0)]
+    >>> pooled(runs).shape, pooled(runs).mean.tolist()
+    ((4, 10), [0.5])
     """
     if len({run.features for run in runs}) != 1 or len({run.shape[1] for run in runs}) != 1:
         raise DataError("the runs of one sampler must agree in features and number of draws")

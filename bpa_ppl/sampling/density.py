@@ -242,6 +242,18 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
         float64 (chains, draws) log p(z, data), and for each observed site float32
         (chains, draws, …): one value a sentence in the order of the n-best table for sites in the
         plate over sentences, else in the shape of the site.
+
+    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl.models import Prior
+    >>> from bpa_ppl.sampling import target_of
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
+    >>> with jax.enable_x64(True):
+    ...     prior = Prior.isotropic({"LM0": 1.0})
+    ...     target = target_of(nbest, match({"LM0": 1.0}, nbest), prior, oracle=[1])
+    ...     _, found = evaluate(target.program, target.data, {"weights": np.ones((1, 2, 1))})
+    >>> np.exp(found["oracle"]).round(2).tolist()
+    [[[0.75], [0.75]]]
     """
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)

@@ -56,15 +56,14 @@ def learn_prior(
         DataError: if a posterior does not record a Gaussian prior, or is a single point.
         UsageError: if there are fewer than two.
 
-    >>> from bpa_ppl import NBest, Oracles, adapt
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> def domain(best):
-    ...     where, none = np.array([best]), np.zeros(1)
-    ...     given = Oracles(where, none, where, "first", "ter", "")
-    ...     return adapt(lists, {"LM0": 0.5}, oracle=given, sampler="laplace")
-    >>> prior = learn_prior([domain(0), domain(1)])
-    >>> prior.names, bool(prior.covariance[0, 0] < 0.2)
-    (('LM0',), True)
+    >>> from bpa_ppl import Draws
+    >>> known = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
+    >>> def domain(mean):
+    ...     drawn = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
+    ...     return Draws({"weights": drawn}, ("LM0",), constants=known)
+    >>> prior = learn_prior([domain(0.3), domain(0.7)])
+    >>> prior.names, prior.mean.round(1).tolist(), bool(prior.covariance[0, 0] < 0.1)
+    (('LM0',), [0.5], True)
     """
     found = learn_hierarchy(posteriors, shrinkage=shrinkage, strength=strength, full=full)
     return found.prior()
@@ -79,6 +78,15 @@ def learn_hierarchy(
 
     Returns:
         μ, Σ and the weights of each domain; `.prior()` is what `learn_prior` returns.
+
+    >>> from bpa_ppl import Draws
+    >>> known = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
+    >>> def domain(mean):
+    ...     drawn = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
+    ...     return Draws({"weights": drawn}, ("LM0",), constants=known)
+    >>> found = learn_hierarchy({"talks": domain(0.3), "news": domain(0.7)})
+    >>> found.prior().names
+    ('LM0',)
     """
     draws = labelled(posteriors)
     if len(draws) < 2:

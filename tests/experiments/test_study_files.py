@@ -101,6 +101,14 @@ def test_mistakes(study_file: Path, old: str, new: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read_study(tmp_path / "no.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"seed = 5 # \xff\n")
+    with pytest.raises(DataError, match="UTF-8"):
+        read_study(tmp_path / "bytes.toml")
+
+
 def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     steep = '[variants.steep]\nlike = "map"\nlikelihood = "margin"\ngamma = 4\n'
     swept = (
