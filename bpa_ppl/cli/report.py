@@ -92,11 +92,11 @@ def _holds_subdomains(path: Path) -> bool:
 def _posterior(
     path: Path, new: NBest | None, known: NBest | None, where: list[str] | None, shown: int
 ) -> str:
-    import bpa_ppl
+    from bpa_ppl.posterior import read_draws
     from bpa_ppl.reporting import report_page
 
     return report_page(
-        bpa_ppl.read_posterior(path),
+        read_draws(path),
         new,
         known=known,
         where=options.places(where),

@@ -142,7 +142,8 @@ class Table(_Block):
     @property
     def narrow(self) -> bool:
         """Whether it fits on a telephone as it is; a wider one becomes a list there."""
-        return len(self.header) <= _NARROW
+        texts = (cell for row in self.rows for cell in row if isinstance(cell, str))
+        return len(self.header) <= _NARROW and all(len(text) <= _SHORT for text in texts)
 
     def head(self) -> list[_Cell]:
         """Return the names of the columns, as the template shows them."""

@@ -120,6 +120,12 @@ def test_rows_are_marked_where_they_have_a_verdict() -> None:
     ]
 
 
+def test_a_table_stays_one_on_a_telephone_only_if_it_is_narrow() -> None:
+    assert Table(("a", "b", "c"), [("x", 1.0, "short")]).narrow
+    assert not Table(("a", "b", "c", "d"), [("x", 1.0, 2.0, 3.0)]).narrow
+    assert not Table(("a", "b"), [("x", "as long as a sentence, which needs its room")]).narrow
+
+
 def test_a_table_whose_marks_do_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
         Table(("a",), [("x",), ("y",)], passed=[True]).html()
