@@ -110,7 +110,7 @@ def _is_per_sentence(site: dict[str, Any], data: Data) -> bool:
 def _used_of_prior(program: Program, data: Data) -> frozenset[str]:
     """Return which arrays of the prior the density of a program depends on."""
 
-    shapes = jax.eval_shape(partial(starting_point, program), data)
+    shapes, _ = jax.eval_shape(partial(_start, program), data)
     z = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
     density = lambda prior, lists: potential(program, Data(lists, prior), z)  # noqa: E731
     jaxpr = jax.make_jaxpr(density)(data.prior, data.lists).jaxpr
@@ -148,17 +148,45 @@ def require_weights(program: Program, data: Data) -> None:
         )
 
 
-@partial(jax.jit, static_argnums=0)
 def starting_point(program: Program, data: Data) -> Sites:
     """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
 
     A random start would be far from where scales and the like are probable, and what is
     multiplied by a scale, in a hierarchy, far beyond that.
     """
-    start = partial(_initial, values={WEIGHTS: data.prior.mean})
+    z, energy = _start(program, data)
+    return z if np.isfinite(energy) else _searched_start(program, data)
+
+
+@partial(jax.jit, static_argnums=0)
+def _start(program: Program, data: Data) -> tuple[Sites, jax.Array]:
+    """Return where NumPyro's search for a start begins, and the potential there."""
+    first = handlers.substitute(
+        handlers.seed(program, jax.random.key(0)), substitute_fn=_strategy(data)
+    )
+    sites = handlers.trace(first).get_trace(*data)
+    z = {
+        name: biject_to(site["fn"].support).inv(site["value"])
+        for name, site in sites.items()
+        if site["type"] == "sample" and not site["is_observed"]
+    }
+    return z, potential(program, data, z)
+
+
+@partial(jax.jit, static_argnums=0)
+def _searched_start(program: Program, data: Data) -> Sites:
+    """Return where the potential is finite, which takes long to compile."""
     return initialize_model(
-        jax.random.key(0), program, init_strategy=start, dynamic_args=True, model_args=data
+        jax.random.key(0),
+        program,
+        init_strategy=_strategy(data),
+        dynamic_args=True,
+        model_args=data,
     ).param_info.z
+
+
+def _strategy(data: Data) -> Callable[..., Any]:
+    return partial(_initial, values={WEIGHTS: data.prior.mean})
 
 
 def _initial(site: Any = None, values: Mapping[str, Any] = MappingProxyType({})) -> Any:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling.base import Data, Program, Sites, Target
 from bpa_ppl.sampling.density import potential, unraveller
 
@@ -35,103 +34,106 @@ class Mode(NamedTuple):
             definite: on a slope that never ends, as of a funnel, steps may become short too.
     """
 
-    position: Any
-    potential_energy: Any
-    covariance: Any
-    decrement: Any
-    iterations: Any
-    converged: Any
+    position: Float64
+    potential_energy: float
+    covariance: Float64
+    decrement: float
+    iterations: int
+    converged: bool
 
     def attrs(self) -> dict[str, float]:
         """Return how the search ended, for a posterior's attributes."""
         return {
-            "newton_iterations": int(self.iterations),
-            "newton_decrement": float(self.decrement),
+            "newton_iterations": self.iterations,
+            "newton_decrement": self.decrement,
         }
 
 
-class _Search(NamedTuple):
-    position: jax.Array
-    potential_energy: jax.Array
-    hessian: jax.Array
-    definite: jax.Array
-    decrement: jax.Array
-    iteration: jax.Array
+class _Surface(NamedTuple):
+    """The potential as a function of the flat position; JAX compiles what it is made of."""
+
+    program: Program
+    data: Data
+    like: Sites
+
+    def value(self, position: Float64) -> float:
+        """Return the potential at a position."""
+        return float(_value(self.program, self.data, self.like, position))
+
+    def curved(self, position: Float64) -> tuple[Float64, Float64]:
+        """Return the gradient, (d,), and the Hessian, (d, d), at a position."""
+        gradient, hessian = _curved(self.program, self.data, self.like, position)
+        return np.asarray(gradient), np.asarray(hessian)
 
 
 @partial(jax.jit, static_argnums=0)
+def _value(program: Program, data: Data, like: Sites, position: jax.Array) -> jax.Array:
+    return potential(program, data, unraveller(like)(position))
+
+
+@partial(jax.jit, static_argnums=0)
+def _curved(
+    program: Program, data: Data, like: Sites, position: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    gradient = jax.grad(lambda flat: potential(program, data, unraveller(like)(flat)))
+    # Forward over reverse, for the gradient of the likelihood is a rule of its own.
+    return gradient(position), jax.jacfwd(gradient)(position)
+
+
 def find_mode(program: Program, data: Data, start: Sites) -> Mode:
     """Find the mode from a starting point on, with an exact gradient and Hessian.
 
     The default model is log-concave, so that damped Newton steps converge from anywhere
-    (Boyd & Vandenberghe 2004, §9.5); of another model it finds a local mode.
+    (Boyd & Vandenberghe 2004, §9.5); of another model it finds a local mode. The search is NumPy's:
+    a handful of steps is not worth the compilation of its loops.
     """
-    unravel = unraveller(start)
-    potential_at = lambda flat: potential(program, data, unravel(flat))  # noqa: E731
-    # Forward over reverse, for the gradient of the likelihood is a rule of its own.
-    hessian = jax.jacfwd(jax.grad(potential_at))
-
-    def step(search: _Search) -> _Search:
-        value, gradient = jax.value_and_grad(potential_at)(search.position)
-        curvature, definite = _definite(hessian(search.position))
-        direction = jnp.linalg.solve(curvature, -gradient)
-        decrement = -gradient @ direction
-        position, value = _backtrack(potential_at, search.position, value, direction, decrement)
-        return _Search(position, value, curvature, definite, decrement, search.iteration + 1)
-
-    def unfinished(search: _Search) -> jax.Array:
-        return (search.decrement > TOLERANCE) & (search.iteration < MAX_ITERATIONS)
-
-    origin = ravel_pytree(start)[0]
-    infinite = jnp.full((), jnp.inf, origin.dtype)
-    first = _Search(
-        origin, infinite, jnp.eye(len(origin)), jnp.array(False), infinite, jnp.zeros((), int)
-    )
-    last = jax.lax.while_loop(unfinished, step, first)
+    surface = _Surface(program, data, start)
+    position = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(start)])
+    value, curvature, definite = surface.value(position), np.full((), np.nan), False
+    decrement, iteration = np.inf, 0
+    while decrement > TOLERANCE and iteration < MAX_ITERATIONS:
+        gradient, hessian = surface.curved(position)
+        curvature, definite = _definite(hessian)
+        direction = -_solved(curvature, gradient)
+        decrement = float(-gradient @ direction)
+        position, value = _backtrack(surface, position, value, direction, decrement)
+        iteration += 1
     # The curvature where the last step began: that step was shorter than the tolerance.
-    covariance = jnp.linalg.inv(last.hessian)
-    covariance = (covariance + covariance.T) / 2
-    converged = (last.decrement <= TOLERANCE) & last.definite
-    return Mode(
-        last.position, last.potential_energy, covariance, last.decrement, last.iteration, converged
-    )
+    covariance = _solved(curvature, np.eye(len(position)))
+    converged = decrement <= TOLERANCE and definite
+    return Mode(position, value, (covariance + covariance.T) / 2, decrement, iteration, converged)
 
 
-def _definite(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _definite(matrix: Float64) -> tuple[Float64, bool]:
     """Return a symmetric matrix with its eigenvalues made positive, and whether they were.
 
-    So it gives a direction of descent in any case.
+    So it gives a direction of descent in any case. What is not finite stays so, and ends a search.
     """
-    values, vectors = jnp.linalg.eigh((matrix + matrix.T) / 2)
-    largest = jnp.max(jnp.abs(values))
-    made = (vectors * jnp.maximum(jnp.abs(values), 1e-10 * largest)[None, :]) @ vectors.T
-    return made, jnp.min(values) > _SINGULAR * largest
+    if not np.isfinite(matrix).all():
+        return np.full_like(matrix, np.nan), False
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    largest = np.abs(values).max()
+    made = (vectors * np.maximum(np.abs(values), 1e-10 * largest)) @ vectors.T
+    return made, bool(values.min() > _SINGULAR * largest)
+
+
+def _solved(matrix: Float64, right: Float64) -> Float64:
+    """Solve a system of equations; NaN where it has no one solution."""
+    if not np.isfinite(matrix).all() or not matrix.any():
+        return np.full_like(right, np.nan)
+    return np.linalg.solve(matrix, right)
 
 
 def _backtrack(
-    potential_at: Callable[[jax.Array], jax.Array],
-    position: jax.Array,
-    value: jax.Array,
-    direction: jax.Array,
-    decrement: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
+    surface: _Surface, position: Float64, value: float, direction: Float64, decrement: float
+) -> tuple[Float64, float]:
     """Halve the step until the potential falls as Armijo's rule asks, rounding allowed for."""
-    slack = 1e-6 * (1 + jnp.abs(value))
-
-    def too_high(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-        scale, reached, halvings = state
-        wanted = value - 1e-4 * scale * decrement + slack
-        return ~(reached <= wanted) & (halvings < _HALVINGS)
-
-    def halve(
-        state: tuple[jax.Array, jax.Array, jax.Array],
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        scale = state[0] / 2
-        return scale, potential_at(position + scale * direction), state[2] + 1
-
-    # Starts above the whole step, so that the potential is compiled in one place only.
-    first = (jnp.full((), 2.0), jnp.full((), jnp.inf, value.dtype), jnp.zeros((), int))
-    scale, reached, _ = jax.lax.while_loop(too_high, halve, first)
+    slack = 1e-6 * (1 + abs(value))
+    for halvings in range(_HALVINGS):
+        scale = 0.5**halvings
+        reached = surface.value(position + scale * direction)
+        if reached <= value - 1e-4 * scale * decrement + slack:
+            break
     return position + scale * direction, reached
 
 
