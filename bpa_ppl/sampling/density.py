@@ -242,7 +242,7 @@ def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
     return jax.vmap(jax.vmap(partial(constrained, program, data)))(z)
 
 
-def unraveller(z: Sites) -> Callable[[jax.Array], Sites]:
+def unraveller(z: Sites) -> Callable[[Any], Sites]:
     """Return the function from the flat vector, (d,), to a dict like z."""
     return ravel_pytree(z)[1]
 

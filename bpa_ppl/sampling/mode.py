@@ -121,7 +121,7 @@ def _solved(matrix: Float64, right: Float64) -> Float64:
     """Solve a system of equations; NaN where it has no one solution."""
     if not np.isfinite(matrix).all() or not matrix.any():
         return np.full_like(right, np.nan)
-    return np.linalg.solve(matrix, right)
+    return np.asarray(np.linalg.solve(matrix, right), np.float64)
 
 
 def _backtrack(

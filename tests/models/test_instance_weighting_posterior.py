@@ -143,6 +143,7 @@ def test_mean_of_a_table_is_between_the_draws(problem: Problem) -> None:
         log_weight=None,
         log_density=None,
         log_likelihood={},
+        log_prior={},
     )
     site = {name: values[0, 0] for name, values in draws.values.items()}
     from bpa_ppl.models.instance_weighting import Phi
