@@ -113,7 +113,9 @@ def extract_spans(
                         if found == room:
                             room *= 2
                             larger = np.empty((room, 4), np.int32)
-                            larger[:found] = spans
+                            for k in range(found):
+                                for part in range(4):
+                                    larger[k, part] = spans[k, part]
                             spans = larger
                         spans[found, 0], spans[found, 1] = begin, end - begin + 1
                         spans[found, 2], spans[found, 3] = first, last - first + 1

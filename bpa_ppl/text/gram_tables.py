@@ -116,10 +116,12 @@ def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
     at = 0
     for s in range(sentences):
         text[at] = BEGIN
-        text[at + 1 : at + 1 + starts[s + 1] - starts[s]] = words[starts[s] : starts[s + 1]]
         length = starts[s + 1] - starts[s] + 2
+        for k in range(length - 2):
+            text[at + 1 + k] = words[starts[s] + k]
         text[at + length - 1] = END
-        place[at : at + length] = np.arange(length)
+        for k in range(length):
+            place[at + k] = k
         at += length
     return text, place
 
