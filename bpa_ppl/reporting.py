@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
+from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 
@@ -82,8 +83,15 @@ def _of_lists(
 
 def _same_lists(draws: Draws, lists: NBest) -> bool:
     """Say whether a posterior records that it was adapted to these lists."""
-    count = draws.attrs.get("adaptation_sentences")
-    return draws.attrs.get("lists") == lists.origin and count == len(lists)
+    return draws.attrs.get("lists") == lists.origin and _same_sentences(draws, lists)
+
+
+def _same_sentences(draws: Draws, lists: NBest) -> bool:
+    """Say whether lists may be of the adaptation sentences: as many, with the same ids."""
+    count, ids = draws.attrs.get("adaptation_sentences"), draws.sentence_ids
+    if ids is not None:
+        return np.array_equal(np.asarray(ids), lists.sentence_ids)
+    return count is None or int(count) == len(lists)
 
 
 def texts_of(posterior: Posterior, known: NBest) -> list[str]:
@@ -96,11 +104,21 @@ def texts_of(posterior: Posterior, known: NBest) -> list[str]:
     Returns:
         the oracle of each; else its first reference, else its first hypothesis.
 
+    Raises:
+        DataError: if they have other sentences than the posterior records.
+
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
     >>> texts_of(Draws({"weights": np.zeros((1, 1, 1))}, ("LM0",), observed={"oracle": [1]}), lists)
     ['b']
     """
-    oracle = np.asarray(as_draws(posterior).observed.get("oracle", ()))
+    draws = as_draws(posterior)
+    if not _same_sentences(draws, known):
+        raise DataError(
+            "these sentences have other ids, or another number, than those that the posterior was "
+            "adapted to: give the lists that it was adapted to (known)",
+            known.origin,
+        )
+    oracle = np.asarray(draws.observed.get("oracle", ()))
     whole = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(known),)
     if whole and np.all((oracle >= 0) & (oracle < known.sizes)):
         return list(known.chosen(oracle))

@@ -75,7 +75,7 @@ def test_sentences_are_shown_by_the_texts_of_the_lists_adapted_to(folder: Path) 
         (("good.nc", "-o", "r", "--nbest", "5", "-r", "ref"), "error: 5: no such file"),
         (("good.nc", "-o", "r", "--nbest", "nbest", "--scores", "x"), "with --list-size"),
         (("good.nc", "-o", "r", "--nbest", "nbest", "-r", "one"), "one has 1 lines"),
-        (("poor.nc", "-o", "r", "--with", "other"), "the lists that it was adapted to"),
+        (("poor.nc", "-o", "r", "--with", "other"), "the lists that it was adapted to (--with)"),
         (("none.nc", "-o", "report.html"), "error: none.nc: no such file"),
         (("ref", "-o", "report.html"), "error: ref: not a readable NetCDF posterior"),
         (("good.nc", "-o", "missing/report.html"), "missing"),

@@ -14,6 +14,7 @@ from bpa_ppl.diagnostics.comparison.downstream import downstream
 from bpa_ppl.reporting import report_page, texts_of
 
 WORDS = np.array([f"word{k}" for k in range(14)])
+COUNT = "adaptation_sentences"
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -170,3 +171,8 @@ def test_texts_of_sentences() -> None:
         assert texts_of(other, pool) == [texts[0] for texts in pool.references or ()]
     bare = NBest.from_lists([["a", "b"]], [[[1.0], [0.0]]], ["LM0"])
     assert texts_of(draws(1.0), bare) == ["a"]
+    ids = np.arange(5)
+    assert texts_of(replace(known, sentence_ids=ids), pool) == texts_of(known, pool)
+    for other in (replace(known, sentence_ids=ids[::-1]), draws(1.0, attrs={COUNT: 4})):
+        with pytest.raises(DataError, match="have other ids, or another number"):
+            texts_of(other, pool)
