@@ -110,7 +110,7 @@ def _is_per_sentence(site: dict[str, Any], data: Data) -> bool:
 def _used_of_prior(program: Program, data: Data) -> frozenset[str]:
     """Return which arrays of the prior the density of a program depends on."""
 
-    shapes, _ = jax.eval_shape(partial(_start, program), data)
+    shapes = jax.eval_shape(partial(_start, program), data)
     z = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
     density = lambda prior, lists: potential(program, Data(lists, prior), z)  # noqa: E731
     jaxpr = jax.make_jaxpr(density)(data.prior, data.lists).jaxpr
@@ -154,23 +154,22 @@ def starting_point(program: Program, data: Data) -> Sites:
     A random start would be far from where scales and the like are probable, and what is
     multiplied by a scale, in a hierarchy, far beyond that.
     """
-    z, energy = _start(program, data)
-    return z if np.isfinite(energy) else _searched_start(program, data)
+    z = _start(program, data)
+    return z if np.isfinite(potential_at(program, data, z)) else _searched_start(program, data)
 
 
 @partial(jax.jit, static_argnums=0)
-def _start(program: Program, data: Data) -> tuple[Sites, jax.Array]:
-    """Return where NumPyro's search for a start begins, and the potential there."""
+def _start(program: Program, data: Data) -> Sites:
+    """Return where NumPyro's search for a start begins."""
     first = handlers.substitute(
         handlers.seed(program, jax.random.key(0)), substitute_fn=_strategy(data)
     )
     sites = handlers.trace(first).get_trace(*data)
-    z = {
+    return {
         name: biject_to(site["fn"].support).inv(site["value"])
         for name, site in sites.items()
         if site["type"] == "sample" and not site["is_observed"]
     }
-    return z, potential(program, data, z)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -218,6 +217,10 @@ def _median(site: dict[str, Any]) -> Any:
 def potential(program: Program, data: Data, z: Sites) -> jax.Array:
     """Return the potential energy, −log p(z, data)."""
     return potential_energy(program, data, {}, z)
+
+
+#: The same, compiled.
+potential_at = jax.jit(potential, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)

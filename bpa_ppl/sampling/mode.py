@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling.base import Data, Program, Sites, Target
-from bpa_ppl.sampling.density import potential, unraveller
+from bpa_ppl.sampling.density import potential, potential_at, unraveller
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
 TOLERANCE = 1e-6
@@ -58,17 +58,19 @@ class _Surface(NamedTuple):
 
     def value(self, position: Float64) -> float:
         """Return the potential at a position."""
-        return float(_value(self.program, self.data, self.like, position))
+        return float(potential_at(self.program, self.data, self._sites(position)))
 
     def curved(self, position: Float64) -> tuple[Float64, Float64]:
         """Return the gradient, (d,), and the Hessian, (d, d), at a position."""
         gradient, hessian = _curved(self.program, self.data, self.like, position)
         return np.asarray(gradient), np.asarray(hessian)
 
-
-@partial(jax.jit, static_argnums=0)
-def _value(program: Program, data: Data, like: Sites, position: jax.Array) -> jax.Array:
-    return potential(program, data, unraveller(like)(position))
+    def _sites(self, position: Float64) -> Sites:
+        leaves, structure = jax.tree.flatten(self.like)
+        ends = np.cumsum([np.size(leaf) for leaf in leaves])
+        parts = np.split(position, ends[:-1])
+        shaped = [part.reshape(np.shape(leaf)) for part, leaf in zip(parts, leaves, strict=True)]
+        return dict(jax.tree.unflatten(structure, shaped))
 
 
 @partial(jax.jit, static_argnums=0)
