@@ -32,6 +32,8 @@ from bpa_ppl.sampling.base import Data, Program, Sites
 _DRAWS = 128
 #: Blocks of draws in work at once: XLA computes parts of a block on one core.
 _AT_ONCE = 2
+#: For what runs once and briefly: to optimise it would take longer than it saves.
+_RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 #: Draws of the prior of a site, whose median is where it starts.
 _STARTS = 15
 
@@ -323,7 +325,7 @@ def total(log_likelihoods: dict[str, np.ndarray]) -> Float64:
     return np.asarray(sum(parts[1:], start=parts[0])) if parts else np.zeros(())
 
 
-@partial(jax.jit, static_argnums=(0, 2))
+@partial(jax.jit, static_argnums=(0, 2), compiler_options=_RUN_ONCE)
 def prior_draws(program: Program, data: Data, count: int, key: jax.Array) -> Sites:
     """Return draws of the weights, and of the other latent sites, from the prior, (count, …)."""
     wanted = list(dict.fromkeys([WEIGHTS, *anatomy(program, data).latent]))
