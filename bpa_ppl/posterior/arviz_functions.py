@@ -185,8 +185,10 @@ def autocorrelation(values: Float64) -> Float64:
     return np.asarray(_arrays().autocorr(values))
 
 
-def psis(log_weight: Float64) -> tuple[Float64, float]:
+def psis(log_weight: Float64, r_eff: float = 1.0) -> tuple[Float64, float]:
     """Return Pareto-smoothed log weights, normalised, (D,), and k̂.
+
+    With fewer effective draws than draws, `r_eff` of them, a longer tail is smoothed.
 
     Without a tail to fit, as where all weights but a few are 0, they are as they were, and k̂ is
     infinite.
@@ -197,7 +199,7 @@ def psis(log_weight: Float64) -> tuple[Float64, float]:
     try:
         with np.errstate(all="ignore"):
             # It takes log-likelihoods, whose negatives are the weights.
-            smoothed, k_hat = _arrays().psislw(-log_weight)
+            smoothed, k_hat = _arrays().psislw(-log_weight, r_eff=r_eff)
     except ValueError:  # all of the tail is one number
         smoothed, k_hat = log_weight, np.inf
     if np.isnan(smoothed).any() or k_hat == np.inf:
@@ -205,13 +207,39 @@ def psis(log_weight: Float64) -> tuple[Float64, float]:
     return np.asarray(smoothed), float(k_hat)
 
 
-def loo(data: InferenceData) -> dict[str, Any]:
-    """Return PSIS-LOO: `elpd`, `se`, `p`, and by observation `elpd_i` and `pareto_k`."""
-    found = _quietly(import_arviz().loo, data, pointwise=True)
-    names = {"elpd": "elpd", "se": "se", "p": "p", "elpd_i": "elpd_i", "pareto_k": "pareto_k"}
-    if generation() < 1:
-        names |= {"elpd": "elpd_loo", "p": "p_loo", "elpd_i": "loo_i"}
-    return {name: np.asarray(found[theirs]) for name, theirs in names.items()}
+def loo(log_likelihood: Float64, r_eff: float) -> dict[str, Any]:
+    """Return PSIS-LOO: `elpd`, `se`, `p`, and by observation `elpd_i` and `pareto_k`.
+
+    The sums are those of ArviZ's function of that name (Vehtari, Gelman & Gabry 2017), which loads
+    all of its plots.
+
+    Args:
+        log_likelihood: (S, D) of each observation.
+        r_eff: effective draws over draws.
+
+    >>> found = loo(np.log(np.full((2, 100), 0.5)) + np.linspace(0, 1e-3, 100), 1.0)
+    >>> round(found["elpd"], 2), round(found["se"], 6)
+    (-1.39, 0.0)
+    """
+    # Where all draws say the same, as of a list of one hypothesis, there is nothing to smooth.
+    with unlogged():
+        found = [
+            (np.full(len(row), -np.log(len(row))), 0.0)
+            if np.ptp(row) == 0
+            else _quietly(psis, -row, r_eff)
+            for row in log_likelihood
+        ]
+    smoothed, k_hat = (np.array(part) for part in zip(*found, strict=True))
+    terms = np.logaddexp.reduce(smoothed + log_likelihood, axis=1)
+    count, draws = log_likelihood.shape
+    seen = np.logaddexp.reduce(log_likelihood, axis=1) - np.log(draws)
+    return {
+        "elpd": float(terms.sum()),
+        "se": float(np.sqrt(count * np.var(terms))),
+        "p": float(seen.sum() - terms.sum()),
+        "elpd_i": np.asarray(terms),
+        "pareto_k": np.asarray(k_hat),
+    }
 
 
 def compare(every: Mapping[str, InferenceData]) -> Any:
@@ -229,20 +257,25 @@ def compare(every: Mapping[str, InferenceData]) -> Any:
     return table.assign(behind=-table["elpd_diff"], warning=warned)
 
 
-def power_scaling(data: InferenceData, component: str, name: str) -> Float64:
-    """Return the power-scaling sensitivity of the cells of one variable (Kallioinen et al. 2024).
+def power_scaling(draws: Float64, log_density: Float64) -> Float64:
+    """Return power-scaling sensitivities of some numbers, (C, D, n) ↦ (n,).
+
+    Source: Kallioinen et al. (2024).
 
     Args:
-        data: with the groups `log_likelihood` and `log_prior`.
-        component: what is scaled, `prior` or `likelihood`.
-        name: of the variable.
+        draws: of equal weight.
+        log_density: (C, D) of the prior or of the likelihood, whichever is raised to a power.
     """
-    if generation() < 1:
-        arguments = {"component": component, "var_names": [name], "delta": _DELTA}
-        return np.asarray(import_arviz().psens(data, **arguments))
-    alphas = (1 / (1 + _DELTA), 1 + _DELTA)
-    found = import_arviz().psense(data, group=component, var_names=[name], alphas=alphas)
-    return np.asarray(found[name])
+    alphas, arrays = (1 / (1 + _DELTA), 1 + _DELTA), _arrays()
+    if np.ptp(log_density) == 0:
+        return np.zeros(draws.shape[-1])
+    with np.errstate(all="ignore"), unlogged():
+        flat = log_density.reshape(-1)
+        logs = [_quietly(arrays.power_scale_lw, flat, alpha=alpha) for alpha in alphas]
+        lower, upper = (np.exp(log - np.logaddexp.reduce(log)) for log in logs)
+        weights = lower.reshape(log_density.shape), upper.reshape(log_density.shape)
+        cells = np.moveaxis(draws, -1, 0)
+        return np.array([arrays.power_scale_sense(one, *weights, *alphas) for one in cells], float)
 
 
 def _arrays() -> Any:
@@ -257,4 +290,5 @@ def _quietly(function: Any, *arguments: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto", UserWarning)
         warnings.filterwarnings("ignore", "The inplace keyword")
+        warnings.filterwarnings("ignore", "Number of tail draws", UserWarning)
         return function(*arguments, **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -97,12 +96,17 @@ def unseen(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float
 
 
 def psis_loo(draws: Draws) -> Mapping[str, Any]:
-    """Return ArviZ's PSIS-LOO over the sentences: `elpd`, `se`, `p`, `elpd_i`, `pareto_k`.
+    """Return PSIS-LOO over the sentences: `elpd`, `se`, `p`, `elpd_i`, `pareto_k`.
 
     Args:
         draws: of equal weight, with a pointwise log-likelihood.
     """
-    return arviz.loo(_by_sentence(draws))
+    assert draws.pointwise is not None  # the caller looked
+    chains, count = draws.shape
+    log_p = np.asarray(draws.pointwise, np.float64).reshape(chains * count, -1).T
+    # That of the weights stands for all, as in ArviZ.
+    r_eff = 1.0 if chains == 1 else float(ess(draws.weights, "mean").mean()) / (chains * count)
+    return arviz.loo(log_p, r_eff)
 
 
 def compare_psis_loo(every: Mapping[str, Draws]) -> Any:
@@ -120,7 +124,10 @@ def power_scaling(draws: Draws, component: str) -> Float64:
         draws: of equal weight, with log-likelihoods and log densities: the prior is the rest.
         component: what is scaled, `prior` or `likelihood`.
     """
-    return arviz.power_scaling(to_arviz(replace(draws, warmup={}, prior={})), component, WEIGHTS)
+    prior = component == "prior"
+    scaled = draws.total_log_prior if prior else draws.total_log_likelihood
+    assert scaled is not None  # the caller looked
+    return arviz.power_scaling(draws.weights, np.asarray(scaled, np.float64))
 
 
 def _by_sentence(draws: Draws) -> Any:

@@ -23,7 +23,7 @@ from bpa_ppl.diagnostics.predictive.likelihood import (
     power_sensitivity,
 )
 from bpa_ppl.diagnostics.predictive.page import model_sections
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "WP0")
@@ -331,6 +331,33 @@ def test_values_of_a_margin_rank_with_those_of_the_same_margin_alone() -> None:
         with pytest.raises(DataError, match="of the likelihood margin are no probabilities"):
             compare_loo({"one": margin, "other": other})
     assert {one.name for one in compare_loo({"one": margin, "other": margin})} == {"one", "other"}
+
+
+def test_sums_over_plain_arrays_are_those_of_arviz() -> None:
+    rng = np.random.default_rng(6)
+    weights = rng.normal(size=(4, 500, 2))
+    log_p = -np.logaddexp(0, -(0.4 * weights @ rng.normal(size=(2, 6)) + 0.5))
+    posterior = foreign(
+        weights,
+        NAMES,
+        log_likelihood={"oracle": log_p},
+        lp=log_p.sum(axis=-1) - 0.5 * (weights**2).sum(axis=-1),
+    )
+    ours, theirs = loo(posterior), import_arviz().loo(posterior, pointwise=True)
+    pointwise = theirs["elpd_i" if "elpd_i" in theirs else "loo_i"]
+    np.testing.assert_allclose(ours.pointwise, pointwise, atol=2e-3)
+    still = np.concatenate([log_p, np.full((4, 500, 1), -0.7)], axis=-1)  # a list of one
+    one_more = loo(foreign(weights, NAMES, log_likelihood={"oracle": still}))
+    assert one_more.pointwise[-1] == pytest.approx(-0.7)
+    assert one_more.doubtful == ours.doubtful
+    assert ours.se == pytest.approx(theirs["se"], rel=1e-3)
+    assert ours.p_effective == pytest.approx(
+        float(theirs["p" if "p" in theirs else "p_loo"]), abs=0.01
+    )
+    if hasattr(import_arviz(), "psens"):
+        found = import_arviz().psens(posterior, component="likelihood", var_names=["weights"])
+        shown = [s.likelihood for s in power_sensitivity(posterior)]
+        np.testing.assert_allclose(shown, np.asarray(found).reshape(-1), atol=2e-3)
 
 
 def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
