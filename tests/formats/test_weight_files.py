@@ -86,7 +86,7 @@ class TestReading:
             ("LM0 1\nLM0 2", "w:2: LM0 has its weight in line 1 already"),
             ("LM0 1 2", "w:1: cannot read 'LM0 1 2': a line reads"),
             (b"LM0 1\n\xff 2", "w:2: byte 0xff is not UTF-8"),
-            ('{"LM0": 1,\n}', "w:2: not JSON"),
+            ('{"LM0": 1,\n7}', "w:2: not JSON"),
             ('{"LM0": 1} {}', "w:1: not JSON"),
             ('{"LM0": 1,\n"TM0": "2"}', "w:2: the weight of TM0 must be a number"),
             ('{"LM0": true}', "w:1: the weight of LM0 must be a number"),
