@@ -37,11 +37,11 @@ def moments(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def adapted(count: int) -> Draws:
-    """The posterior of the first sentences."""
+def adapted(count: int, draws: int = 1000) -> Draws:
+    """The posterior of the first sentences, four chains of so many draws."""
     first = plain.pairs(rows()[:count], NAMES)
     oracle = plain.given(*[0] * count)
-    posterior = bpa.adapt(first, CANONICAL, oracle=oracle, sampler="imh", **OPTIONS)
+    posterior = bpa.adapt(first, CANONICAL, oracle=oracle, sampler="imh", draws=draws, **OPTIONS)
     return bpa.as_draws(posterior)
 
 
@@ -89,8 +89,8 @@ def test_no_sentence_before_is_exact_all_the_way() -> None:
 
 
 def test_known_lists_make_fresh_draws_exact() -> None:
-    known = plain.pairs(rows()[:3], NAMES)
-    growing = grown(adapted(3), SENTENCES, 9, known=known)
+    known = plain.pairs(rows()[:2], NAMES)
+    growing = grown(adapted(2), SENTENCES, 9, known=known)
     assert "exact" in {step.afresh for step in growing.steps}
     found = growing.draws()
     assert_posterior(found, SENTENCES)
@@ -300,7 +300,8 @@ def test_what_does_not_fit_is_told_with_the_remedy() -> None:
 
 
 def test_a_model_of_another_form_is_reweighted_and_not_drawn_afresh() -> None:
-    growing = Sequential(foreign(model="mine"))
+    start = adapted(3, 150)  # so few draws that 36 further sentences leave next to none
+    growing = Sequential(replace(start, attrs={**start.attrs, "model": "mine"}))
     pool = plain.pairs(rows(), NAMES)
     growing.add(pool[3:4], oracle=plain.given(0))
     before = growing.draws()
