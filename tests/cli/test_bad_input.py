@@ -129,7 +129,7 @@ def test_a_full_disk(folder: Path) -> None:
 
 def test_no_room_for_temporary_files(folder: Path) -> None:
     none = f"No usable temporary directory found in ['/tmp', '{folder}']"
-    with patch("bpa_ppl.read_posterior", side_effect=FileNotFoundError(errno.ENOENT, none)):
+    with patch("bpa_ppl.posterior.read_draws", side_effect=FileNotFoundError(errno.ENOENT, none)):
         done = run("check", "good.nc")
     assert done.code == 2
     assert done.err == f"error: {none}: make room there, or name a folder in TMPDIR\n"

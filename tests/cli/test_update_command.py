@@ -27,6 +27,7 @@ def work(folder: Path) -> Path:
         kind="chains",
         log_density=None,
         log_likelihood={},
+        log_prior={},
         observed={},
         sentence_ids=None,
         statistics={},
