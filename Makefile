@@ -59,6 +59,6 @@ $(READY): pyproject.toml .ci/constraints.txt
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --no-compile --constraint .ci/constraints.txt --no-build-isolation \
+	$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation \
 		--editable '.[dev]'
 	touch $@

@@ -30,6 +30,10 @@ for name, value in COMPILED.items():
 # Most programs are compiled for one test: XLA's optimisation would take longer than it saves.
 QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS"
 jax.config.update(QUICK.lower(), os.environ.setdefault(QUICK, "1") == "1")
+# XLA's newer emitters of fused loops take half as long again to compile. A version that does not
+# know the flag would end the process.
+if jax.__version_info__ < (0, 11):
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 # Pytest listens to every logger; warnings come as Python's beside the records all the same.
 LOGGER.addHandler(WarningsHandler())

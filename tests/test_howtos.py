@@ -138,7 +138,7 @@ BEFORE = {
     "text.md": """phrases extract memory.fr memory.en memory.align -o dev.parquet
         phrases extract general.fr general.en general.align -o out.parquet""",
 }
-QUICK = ("decode-once.md", "no-weights.md")
+QUICK = ("decode-once.md",)
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ def test_bad_input_is_told_in_one_line(folder: Path, arguments: tuple, told: str
     assert done.err.count("error:") == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_calibration(folder: Path) -> None:
     many = ("--replications", 100_000, "--jobs", 2, "--samplers", "imh,nuts")
     process = start("calibrate", *LISTS, *many, "-o", "page.html")

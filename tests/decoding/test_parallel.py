@@ -119,6 +119,7 @@ class Killer(Rule, frozen=True):
         return parts[0]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
 def test_a_dask_cluster_brings_the_same_choices(lists: NBest, posterior: Any) -> None:
     distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")

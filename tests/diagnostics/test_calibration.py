@@ -146,8 +146,8 @@ def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> No
     np.testing.assert_allclose(np.log(chosen).sum(axis=1), likelihood[:500], atol=1e-4)
 
 
-#: What compiles for long, or is a walk as the other is.
-_LONG = ("nuts", "rwm-isotropic")
+#: What compiles for long, and walks.
+_LONG = ("nuts", "rwm", "rwm-isotropic")
 
 
 @pytest.mark.parametrize(

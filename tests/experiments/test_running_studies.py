@@ -148,6 +148,7 @@ def compile_nothing(study_file: Path) -> str:
     return study_file.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(study_file: Path) -> None:
     compile_nothing(study_file)
     study, folder = read_study(study_file), study_file.parent

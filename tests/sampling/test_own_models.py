@@ -51,7 +51,7 @@ def moments() -> tuple[np.ndarray, np.ndarray]:
     [
         pytest.param("nuts", marks=pytest.mark.slow),
         pytest.param("rwm", marks=pytest.mark.slow),
-        "rwm-isotropic",
+        pytest.param("rwm-isotropic", marks=pytest.mark.slow),
         "imh",
     ],
 )

@@ -57,7 +57,8 @@ def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: s
     assert not np.array_equal(other, first)
 
 
-@pytest.mark.parametrize("sampler", [pytest.param("rwm", marks=pytest.mark.slow), "imh"])
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["rwm", "imh"])
 def test_a_fresh_process_without_strict_jax_gives_the_same_draws(
     posteriors: Posteriors, sampler: str, tmp_path: Path
 ) -> None:

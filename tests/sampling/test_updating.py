@@ -127,6 +127,7 @@ def test_without_them_a_gaussian_stands_for_those_and_that_is_told() -> None:
     assert bpa.check(found)
 
 
+@pytest.mark.slow
 def test_files_between_steps_change_nothing(tmp_path: Path) -> None:
     start, pool = adapted(0), plain.pairs(rows(), NAMES)
     through = start

@@ -17,7 +17,7 @@ from bpa_ppl.tuning import TuningLists
 from bpa_ppl.tuning.base import lay_out
 from bpa_ppl.weights import match
 
-SEEDS = range(5)
+SEEDS = range(3)
 
 
 @pytest.fixture(scope="module")
