@@ -12,7 +12,7 @@ from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
 from bpa_ppl.models.preparing import gain_of
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior import as_draws
 from bpa_ppl.quality import Metric, Scoreboard, compared, resolve, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
@@ -73,6 +73,7 @@ class Helped:
 
     >>> texts, references = [["bad", "good"]], [("good",)]
     >>> lists = NBest.from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
+    >>> from bpa_ppl.posterior import Draws
     >>> posterior = Draws({"weights": np.full((1, 1, 1), -1.0)}, ("LM0",), kind="point")
     >>> found = helped(lists, posterior)
     >>> found.after.tolist(), found.verdict
