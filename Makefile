@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/bpa demo
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 10
 
 # For another Python: what is nearest to ArviZ and the other libraries that differ there.
 QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \
