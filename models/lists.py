@@ -243,9 +243,15 @@ def _all_differ(rows: Float32) -> bool:
     >>> _all_differ(np.eye(3, dtype=np.float32)), _all_differ(np.ones((2, 3), np.float32))
     (True, False)
     """
-    words = np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64)
-    # Sums of 64-bit words times powers of an odd number, which wrap around.
-    hashes = np.sort(words @ np.cumprod(np.full(words.shape[1], _ODD, np.uint64)))
+    words = np.ascontiguousarray(rows).view(np.uint32)
+    # Sums of 64-bit words times powers of an odd number, which wrap around; column by column, for
+    # all words at once would be twice the table.
+    hashes = np.zeros(len(rows), np.uint64)
+    for column, power in zip(
+        words.T, np.cumprod(np.full(len(words.T), _ODD, np.uint64)), strict=True
+    ):
+        hashes += column * power
+    hashes.sort()
     return not (hashes[1:] == hashes[:-1]).any()
 
 
