@@ -132,11 +132,6 @@ def in_arviz(tree: DataTree) -> InferenceData:
     return tree
 
 
-def of_datasets(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
-    """Return the groups of a posterior as ArviZ's data."""
-    return in_arviz(tree_of(groups, attrs))
-
-
 def datasets(data: InferenceData) -> dict[str, Dataset]:
     """Return the groups of InferenceData or of a DataTree, by name.
 

@@ -88,14 +88,14 @@ class IndependenceMetropolis(Sampler, frozen=True):
         position, acceptance = accept_pairs(found.log_ratio, found.log_bulk, self.draws, rng)
         steps = self.warmup + self.draws
         target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
-        chain, kept = np.arange(self.chains)[:, None], position
+        kept = np.arange(self.chains)[:, None], position
         return Sampled(
-            z={name: np.asarray(value)[chain, kept] for name, value in found.z.items()},
-            log_density=found.log_density[chain, kept],
+            z={name: np.asarray(value)[kept] for name, value in found.z.items()},
+            log_density=found.log_density[kept],
             statistics={"acceptance_rate": acceptance},
             warmup=warmup,
             mode=proposal.mode.position,
-            log_likelihood={n: v[chain, kept] for n, v in found.log_likelihood.items()},
+            log_likelihood={n: v[kept] for n, v in found.log_likelihood.items()},
             attrs={**proposal.mode.attrs(), "student_share": proposal.share},
         )
 

@@ -18,12 +18,12 @@ class Map(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Return the mode of the posterior."""
         mode = find_mode(target.program, target.data, target.start)
-        target.progress(1, 1, f"{int(mode.iterations)} Newton steps")
+        target.progress(1, 1, f"{mode.iterations} Newton steps")
         z = unraveller(target.start)(mode.position)
         return Sampled(
             z=jax.tree.map(lambda value: value[None, None], z),
             kind="point",
-            log_density=np.full((1, 1), -float(mode.potential_energy)),
+            log_density=np.full((1, 1), -mode.potential_energy),
             mode=mode.position,
             attrs=mode.attrs(),
         )

@@ -212,9 +212,9 @@ def propose(
     x = position.reshape(chains * draws, -1)
     parts = proposal.log_parts(x)
     log_q = mixed(*parts, proposal.share).reshape(chains, draws)
-    factor = np.linalg.cholesky(np.asarray(proposal.mode.covariance))
+    factor = np.linalg.cholesky(proposal.mode.covariance)
     with np.errstate(all="ignore"):
-        flat = np.asarray(proposal.mode.position) + x @ factor.T
+        flat = proposal.mode.position + x @ factor.T
     z = jax.vmap(jax.vmap(unraveller(target.start)))(jnp.asarray(flat.reshape(chains, draws, -1)))
     log_p, log_likelihood = evaluate(target.program, target.data, z)
     log_bulk = log_p - parts[0].reshape(chains, draws)

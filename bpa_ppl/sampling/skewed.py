@@ -122,9 +122,9 @@ def skewed(target: Target, mode: Mode) -> Skewed:
     if size > _AXES:
         return Skewed()
     along, pairs = _directions(size)
-    factor = np.linalg.cholesky(np.asarray(mode.covariance))
+    factor = np.linalg.cholesky(mode.covariance)
     steps = _REACH * np.concatenate([along, -along])
-    flat = jnp.asarray(np.asarray(mode.position) + steps @ factor.T)
+    flat = jnp.asarray(mode.position + steps @ factor.T)
     unravel = unraveller(target.start)
     slopes = np.asarray(gradients(target.program, target.data, jax.vmap(unravel)(flat))) @ factor
     bends = -(slopes[: len(along)] + slopes[len(along) :]) / _REACH**2

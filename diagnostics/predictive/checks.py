@@ -239,6 +239,16 @@ def _picked(draws: Draws, nbest: NBest, group: str, rng: np.random.Generator) ->
     return draws.aligned(nbest, chosen)
 
 
+def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
+    """Return the lists that a posterior was adapted to, with its features, and their oracles.
+
+    Raises:
+        DataError: if these are not its lists, or it records no oracles.
+    """
+    lists = Preparation.recorded(draws.attrs, draws.constants).of_own(nbest).nbest
+    return lists, observed_oracles(draws, lists)
+
+
 def observed_oracles(draws: Draws, nbest: NBest) -> Int64:
     """Return the position of the oracle in each of the lists that a posterior was adapted to.
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.diagnostics.predictive.checks import observed_oracles
+from bpa_ppl.diagnostics.predictive.checks import adapted_lists
 from bpa_ppl.errors import DataError, checked_seed
-from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws, to_arviz
 
@@ -59,9 +58,7 @@ def with_predictions(
     ((2, 500, 2), True)
     """
     draws = as_draws(posterior).resampled(seed)
-    prepared = Preparation.recorded(draws.attrs, draws.constants)
-    lists = prepared.of_own(nbest).nbest
-    oracle = observed_oracles(draws, lists)
+    lists, oracle = adapted_lists(draws, nbest)
     rng = np.random.default_rng(checked_seed(seed))
     drawn = _drawn(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
     predicted, observed = {"oracle": drawn + rng.random(drawn.shape)}, {}

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from bpa_ppl.diagnostics.predictive.checks import observed_oracles
+from bpa_ppl.diagnostics.predictive.checks import adapted_lists
 from bpa_ppl.diagnostics.predictive.likelihood import GOOD_PARETO_K
 from bpa_ppl.errors import DataError
-from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, to_arviz
 from bpa_ppl.posterior.statistics import unseen
@@ -82,9 +81,7 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
     temperature 2.00: log probability of an oracle left out -0.655 → -0.562 nats, 4 sentences
     """
     draws = as_draws(posterior)
-    prepared = Preparation.recorded(draws.attrs, draws.constants)
-    lists = prepared.of_own(nbest).nbest
-    oracle = observed_oracles(draws, lists)
+    lists, oracle = adapted_lists(draws, nbest)
     log_p, k_hat = left_out(draws, lists)
     of_oracle = [
         lists.string_index[lists.rows(s)] == lists.string_index[lists.offsets[s] + oracle[s]]

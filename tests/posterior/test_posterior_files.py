@@ -17,7 +17,7 @@ from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rera
 from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, to_arviz
-from bpa_ppl.posterior.arviz_functions import datasets, of_datasets
+from bpa_ppl.posterior.arviz_functions import datasets, in_arviz, tree_of
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 from bpa_ppl.weights import Weights
 
@@ -174,7 +174,7 @@ def crafted(content: bytes, change: Change) -> Any:
     data = from_bytes(content)
     groups, attrs = dict(datasets(data)), dict(data.attrs)
     change(groups, attrs)
-    return of_datasets(groups, attrs)
+    return in_arviz(tree_of(groups, attrs))
 
 
 CRAFTED: dict[str, tuple[Change, str]] = {
