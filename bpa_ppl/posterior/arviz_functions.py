@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -47,10 +47,36 @@ def import_arviz() -> Any:
     >>> import_arviz().__name__
     'arviz'
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _nothing_compiled():
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
     return arviz
+
+
+@contextmanager
+def _nothing_compiled() -> Iterator[None]:
+    """Have functions that a module vectorizes by Numba compiled when they are first called.
+
+    ArviZ 0 has one, for a band of a plot, and compiling it is half of its import.
+    """
+    if generation() >= 1:
+        yield
+        return
+    import numba
+
+    def later(*given: Any, **options: Any) -> Any:
+        def of(function: Callable[..., Any]) -> Callable[..., Any]:
+            made = cache(lambda: vectorize(*given, **options)(function))
+            return wraps(function)(lambda *arguments: made()(*arguments))
+
+        # Only with signatures is something compiled at once.
+        return of if given and isinstance(given[0], list) else vectorize(*given, **options)
+
+    vectorize, numba.vectorize = numba.vectorize, later
+    try:
+        yield
+    finally:
+        numba.vectorize = vectorize
 
 
 def inference_data(
