@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bpa_ppl.lazily import lazily
 
 if TYPE_CHECKING:
     from bpa_ppl import decoding as decoding
@@ -77,6 +78,20 @@ _PUBLIC = {
     "write_weights": "formats",
 }
 
+# Rooms that `bpa.models` and the like load when they are first named.
+_ROOMS = (
+    "decoding",
+    "diagnostics",
+    "experiments",
+    "features",
+    "models",
+    "phrases",
+    "posterior",
+    "quality",
+    "sampling",
+    "tuning",
+)
+
 __all__ = [
     "BpaError",
     "BpaWarning",
@@ -115,30 +130,5 @@ __all__ = [
 ]
 __version__ = version("bpa_ppl")
 
-
-# Rooms that `bpa.models` and the like load when they are first named.
-_ROOMS = (
-    "decoding",
-    "diagnostics",
-    "experiments",
-    "features",
-    "models",
-    "phrases",
-    "posterior",
-    "quality",
-    "sampling",
-    "tuning",
-)
-
 if not TYPE_CHECKING:  # a type checker knows all names, and finds those that are misspelt
-
-    def __getattr__(name: str) -> Any:
-        if name in _ROOMS:
-            return import_module(f"{__name__}.{name}")
-        if name not in _PUBLIC:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC, *_ROOMS})
+    __getattr__, __dir__ = lazily(__name__, {**_PUBLIC, **dict.fromkeys(_ROOMS, "")})

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "labels", "progress", "tables"),
     ("notes",),
-    ("columns", "compiled", "component", "workers"),
+    ("columns", "compiled", "component", "lazily", "workers"),
     ("rows",),
     ("nbest", "registry"),
     ("caching", "weights"),

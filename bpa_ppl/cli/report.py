@@ -12,7 +12,7 @@ from bpa_ppl.cli import options
 from bpa_ppl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from bpa_ppl.diagnostics.subdomains_page import Pairs
+    from bpa_ppl.diagnostics.subdomains.page import Pairs
     from bpa_ppl.nbest import NBest
 
 
@@ -106,7 +106,7 @@ def _posterior(
 
 
 def _subdomains(path: Path, pairs: Pairs | None, least: int, shown: int) -> str:
-    from bpa_ppl.diagnostics.subdomains_page import subdomains_page
+    from bpa_ppl.diagnostics.subdomains.page import subdomains_page
     from bpa_ppl.phrases import Subdomains
 
     found = Subdomains.load(path)

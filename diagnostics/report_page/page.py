@@ -19,14 +19,15 @@ from bpa_ppl.diagnostics.pages.page import (
     Verdict,
     page,
 )
-from bpa_ppl.diagnostics.posterior_page.figures import MOST_CHAINS, correlated_pairs
-from bpa_ppl.diagnostics.posterior_page.movement import (
+from bpa_ppl.diagnostics.predictive.page import model_sections
+from bpa_ppl.diagnostics.report_page.figures import MOST_CHAINS, correlated_pairs
+from bpa_ppl.diagnostics.report_page.movement import (
     PROBABILITY,
     movement,
     others_table,
     weights_table,
 )
-from bpa_ppl.diagnostics.posterior_page.plots import (
+from bpa_ppl.diagnostics.report_page.plots import (
     acceptance_plot,
     forest_plot,
     mixing_plots,
@@ -34,8 +35,7 @@ from bpa_ppl.diagnostics.posterior_page.plots import (
     shares_plot,
     trace_plots,
 )
-from bpa_ppl.diagnostics.posterior_page.provenance import attributes, reproduction, signature
-from bpa_ppl.diagnostics.predictive.page import model_sections
+from bpa_ppl.diagnostics.report_page.provenance import attributes, reproduction, signature
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import ess

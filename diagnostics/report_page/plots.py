@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bpa_ppl.diagnostics.pages.page import Panels
 from bpa_ppl.diagnostics.pages.panels import Panel, shortened, thinned
-from bpa_ppl.diagnostics.posterior_page.figures import (
+from bpa_ppl.diagnostics.report_page.figures import (
     MOST_CHAINS,
     moving_average,
     warmup_components,

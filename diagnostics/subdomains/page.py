@@ -10,7 +10,7 @@ import numpy as np
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.canvas import canvas
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict, drawn, page
-from bpa_ppl.diagnostics.subdomains import (
+from bpa_ppl.diagnostics.subdomains.spreading import (
     Spread,
     along,
     associated_words,

@@ -11,7 +11,7 @@ from command_line import run
 from conftest import HYPOTHESES
 
 import bpa_ppl
-from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
+from bpa_ppl.diagnostics.report_page.page import posterior_page
 from bpa_ppl.posterior import inference_data
 
 

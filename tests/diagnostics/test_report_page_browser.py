@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from foreign import autoregressive, foreign
 
-from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
-from bpa_ppl.diagnostics.subdomains_page import subdomains_page
+from bpa_ppl.diagnostics.report_page.page import posterior_page
+from bpa_ppl.diagnostics.subdomains.page import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

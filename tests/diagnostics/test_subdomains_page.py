@@ -10,14 +10,14 @@ import pytest
 from pages import Outline
 
 from bpa_ppl import UsageError
-from bpa_ppl.diagnostics.subdomains import (
+from bpa_ppl.diagnostics.subdomains.page import subdomains_page
+from bpa_ppl.diagnostics.subdomains.spreading import (
     along,
     associated_words,
     frequent_phrases,
     spread,
     typical_words,
 )
-from bpa_ppl.diagnostics.subdomains_page import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
 
 K, PAIRS = 3, 240

@@ -14,7 +14,7 @@ import pytest
 from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
-from bpa_ppl.diagnostics.posterior_page.posterior_page import posterior_page
+from bpa_ppl.diagnostics.report_page.page import posterior_page
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, to_arviz
 from bpa_ppl.posterior.arviz_functions import datasets, in_arviz, tree_of

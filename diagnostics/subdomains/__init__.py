@@ -1,0 +1,1 @@
+"""What latent subdomains are about, and a page to read it on."""
