@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.decoding import rerank
@@ -158,7 +157,7 @@ def run_samplers(
             seconds = time.perf_counter() - start
             if run >= 0:
                 draws = as_draws(posterior)
-                found[name].append(replace(draws, attrs={**draws.attrs, "sampling_time": seconds}))
+                found[name].append(draws.noted(sampling_time=seconds))
     return found
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bpa_ppl.errors import DataError, UsageError, one_of
@@ -121,9 +122,10 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
     def name_of(self, component: C) -> str:
         """Return the name under which a component is registered, else that of its class."""
-        return next(
-            (name for name in self if self._same(name, type(component))), type(component).__name__
-        )
+        kind = type(component)
+        # Others' packages are searched, which takes a while, only for what is none of ours.
+        names = chain(tuple(self._members), self)
+        return next((name for name in names if self._same(name, kind)), kind.__name__)
 
     def _same(self, name: str, kind: type) -> bool:
         member = self._members[name]

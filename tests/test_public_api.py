@@ -21,7 +21,7 @@ FUNCTIONS = {
     "adapt": "nbest weights * preset=None sampler=None likelihood=None prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
     "fixed=None defaults=None categorical=None add=None model=log_linear choose=() "
-    "choose_by='loo' progress=False **settings",
+    "choose_by='loo' progress=False arviz=True **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
@@ -57,7 +57,7 @@ CLASSES = {
     "BpaWarning": "",
     "DataError": "",
     "Draws": "aligned at_point canonical components correlation deviation flat importance "
-    "interval kind log_density log_weight mean moved_most pointwise reordered resampled "
+    "interval kind log_density log_weight mean moved_most noted pointwise reordered resampled "
     "sentence_ids sentence_sites shape sites total_log_likelihood total_log_prior weighted weights",
     "NBest": "best chosen chunks concatenate from_arrays from_dataframe from_lists from_records "
     "origin references regroup rows scores select sizes sources text texts to_dataframe totals "
@@ -65,7 +65,7 @@ CLASSES = {
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
-    "Prior": "completed constants covariance distribution full_covariance gaussian isotropic "
+    "Prior": "completed constants covariance distribution drawn full_covariance gaussian isotropic "
     "matched mean named names of other read recorded variance write",
     "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",

@@ -18,7 +18,7 @@ from bpa_ppl.registry import PRIORS, SAMPLERS
 if TYPE_CHECKING:
     from bpa_ppl.models import Prior, PriorFamily
     from bpa_ppl.nbest import NBest
-    from bpa_ppl.posterior.arviz_functions import InferenceData
+    from bpa_ppl.posterior import Draws
     from bpa_ppl.quality import Metric
 
 
@@ -86,14 +86,15 @@ class Choosing:
         ),
     ] = False
 
-    def tempered(self, posterior: InferenceData, lists: NBest, quiet: bool) -> None:
+    def tempered(self, posterior: Draws, lists: NBest, quiet: bool) -> Draws:
         """Fit the temperature if it is asked for, tell it, and record it in the posterior."""
-        if self.fit_temperature:
-            from bpa_ppl.diagnostics import temperature
+        if not self.fit_temperature:
+            return posterior
+        from bpa_ppl.diagnostics import temperature
 
-            found = temperature(posterior, lists)
-            posterior.attrs["temperature"] = found.value
-            options.say(found, quiet)
+        found = temperature(posterior, lists)
+        options.say(found, quiet)
+        return posterior.noted(temperature=found.value)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bpa_ppl.adapt`.
@@ -159,7 +160,7 @@ def run(
     # Before all work: a path that cannot be written shall not cost the user the sampling.
     require_writable(output)
     lists = before.lists(reading.read_together(nbest, references, sources), goal)
-    posterior = bpa_ppl.adapt(
+    posterior: Draws = bpa_ppl.adapt(
         lists,
         options.canonical(weights),
         preset=preset,
@@ -173,18 +174,18 @@ def run(
         jobs=jobs,
         cache=cache,
         progress=not quiet,
+        arviz=False,
         **prior,
         **matched,
         **choosing.arguments(),
         **settings,
     )
-    choosing.tempered(posterior, lists, quiet)
-    posterior.attrs["command"] = command_line()
+    posterior = choosing.tempered(posterior, lists, quiet).noted(command=command_line())
     bpa_ppl.write_posterior(posterior, output)
     # Not in the file, which is the same whenever it is made.
     LOGGER.debug("%s written on %s", output, datetime.now().ctime())
     if choosing.choose:
-        options.say(bpa_ppl.as_draws(posterior).attrs["choice"]["because"], quiet)
+        options.say(posterior.attrs["choice"]["because"], quiet)
     options.say(bpa_ppl.check(posterior), quiet)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from bpa_ppl.registry import RULES
 _CHUNK = 16  # lists decided at once
 _ROUND = 64  # lengths of lists are rounded up to a multiple
 _GROUP = 512  # draws that vote at once
+_AT_ONCE = 2  # chunks in work at once: XLA computes most of one on one core
 _SOME = 64  # draws by which the spread of an expectation is known
 
 
@@ -121,7 +123,8 @@ class Panel:
         """Return the decision on each list."""
         if self.needs_texts:
             lists = bare(lists, texts=True)
-        parts = [self._chunk(chunk) for chunk in lists.chunks(_CHUNK)]
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            parts = list(threads.map(self._chunk, lists.chunks(_CHUNK)))
         choice, probability, canonical, canonical_probability, found = zip(*parts, strict=True)
         return Votes(
             choice=np.concatenate(choice),

@@ -183,6 +183,14 @@ class Draws:
         ]
         return np.asarray(sum(parts[1:], start=parts[0])) if parts else None
 
+    def noted(self, **attrs: Any) -> Draws:
+        """Return these draws with more attributes, or others.
+
+        >>> Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",)).noted(seed=3).attrs["seed"]
+        3
+        """
+        return replace(self, attrs={**self.attrs, **attrs})
+
     def interval(self, probability: float) -> Float64:
         """Return the equal-tailed interval of each weight, (2, Q)."""
         tail = (1 - probability) / 2

@@ -44,8 +44,8 @@ from bpa_ppl.sampling.density import (
     evaluate,
     prior_draws,
     require_weights,
+    shaped,
     starting_point,
-    unraveller,
 )
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.placement import place
@@ -95,6 +95,7 @@ def adapt(
     choose: str | Iterable[str] = (),
     choose_by: str = "loo",
     progress: bool | Reporter = False,
+    arviz: bool = True,
     **settings: Any,
 ) -> InferenceData:
     """Condition the weights on the oracles of a few sentences (Eq. 7).
@@ -139,10 +140,11 @@ def adapt(
         choose_by: `loo`, what a sentence gains by the posterior of the others, or `evidence`, the
             marginal likelihood by Laplace's approximation, for `prior-variance` alone.
         progress: True draws a bar on standard error.
+        arviz: False returns plain `Draws`, and does not load ArviZ.
         settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
 
     Returns:
-        InferenceData with the groups named in `bpa_ppl.posterior.adapter`.
+        InferenceData with the groups named in `bpa_ppl.posterior.adapter`, or `Draws`.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
@@ -161,8 +163,6 @@ def adapt(
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
     seed = checked_seed(seed)
-    if not callable(model):
-        raise UsageError(f"a model is a function of (lists, prior, likelihood), not {model!r}")
     check_named(defaults or {})
     sampler, likelihood = with_preset(preset, sampler, likelihood)
     engine, goal = SAMPLERS.resolve(sampler, settings), resolve(metric, nbest)
@@ -211,7 +211,7 @@ def adapt(
         attrs={**made, **draws.attrs},
     )
     warn_unmoved(draws, nbest)
-    return to_arviz(draws)
+    return to_arviz(draws) if arviz else draws
 
 
 def _chosen(
@@ -358,7 +358,7 @@ def begun(
     start, first = starting_point(program, data), likelihood.start()
     if first is not None:
         mode = find_mode(*laid_out(first), start)
-        start = unraveller(start)(mode.position) if mode.converged else start
+        start = shaped(mode.position, start) if mode.converged else start
     return Target(program, data, start, seed, progress, matched)
 
 
@@ -389,10 +389,9 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     }
     constants = {"canonical": target.match.values[free], **recorded}
     if sampled.mode is not None:
-        at_mode = unraveller(target.start)(sampled.mode)
+        at_mode = shaped(sampled.mode, target.start)
         constants["mode"] = constrained(program, data, at_mode)[WEIGHTS]
-    key = jax.random.key(target.seed)
-    before = prior_draws(program, data, _PRIOR_DRAWS, key)
+    before = prior_draws(program, data, _PRIOR_DRAWS, target.seed)
     arrays = jax.device_get(
         {
             "values": constrained_draws(program, data, sampled.z),
@@ -450,6 +449,8 @@ def _prior(family: PriorFamily | Prior, matched: Match) -> tuple[dict[str, Any],
 
 def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:
     """Return the model, or the one that a prior of several sites brings along."""
+    if not callable(model):
+        raise UsageError(f"a model is a function of (lists, prior, likelihood), not {model!r}")
     if model is not log_linear or isinstance(family, Prior):
         return model
     return family.model(matched) or model

@@ -43,7 +43,7 @@ from bpa_ppl.posterior.draws import WEIGHTS, importance_weights
 from bpa_ppl.posterior.statistics import pareto_smoothed, unseen
 from bpa_ppl.progress import Reporter
 from bpa_ppl.sampling.base import Data, Sampler, Target
-from bpa_ppl.sampling.density import anatomy, constrained_draws, unraveller
+from bpa_ppl.sampling.density import anatomy, constrained_draws, shaped
 from bpa_ppl.sampling.heuristic import Heuristic
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.placement import place
@@ -383,7 +383,7 @@ class LeftOut:
         return *self._resampled(members), True
 
     def _resampled(self, members: Int64) -> tuple[Float64, Float64]:
-        start = unraveller(self._target.start)(self._mode.position)
+        start = shaped(self._mode.position, self._target.start)
         lists, prior = self._target.data
         data = place(Data(silenced(lists, members), prior))
         target = replace(self._target, data=data, start=start)

@@ -19,11 +19,12 @@ from jax.extend.core import Jaxpr, Var
 from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.distributions import biject_to
+from numpyro.distributions.constraints import real
 from numpyro.infer import Predictive, init_to_uniform, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models import Likelihood, Lists, in_order
+from bpa_ppl.models import Likelihood, Lists, in_order, log_linear
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.base import Data, Program, Sites
@@ -48,6 +49,7 @@ class Anatomy(NamedTuple):
         weights: the shape of the value called `weights`, or None.
         prior: which arrays of the prior its density depends on: `mean`, `variance`, …
         likelihood: whether it observes its likelihood; a model of one's own may have another.
+        plain: whether z is all that a draw has to tell: sites of any real number, nothing else.
     """
 
     latent: tuple[str, ...]
@@ -56,6 +58,7 @@ class Anatomy(NamedTuple):
     weights: tuple[int, ...] | None
     prior: frozenset[str]
     likelihood: bool
+    plain: bool
 
 
 def anatomy(program: Program, data: Data) -> Anatomy:
@@ -80,14 +83,24 @@ def _anatomy(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Anato
     sampled = {name: site for name, site in seen.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     values = seen.get(WEIGHTS)
+    latent = tuple(name for name in sampled if name not in observed)
+    derived = any(site["type"] == "deterministic" for site in seen.values())
     return Anatomy(
-        latent=tuple(name for name, site in sampled.items() if not site["is_observed"]),
+        latent=latent,
         observed=observed,
         per_sentence=tuple(name for name in observed if _is_per_sentence(seen[name], data)),
         weights=None if values is None else tuple(np.shape(values["value"])),
         prior=_used_of_prior(program, data),
         likelihood=watched.observed,
+        plain=not derived and all(_is_real(sampled[name]["fn"].support) for name in latent),
     )
+
+
+def _is_real(support: Any) -> bool:
+    """Tell whether any real numbers are in the support of a distribution."""
+    while hasattr(support, "base_constraint"):
+        support = support.base_constraint
+    return support is real
 
 
 class _Watched:
@@ -112,14 +125,13 @@ def _is_per_sentence(site: dict[str, Any], data: Data) -> bool:
 def _used_of_prior(program: Program, data: Data) -> frozenset[str]:
     """Return which arrays of the prior the density of a program depends on."""
 
-    shapes = jax.eval_shape(partial(_start, program), data)
-    z = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
-    density = lambda prior, lists: potential(program, Data(lists, prior), z)  # noqa: E731
-    jaxpr = jax.make_jaxpr(density)(data.prior, data.lists).jaxpr
+    z = jax.eval_shape(partial(_start, program), data)
+    jaxpr = potential.trace(program, data, z).jaxpr.jaxpr
     needed = _needed(jaxpr)
-    paths = [path[0].name for path, _ in jax.tree_util.tree_leaves_with_path(data.prior)]
-    inputs = zip(paths, jaxpr.invars[: len(paths)], strict=True)
-    return frozenset(name for name, variable in inputs if variable in needed)
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(data)]
+    inputs = zip(paths, jaxpr.invars, strict=False)  # those of z follow
+    found = [path for path, variable in inputs if variable in needed]
+    return frozenset(path[1].name for path in found if path[0].name == "prior")
 
 
 def _needed(jaxpr: Jaxpr) -> set[Var]:
@@ -157,7 +169,7 @@ def starting_point(program: Program, data: Data) -> Sites:
     multiplied by a scale, in a hierarchy, far beyond that.
     """
     z = _start(program, data)
-    return z if np.isfinite(potential_at(program, data, z)) else _searched_start(program, data)
+    return z if np.isfinite(potential(program, data, z)) else _searched_start(program, data)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -216,13 +228,13 @@ def _median(site: dict[str, Any]) -> Any:
     return transform(jnp.median(draws, axis=0))
 
 
+@partial(jax.jit, static_argnums=0)
 def potential(program: Program, data: Data, z: Sites) -> jax.Array:
-    """Return the potential energy, −log p(z, data)."""
+    """Return the potential energy, −log p(z, data).
+
+    What is compiled calls it as it is: so NumPyro runs the program once for all of them.
+    """
     return potential_energy(program, data, {}, z)
-
-
-#: The same, compiled.
-potential_at = jax.jit(potential, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -235,21 +247,44 @@ def gradients(program: Program, data: Data, some: Sites) -> jax.Array:
     return jax.vmap(one)(some)
 
 
-@partial(jax.jit, static_argnums=0)
 def constrained(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites, deterministic ones included, for one z."""
+    return z if anatomy(program, data).plain else _constrained(program, data, z)
+
+
+def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
+    """Return the values of the sites for z with leading dimensions (chains, draws)."""
+    return z if anatomy(program, data).plain else _constrained_draws(program, data, z)
+
+
+@partial(jax.jit, static_argnums=0)
+def _constrained(program: Program, data: Data, z: Sites) -> Sites:
     return constrain_fn(program, data, {}, z, return_deterministic=True)
 
 
 @partial(jax.jit, static_argnums=0)
-def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
-    """Return the values of the sites for z with leading dimensions (chains, draws)."""
-    return jax.vmap(jax.vmap(partial(constrained, program, data)))(z)
+def _constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
+    return jax.vmap(jax.vmap(partial(_constrained, program, data)))(z)
 
 
-def unraveller(z: Sites) -> Callable[[Any], Sites]:
-    """Return the function from the flat vector, (d,), to a dict like z."""
-    return ravel_pytree(z)[1]
+def shaped(flat: Any, like: Sites) -> Sites:
+    """Return flat vectors, (…, d), as the sites whose values they are, (…, site shape) each.
+
+    Args:
+        flat: NumPy's or JAX's, in the order of `jax.flatten_util.ravel_pytree`.
+        like: z of one draw.
+
+    >>> sites = shaped(np.arange(6.0).reshape(2, 3), {"b": np.zeros(2), "a": np.zeros(())})
+    >>> {name: values.tolist() for name, values in sites.items()}
+    {'a': [0.0, 3.0], 'b': [[1.0, 2.0], [4.0, 5.0]]}
+    """
+    sites, first = {}, 0
+    for name in sorted(like):
+        size = int(np.size(like[name]))
+        part = flat[..., first : first + size]
+        sites[name] = part.reshape((*flat.shape[:-1], *np.shape(like[name])))
+        first += size
+    return sites
 
 
 @partial(jax.jit, static_argnums=0)
@@ -325,8 +360,14 @@ def total(log_likelihoods: dict[str, np.ndarray]) -> Float64:
     return np.asarray(sum(parts[1:], start=parts[0])) if parts else np.zeros(())
 
 
-@partial(jax.jit, static_argnums=(0, 2), compiler_options=_RUN_ONCE)
-def prior_draws(program: Program, data: Data, count: int, key: jax.Array) -> Sites:
+def prior_draws(program: Program, data: Data, count: int, seed: int) -> Sites:
     """Return draws of the weights, and of the other latent sites, from the prior, (count, …)."""
+    if program.model is log_linear and data.prior.other is None:
+        return {WEIGHTS: data.prior.drawn(np.random.default_rng([seed, 3]), count)}
+    return _prior_draws(program, data, count, jax.random.key(seed))
+
+
+@partial(jax.jit, static_argnums=(0, 2), compiler_options=_RUN_ONCE)
+def _prior_draws(program: Program, data: Data, count: int, key: jax.Array) -> Sites:
     wanted = list(dict.fromkeys([WEIGHTS, *anatomy(program, data).latent]))
     return Predictive(program, num_samples=count, return_sites=wanted)(key, *data)

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
-from bpa_ppl.sampling.density import unraveller
-from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.sampling.density import shaped
+from bpa_ppl.sampling.mode import mode_of
 
 
 class Map(Sampler, frozen=True):
@@ -17,9 +17,9 @@ class Map(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Return the mode of the posterior."""
-        mode = find_mode(target.program, target.data, target.start)
+        mode = mode_of(target)
         target.progress(1, 1, f"{mode.iterations} Newton steps")
-        z = unraveller(target.start)(mode.position)
+        z = shaped(mode.position, target.start)
         return Sampled(
             z=jax.tree.map(lambda value: value[None, None], z),
             kind="point",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling.base import Data, Program, Sites, Target
-from bpa_ppl.sampling.density import potential, potential_at, unraveller
+from bpa_ppl.sampling.density import potential, shaped
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
 TOLERANCE = 1e-6
@@ -49,6 +49,15 @@ class Mode(NamedTuple):
         }
 
 
+class _Point(NamedTuple):
+    """The potential at a flat position, with its gradient, (d,), and Hessian, (d, d)."""
+
+    position: Float64
+    value: float
+    gradient: Float64
+    hessian: Float64
+
+
 class _Surface(NamedTuple):
     """The potential as a function of the flat position; JAX compiles what it is made of."""
 
@@ -58,28 +67,25 @@ class _Surface(NamedTuple):
 
     def value(self, position: Float64) -> float:
         """Return the potential at a position."""
-        return float(potential_at(self.program, self.data, self._sites(position)))
+        return float(potential(self.program, self.data, shaped(position, self.like)))
 
-    def curved(self, position: Float64) -> tuple[Float64, Float64]:
-        """Return the gradient, (d,), and the Hessian, (d, d), at a position."""
-        gradient, hessian = _curved(self.program, self.data, self.like, position)
-        return np.asarray(gradient), np.asarray(hessian)
-
-    def _sites(self, position: Float64) -> Sites:
-        leaves, structure = jax.tree.flatten(self.like)
-        ends = np.cumsum([np.size(leaf) for leaf in leaves])
-        parts = np.split(position, ends[:-1])
-        shaped = [part.reshape(np.shape(leaf)) for part, leaf in zip(parts, leaves, strict=True)]
-        return dict(jax.tree.unflatten(structure, shaped))
+    def at(self, position: Float64) -> _Point:
+        """Return all that is known of a position."""
+        found = jax.device_get(_curved(self.program, self.data, self.like, position))
+        return _Point(position, float(found[0]), *map(np.asarray, found[1:]))
 
 
 @partial(jax.jit, static_argnums=0)
 def _curved(
     program: Program, data: Data, like: Sites, position: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    gradient = jax.grad(lambda flat: potential(program, data, unraveller(like)(flat)))
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def slope(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        at = jax.value_and_grad(lambda x: potential(program, data, shaped(x, like)))(flat)
+        return at[1], at
+
     # Forward over reverse, for the gradient of the likelihood is a rule of its own.
-    return gradient(position), jax.jacfwd(gradient)(position)
+    hessian, (value, gradient) = jax.jacfwd(slope, has_aux=True)(position)
+    return value, gradient, hessian
 
 
 def find_mode(program: Program, data: Data, start: Sites) -> Mode:
@@ -90,20 +96,25 @@ def find_mode(program: Program, data: Data, start: Sites) -> Mode:
     a handful of steps is not worth the compilation of its loops.
     """
     surface = _Surface(program, data, start)
-    position = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(start)])
-    value, curvature, definite = surface.value(position), np.full((), np.nan), False
+    point = surface.at(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(start)]))
+    curvature, definite = np.full((), np.nan), False
     decrement, iteration = np.inf, 0
     while decrement > TOLERANCE and iteration < MAX_ITERATIONS:
-        gradient, hessian = surface.curved(position)
-        curvature, definite = _definite(hessian)
-        direction = -_solved(curvature, gradient)
-        decrement = float(-gradient @ direction)
-        position, value = _backtrack(surface, position, value, direction, decrement)
+        curvature, definite = _definite(point.hessian)
+        direction = -_solved(curvature, point.gradient)
+        decrement = float(-point.gradient @ direction)
+        point = _backtrack(surface, point, direction, decrement)
         iteration += 1
     # The curvature where the last step began: that step was shorter than the tolerance.
-    covariance = _solved(curvature, np.eye(len(position)))
-    converged = decrement <= TOLERANCE and definite
-    return Mode(position, value, (covariance + covariance.T) / 2, decrement, iteration, converged)
+    covariance = _solved(curvature, np.eye(len(point.position)))
+    return Mode(
+        position=point.position,
+        potential_energy=point.value,
+        covariance=(covariance + covariance.T) / 2,
+        decrement=decrement,
+        iterations=iteration,
+        converged=decrement <= TOLERANCE and definite,
+    )
 
 
 def _definite(matrix: Float64) -> tuple[Float64, bool]:
@@ -126,17 +137,30 @@ def _solved(matrix: Float64, right: Float64) -> Float64:
     return np.asarray(np.linalg.solve(matrix, right), np.float64)
 
 
-def _backtrack(
-    surface: _Surface, position: Float64, value: float, direction: Float64, decrement: float
-) -> tuple[Float64, float]:
+def _backtrack(surface: _Surface, point: _Point, direction: Float64, decrement: float) -> _Point:
     """Halve the step until the potential falls as Armijo's rule asks, rounding allowed for."""
-    slack = 1e-6 * (1 + abs(value))
-    for halvings in range(_HALVINGS):
+    slack = 1e-6 * (1 + abs(point.value))
+    enough = lambda scale, value: value <= point.value - 1e-4 * scale * decrement + slack  # noqa: E731
+    # Most steps are taken whole, and the next one needs the curvature where they end.
+    whole = surface.at(point.position + direction)
+    if enough(1.0, whole.value):
+        return whole
+    for halvings in range(1, _HALVINGS):
         scale = 0.5**halvings
-        reached = surface.value(position + scale * direction)
-        if reached <= value - 1e-4 * scale * decrement + slack:
+        if enough(scale, surface.value(point.position + scale * direction)):
             break
-    return position + scale * direction, reached
+    return surface.at(point.position + scale * direction)
+
+
+#: Modes by the posterior that they are of.
+_FOUND: WeakKeyDictionary[Target, Mode] = WeakKeyDictionary()
+
+
+def mode_of(target: Target) -> Mode:
+    """Return the mode of a posterior, which is searched once."""
+    if target not in _FOUND:
+        _FOUND[target] = find_mode(target.program, target.data, target.start)
+    return _FOUND[target]
 
 
 def require_mode(target: Target) -> Mode:
@@ -145,7 +169,7 @@ def require_mode(target: Target) -> Mode:
     Raises:
         DataError: if the search did not converge.
     """
-    mode = find_mode(target.program, target.data, target.start)
+    mode = mode_of(target)
     if not mode.converged:
         raise DataError(
             f"the posterior of this model has no mode that {MAX_ITERATIONS} Newton steps find: "
@@ -161,4 +185,4 @@ def around(target: Target, mode: Mode, chains: int) -> Sites:
     """
     rng = np.random.default_rng([target.seed, 2])
     spread = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
-    return jax.vmap(unraveller(target.start))(jnp.asarray(spread))
+    return shaped(spread, target.start)

@@ -17,7 +17,7 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.base import Program, Sampled, Sampler, Sites, Target
 from bpa_ppl.sampling.chains import Plan, repeated, run_chains
 from bpa_ppl.sampling.density import anatomy
-from bpa_ppl.sampling.mode import Mode, around, find_mode
+from bpa_ppl.sampling.mode import Mode, around, mode_of
 from bpa_ppl.sampling.proposals import POOR_PARETO_K, fitted, values_of
 
 #: Where the warm-up finds the step: hierarchies have narrow places. With many values the same
@@ -79,7 +79,7 @@ def _metric(target: Target) -> tuple[Mode | None, str]:
     """Return the mode whose Laplace covariance is a good metric, or None and why there is none."""
     latent = anatomy(target.program, target.data).latent
     if latent == (WEIGHTS,) and target.data.prior.other is None:
-        mode = find_mode(target.program, target.data, target.start)
+        mode = mode_of(target)
         return (mode, "") if mode.converged else (None, "there is no mode")
     fit = fitted(target)
     return (fit.mode if fit.pareto_k <= POOR_PARETO_K else None), fit.because

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln
 
@@ -14,8 +13,8 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.base import Sites, Target, require_memory
-from bpa_ppl.sampling.density import anatomy, evaluate, unraveller
-from bpa_ppl.sampling.mode import Mode, find_mode, require_mode
+from bpa_ppl.sampling.density import anatomy, evaluate, shaped
+from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
 from bpa_ppl.sampling.skewed import Skewed, skewed
 
 #: Above it importance ratios are not to be trusted (Vehtari et al. 2024).
@@ -126,7 +125,7 @@ def fitted(target: Target) -> Fit:
     latent, size = anatomy(target.program, target.data).latent, values_of(target)
     if latent != (WEIGHTS,) and size > MAX_SEARCHED:
         return Fit(None, np.inf, f"a hierarchy of {size} values has no typical mode")
-    mode = find_mode(target.program, target.data, target.start)
+    mode = mode_of(target)
     if not mode.converged:
         return Fit(None, np.inf, "the search for the mode did not converge")
     # A seed of its own: what the pilot finds shall not be part of what it judges.
@@ -215,7 +214,7 @@ def propose(
     factor = np.linalg.cholesky(proposal.mode.covariance)
     with np.errstate(all="ignore"):
         flat = proposal.mode.position + x @ factor.T
-    z = jax.vmap(jax.vmap(unraveller(target.start)))(jnp.asarray(flat.reshape(chains, draws, -1)))
+    z = shaped(flat.reshape(chains, draws, -1), target.start)
     log_p, log_likelihood = evaluate(target.program, target.data, z)
     log_bulk = log_p - parts[0].reshape(chains, draws)
     return Proposals(z, log_p, log_p - log_q, log_bulk, log_likelihood, position)

@@ -11,13 +11,11 @@ from __future__ import annotations
 from itertools import combinations
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling.base import Target
-from bpa_ppl.sampling.density import gradients, unraveller
+from bpa_ppl.sampling.density import gradients, shaped
 from bpa_ppl.sampling.mode import Mode
 
 #: Values up to which all third derivatives are found, d + d²/4 directions; and those along the axes
@@ -124,9 +122,8 @@ def skewed(target: Target, mode: Mode) -> Skewed:
     along, pairs = _directions(size)
     factor = np.linalg.cholesky(mode.covariance)
     steps = _REACH * np.concatenate([along, -along])
-    flat = jnp.asarray(mode.position + steps @ factor.T)
-    unravel = unraveller(target.start)
-    slopes = np.asarray(gradients(target.program, target.data, jax.vmap(unravel)(flat))) @ factor
+    z = shaped(mode.position + steps @ factor.T, target.start)
+    slopes = np.asarray(gradients(target.program, target.data, z)) @ factor
     bends = -(slopes[: len(along)] + slopes[len(along) :]) / _REACH**2
     if not np.isfinite(bends).all():
         return Skewed()

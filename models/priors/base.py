@@ -235,6 +235,16 @@ class Prior(NamedTuple):
         """(Q, Q) the covariance of a Gaussian, with zeros where features are independent."""
         return np.diag(self.variance) if self.covariance is None else np.array(self.covariance)
 
+    def drawn(self, rng: np.random.Generator, count: int) -> Float64:
+        """Return draws of a Gaussian, (count, Q).
+
+        >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, [1.0, 4.0])
+        >>> prior.drawn(np.random.default_rng(0), 10_000).std(axis=0).round(1).tolist()
+        [1.0, 2.0]
+        """
+        unit = rng.normal(size=(count, len(self.mean)))
+        return np.asarray(self.mean) + unit @ np.linalg.cholesky(self.full_covariance).T
+
     def constants(self) -> dict[str, Float64]:
         """Return mean and spread as arrays, by the names under which a posterior records them."""
         known = {
