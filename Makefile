@@ -8,6 +8,9 @@ TYPED := build/typed
 # mypy reads the package as it is installed, with models and diagnostics inside.
 PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
 	$(CURDIR)/models $(CURDIR)/diagnostics
+# Bytecode of the package, once for all processes that the tests start: where Python is told to write
+# none (PYTHONDONTWRITEBYTECODE), each would compile what it imports.
+BYTECODE := $(BIN)/python -m compileall -q bpa_ppl models diagnostics
 AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
 .PHONY: demo test quick coverage check bench docs clean
@@ -16,6 +19,7 @@ demo: $(READY)
 	$(BIN)/bpa demo
 
 test: $(READY)
+	@$(BYTECODE)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 10
 
 # For another Python: what is nearest to ArviZ and the other libraries that differ there.
@@ -26,6 +30,7 @@ quick: $(READY)
 	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile $(QUICK)
 
 coverage: $(READY)
+	@$(BYTECODE)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
 		--cov --cov-report= $(TESTS)
 	$(BIN)/coverage report

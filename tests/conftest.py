@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+import typer.main
 
 from bpa_ppl import NBest
 from bpa_ppl.notes import LOGGER, WarningsHandler
@@ -34,6 +37,12 @@ jax.config.update(QUICK.lower(), os.environ.setdefault(QUICK, "1") == "1")
 # know the flag would end the process.
 if jax.__version_info__ < (0, 11):
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+
+# A tenth of the time would go into looking for garbage among what the libraries keep for good.
+gc.set_threshold(100_000, 20, 100)
+
+# Typer puts all commands together each time that one is called.
+typer.main.get_command = cache(typer.main.get_command)
 
 # Pytest listens to every logger; warnings come as Python's beside the records all the same.
 LOGGER.addHandler(WarningsHandler())
@@ -68,6 +77,12 @@ LONG = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files for two workers; `--no-loadscope-reorder` keeps this order."""
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+def pytest_collection_finish() -> None:
+    """Look no more for garbage among the modules that have been imported."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
