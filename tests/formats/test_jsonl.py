@@ -231,7 +231,7 @@ def gathered(data: bytes, block: int) -> Any:
     ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_blocks_and_lines_agree(data: st.DataObject) -> None:
     """A byte of the third line is changed: both ways accept it, alike, or refuse it."""

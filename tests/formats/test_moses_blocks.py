@@ -128,7 +128,7 @@ def test_both_read_the_same(total: str, glued: bool, seed: int) -> None:
 
 
 @KINDS
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 2**32), drop=st.booleans(), strict=st.booleans())
 def test_both_say_the_same_about_faults(
     total: str, glued: bool, seed: int, drop: bool, strict: bool
@@ -204,7 +204,7 @@ def number(text: str) -> tuple[float, int]:
     return float(value), int(end)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     text=st.one_of(
         st.floats(allow_nan=False, allow_infinity=False).map(repr),
@@ -223,7 +223,7 @@ def test_numbers_are_those_that_python_reads(text: str) -> None:
         assert end < 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(printed=st.lists(st.sampled_from([*VALUES, *HARD, "1\n2", "2 3"])))
 def test_many_numbers_are_those_that_python_reads(printed: list[str]) -> None:
     values = numbers(" ".join(printed).encode(), len(printed))

@@ -65,13 +65,13 @@ def test_references_are_tokenised_twice_as_sacrebleu_does() -> None:
 MANY = " ".join(f"w{i}" for i in range(60))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(sentences("a b c", 12), st.lists(sentences("a b c d", 12), min_size=1, max_size=3))
 def test_random_words_with_several_references(hyp: Sentence, refs: list[Sentence]) -> None:
     assert_same([" ".join(hyp)], [[" ".join(ref) for ref in refs]])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(disturbed_pairs("a b c d e f g h", 25))
 def test_shifts_among_repeated_words(pair: tuple[str, str]) -> None:
     assert_same([pair[0]], [[pair[1]]])
@@ -133,7 +133,7 @@ TEXT = st.text(st.sampled_from("aAbΣ çé.,?!\"()-'s3&;好，。ひカ\u3000\xa
 CONFIGS = st.builds(TER, st.booleans(), st.booleans(), st.booleans(), st.booleans())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(TEXT, st.lists(TEXT, min_size=1, max_size=2), CONFIGS)
 def test_every_setting(hypothesis: str, references: list[str], config: TER) -> None:
     assert_same([hypothesis], [references], config)
