@@ -61,7 +61,7 @@ def test_the_bands_hold_uniform_values_as_often_as_they_promise() -> None:
 
 def test_p_values_of_uniform_values_are_uniform() -> None:
     rng = np.random.default_rng(2)
-    p_values = [uniformity(rng.uniform(size=100)) for _ in range(300)]
+    p_values = [uniformity(rng.uniform(size=100)) for _ in range(150)]
     assert kstest(p_values, "uniform").pvalue > 0.001
 
 
@@ -182,7 +182,7 @@ class Forgetting(RandomWalkMetropolis, frozen=True):
 
 
 def test_a_wrong_accept_ratio_is_found() -> None:
-    found = calibrated(Forgetting(draws=250))
+    found = calibrated(Forgetting(draws=250), replications=60)
     assert not found
     assert found.sampler == "Forgetting"
     assert found.ess > RANKED  # it is not for want of draws

@@ -49,7 +49,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a study, the lists, references and weights that it names, and its results."""
+    """A folder with a study, and the lists, references and weights that it names."""
     folder = tmp_path_factory.mktemp("study")
     demo = files("bpa_ppl.demo_data")
     lists: dict[str, list[str]] = {}
@@ -62,7 +62,14 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "ref").write_text("".join(references[:SENTENCES]), "utf-8")
     (folder / "moses.ini").write_text(demo.joinpath("moses.ini").read_text("utf-8"), "utf-8")
     (folder / "study.toml").write_text(STUDY, "utf-8")
-    run_study(read_study(folder / "study.toml"), folder / "results")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def results(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of its results."""
+    folder = tmp_path_factory.mktemp("results") / "results"
+    run_study(read_study(originals / "study.toml"), folder)
     return folder
 
 
@@ -70,11 +77,11 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def study_file(originals: Path, tmp_path: Path) -> Path:
     """The file of a fresh copy of the study."""
     copy = tmp_path / "study"
-    shutil.copytree(originals, copy, ignore=shutil.ignore_patterns("results"))
+    shutil.copytree(originals, copy)
     return copy / "study.toml"
 
 
 @pytest.fixture
-def finished(originals: Path, study_file: Path) -> Path:
+def finished(results: Path, study_file: Path) -> Path:
     """A fresh copy of the folder of its results."""
-    return Path(shutil.copytree(originals / "results", study_file.parent / "results"))
+    return Path(shutil.copytree(results, study_file.parent / "results"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from bpa_ppl.tuning import TuningLists
 @pytest.fixture(scope="session")
 def original(shared_data: Path) -> Callable[[str], TuningLists]:
     """The statistics that the extractor of Moses wrote, by metric."""
-    return lambda metric: _extracted(shared_data / "tools", metric)
+    return cache(lambda metric: _extracted(shared_data / "tools", metric))
 
 
 def _extracted(folder: Path, metric: str) -> TuningLists:
