@@ -12,8 +12,11 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import NBest
+from bpa_ppl.registry import SAMPLERS
 
 SENTENCES = 12
+#: A mode is no sample, samples of Eq. 11 are none of the posterior, and auto is one of the rest.
+EXACT = [name for name in SAMPLERS if SAMPLERS[name].exact and name != "auto"]
 #: Settings by sampler: the published step, 0.01, would need far more draws in targets so wide.
 STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
 NAMES = ("LM0", "WP0")

@@ -17,10 +17,8 @@ PROGRAM = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
 
 
-def bpa(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, *arguments], input=stdin, capture_output=True, encoding="utf-8", check=False
-    )
+def bpa(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, encoding="utf-8", check=False)
 
 
 def test_adapt_check_rerank_weights(folder: Path) -> None:
@@ -28,10 +26,10 @@ def test_adapt_check_rerank_weights(folder: Path) -> None:
     adapt = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map")
     adapted = bpa(*adapt, "-o", "new.nc")
     assert (adapted.returncode, adapted.stdout) == (0, "")
-    reranked = bpa("rerank", "-", "-p", "new.nc", stdin=Path("nbest").read_text("utf-8"))
-    assert reranked.returncode == 0
-    assert len(reranked.stdout.splitlines()) == SENTENCES
-    # Two processes show that the program is whole; another costs seconds of imports.
+    # One process shows that the program is whole; another costs seconds of imports.
+    reranked = run("rerank", "-", "-p", "new.nc", stdin=Path("nbest").read_text("utf-8"))
+    assert reranked.code == 0
+    assert len(reranked.out.splitlines()) == SENTENCES
     checked = run("check", "new.nc")
     assert (checked.code, checked.err) == (0, "")
     assert checked.out.strip() in adapted.stderr
@@ -40,13 +38,15 @@ def test_adapt_check_rerank_weights(folder: Path) -> None:
 
 
 def test_an_error_is_told_without_a_traceback(folder: Path) -> None:
-    done = bpa("rerank", "none", "-p", "good.nc", "-o", "new.txt", "-q")
+    done = bpa("check", "none")
     assert done.returncode == 2
-    assert done.stderr == "error: none: no such file: check the path\n"
+    assert done.stderr == (
+        "error: none: no such file: give the posterior that `bpa adapt` wrote\n"
+    )
 
 
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:
-    line = f"'{PROGRAM}' rerank nbest -p good.nc -q | head -n 1"
+    line = f"'{PROGRAM}' rerank - -p good.nc -q < nbest | head -n 1"
     done = subprocess.run(["sh", "-c", line], capture_output=True, encoding="utf-8", check=False)
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == ""

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import plain
 import pytest
-from targets import SENTENCES, STEPS, TARGETS, Target
+from targets import EXACT, SENTENCES, STEPS, TARGETS, Target
 
 from bpa_ppl import adapt
-from bpa_ppl.registry import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
-
-#: A mode is no sample, samples of Eq. 11 are none of the posterior, and auto is one of the rest.
-EXACT = [name for name in SAMPLERS if SAMPLERS[name].exact and name != "auto"]
 
 target = cache(lambda name: TARGETS[name]())
 

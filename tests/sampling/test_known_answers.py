@@ -22,7 +22,7 @@ from bpa_ppl.weights import match
 Posteriors = Callable[..., InferenceData]
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", ["skewed", "plane"])
 def test_mean_and_covariance_are_those_of_quadrature(
     posteriors: Posteriors, sampler: str, name: str
 ) -> None:

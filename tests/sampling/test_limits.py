@@ -8,7 +8,7 @@ import numpy as np
 import plain
 import pytest
 from agreement import assert_moments, assert_weighted_moments
-from targets import NAMES, SENTENCES, STEPS, TARGETS
+from targets import EXACT, NAMES, SENTENCES, STEPS, TARGETS
 
 from bpa_ppl import NBest, adapt, check, rerank
 from bpa_ppl.posterior import as_draws
@@ -47,6 +47,9 @@ def priors(lists: NBest) -> Any:
     return prior_by
 
 
+@pytest.mark.parametrize(
+    "sampler", [pytest.param(n, marks=pytest.mark.slow) if n == "nuts" else n for n in EXACT]
+)
 def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str) -> None:
     posterior = priors(sampler)
     weights = posterior["posterior"]["weights"].values
@@ -77,7 +80,9 @@ def test_prior_draws_are_of_the_prior(priors: Any) -> None:
     assert_moments(draws, MEAN, np.diag(VARIANCE))
 
 
-@pytest.mark.parametrize("sampler", ["imh", "nuts", "rwm", "heuristic"])
+@pytest.mark.parametrize(
+    "sampler", ["imh", pytest.param("nuts", marks=pytest.mark.slow), "rwm", "heuristic"]
+)
 def test_a_tight_prior_gives_the_canonical_first_best(lists: NBest, sampler: str) -> None:
     posterior = adapt(
         TARGETS["plane"]().pool,

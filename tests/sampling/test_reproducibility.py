@@ -51,7 +51,12 @@ def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
 )
 def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
     first = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
-    np.testing.assert_array_equal(drawn(sampler, seed=0), first)
+    told: list[tuple[int, int]] = []
+    again = drawn(sampler, seed=0, progress=lambda done, total, note: told.append((done, total)))
+    np.testing.assert_array_equal(again, first)
+    assert told, "progress is told to the end"
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
     other = drawn(sampler, seed=1)
     assert other.shape == first.shape
     assert not np.array_equal(other, first)
@@ -87,23 +92,6 @@ def test_chains_are_different(posteriors: Posteriors, sampler: str) -> None:
     flat = weights.reshape(-1, weights.shape[-1])
     assert len({tuple(chain[-1]) for chain in weights}) == len(weights)
     assert len(np.unique(flat, axis=0)) > 200
-
-
-def test_progress_is_told_to_the_end(sampler: str) -> None:
-    target = TARGETS["plane"]()
-    told: list[tuple[int, int]] = []
-    adapt(
-        target.pool,
-        target.canonical,
-        sampler=sampler,
-        oracle=plain.given(*[0] * SENTENCES),
-        draws=4000,
-        progress=lambda done, total, note: told.append((done, total)),
-        **STEPS.get(sampler, {}),
-    )
-    assert told
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1]
 
 
 def test_the_warm_up_is_the_beginning_of_the_same_chain(posteriors: Posteriors) -> None:
