@@ -40,9 +40,7 @@ def test_adapt_check_rerank_weights(folder: Path) -> None:
 def test_an_error_is_told_without_a_traceback(folder: Path) -> None:
     done = bpa("check", "none")
     assert done.returncode == 2
-    assert done.stderr == (
-        "error: none: no such file: give the posterior that `bpa adapt` wrote\n"
-    )
+    assert done.stderr == ("error: none: no such file: give the posterior that `bpa adapt` wrote\n")
 
 
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:
