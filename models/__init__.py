@@ -1,21 +1,53 @@
 """Probabilistic models of n-best lists, as NumPyro programs, and the parts they are made of."""
 
-from bpa_ppl.models.choice import OracleChoice, log_probabilities
-from bpa_ppl.models.hierarchical import Hierarchical
-from bpa_ppl.models.likelihoods import (
-    Hope,
-    Likelihood,
-    Margin,
-    Oracle,
-    OracleRisk,
-    Risk,
-    Soft,
-    Tied,
-)
-from bpa_ppl.models.lists import Bucket, Lists, in_order, tabulate
-from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.preparing import Preparation, preparation
-from bpa_ppl.models.priors import Horseshoe, Isotropic, Prior, PriorFamily, SpikeSlab
+from typing import TYPE_CHECKING
+
+from bpa_ppl.lazily import lazily
+from bpa_ppl.models.log_linear import log_linear  # of the same name as its module
+
+if TYPE_CHECKING:
+    from bpa_ppl.models.choice import OracleChoice
+    from bpa_ppl.models.hierarchical import Hierarchical
+    from bpa_ppl.models.likelihoods import (
+        Hope,
+        Likelihood,
+        Margin,
+        Oracle,
+        OracleRisk,
+        Risk,
+        Soft,
+        Tied,
+    )
+    from bpa_ppl.models.lists import Bucket, Lists, in_order, tabulate
+    from bpa_ppl.models.preparing import Preparation, preparation
+    from bpa_ppl.models.priors import Horseshoe, Isotropic, Prior, PriorFamily, SpikeSlab
+    from bpa_ppl.models.probabilities import log_probabilities
+
+# Public name -> module that defines it: who decides by a posterior needs no NumPyro.
+_PUBLIC = {
+    "Bucket": "lists",
+    "Hierarchical": "hierarchical",
+    "Hope": "likelihoods",
+    "Horseshoe": "priors",
+    "Isotropic": "priors",
+    "Likelihood": "likelihoods",
+    "Lists": "lists",
+    "Margin": "likelihoods",
+    "Oracle": "likelihoods",
+    "OracleChoice": "choice",
+    "OracleRisk": "likelihoods",
+    "Preparation": "preparing",
+    "Prior": "priors",
+    "PriorFamily": "priors",
+    "Risk": "likelihoods",
+    "Soft": "likelihoods",
+    "SpikeSlab": "priors",
+    "Tied": "likelihoods",
+    "in_order": "lists",
+    "log_probabilities": "probabilities",
+    "preparation": "preparing",
+    "tabulate": "lists",
+}
 
 __all__ = [
     "Bucket",
@@ -42,3 +74,6 @@ __all__ = [
     "preparation",
     "tabulate",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows all names, and finds those that are misspelt
+    __getattr__, __dir__ = lazily(__name__, _PUBLIC)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numpyro
+from typing import TYPE_CHECKING
 
-from bpa_ppl.models.likelihoods.base import Likelihood
-from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.priors.base import Prior
+if TYPE_CHECKING:
+    from bpa_ppl.models.likelihoods.base import Likelihood
+    from bpa_ppl.models.lists import Lists
+    from bpa_ppl.models.priors.base import Prior
 
 
 def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
@@ -16,6 +17,7 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     over sentences. A model of your own takes the same arguments and needs a site called `weights`
     of one value a free feature, which may be a function of other sites.
 
+    >>> import numpyro
     >>> from bpa_ppl import NBest
     >>> from bpa_ppl.models import Oracle, Prior, tabulate
     >>> from bpa_ppl.weights import match
@@ -28,6 +30,8 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     >>> [name for name, site in sites.items() if site["type"] == "sample"]
     ['weights', 'oracle']
     """
+    import numpyro
+
     weights = numpyro.sample("weights", prior.distribution())
     with numpyro.plate("sentence", len(lists.oracle)):
         likelihood.observe(lists, weights)

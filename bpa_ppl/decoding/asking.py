@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl.decoding.reranking import refuse_unconverged, with_defaults
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.models import Preparation
-from bpa_ppl.models.choice import normalised
+from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter

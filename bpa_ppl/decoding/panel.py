@@ -16,7 +16,7 @@ from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, confidence_in
 from bpa_ppl.errors import DataError
 from bpa_ppl.jax_cache import keep_compiled
-from bpa_ppl.models.choice import padded
+from bpa_ppl.models.probabilities import padded
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.registry import RULES

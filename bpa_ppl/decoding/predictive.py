@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from bpa_ppl.decoding.base import Rule, Voters
-from bpa_ppl.models.choice import log_probabilities
+from bpa_ppl.models.probabilities import log_probabilities
 
 
 class Predictive(Rule, frozen=True):

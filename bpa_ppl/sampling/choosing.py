@@ -33,10 +33,10 @@ from bpa_ppl.models import (
     Soft,
     in_order,
 )
-from bpa_ppl.models.choice import log_probabilities, padded
 from bpa_ppl.models.likelihoods.base import decided
 from bpa_ppl.models.lists import PADDING
 from bpa_ppl.models.priors.isotropic import Isotropic, completed
+from bpa_ppl.models.probabilities import log_probabilities, padded
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import held
 from bpa_ppl.posterior.draws import WEIGHTS, importance_weights

@@ -208,7 +208,7 @@ def _predictive(
     nbest: NBest, weights: Float64, temperature: float = 1.0
 ) -> Iterator[tuple[Float64, Int64]]:
     """Yield for each list the probability of its translations, and the one of each hypothesis."""
-    from bpa_ppl.models.choice import log_probabilities
+    from bpa_ppl.models.probabilities import log_probabilities
 
     for s in range(len(nbest)):
         rows = nbest.rows(s)

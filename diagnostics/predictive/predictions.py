@@ -76,7 +76,7 @@ def with_predictions(
 
 def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
     """Return a hypothesis of each list for each vector of weights, (D, S) positions."""
-    from bpa_ppl.models.choice import normalised
+    from bpa_ppl.models.probabilities import normalised
 
     found = np.empty((len(weights), len(lists)), np.int64)
     vectors = weights.T.astype(np.float32)

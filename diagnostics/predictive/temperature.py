@@ -136,7 +136,7 @@ def left_out(draws: Draws, lists: NBest) -> tuple[list[Float64], Float64]:
     Raises:
         DataError: if the draws are a point, or lack it.
     """
-    from bpa_ppl.models.choice import log_probabilities
+    from bpa_ppl.models.probabilities import log_probabilities
 
     if draws.kind == "point":
         raise DataError(

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import jax
 import numpyro
 
-from bpa_ppl.models.choice import each_sentence, normalised
+from bpa_ppl.models.choice import each_sentence
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.likelihoods.risk import Risk, minus_risk
 from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.probabilities import normalised
 
 
 class OracleRisk(Risk, frozen=True):

@@ -9,10 +9,11 @@ import numpy as np
 import numpyro
 
 from bpa_ppl.component import Positive
-from bpa_ppl.models.choice import each_sentence, normalised
+from bpa_ppl.models.choice import each_sentence
 from bpa_ppl.models.likelihoods.base import Likelihood, decided, with_gains, worse
 from bpa_ppl.models.likelihoods.margin import GAMMA, Margin
 from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.probabilities import normalised
 
 
 class Risk(Likelihood, frozen=True):

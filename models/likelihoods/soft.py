@@ -9,9 +9,10 @@ import numpy as np
 import numpyro
 
 from bpa_ppl.component import Positive
-from bpa_ppl.models.choice import each_sentence, normalised
+from bpa_ppl.models.choice import each_sentence
 from bpa_ppl.models.likelihoods.base import Likelihood, decided, with_gains, worse
 from bpa_ppl.models.lists import Bucket, Lists
+from bpa_ppl.models.probabilities import normalised
 
 #: In edits. Of 0.25 to 4, 2 has the best TER on sentences held out, by 0.1, and 4 the best BLEU, by
 #: 0.6: with less, outputs shorten.

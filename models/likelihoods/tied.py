@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpyro
 from numpyro.distributions.util import validate_sample
 
-from bpa_ppl.models.choice import OracleChoice, each_sentence, normalised
+from bpa_ppl.models.choice import OracleChoice, each_sentence
 from bpa_ppl.models.likelihoods.base import Likelihood, with_gains
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import PADDING, Lists
+from bpa_ppl.models.probabilities import normalised
 
 
 class TiedChoice(OracleChoice):
