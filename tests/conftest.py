@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -25,7 +26,7 @@ if "BPA_PPL_TESTS_COMPILED" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["BPA_PPL_TESTS_COMPILED"], ignore_errors=True)
 COMPILED = {
     "JAX_COMPILATION_CACHE_DIR": os.environ["BPA_PPL_TESTS_COMPILED"],
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
 }
 os.environ.update(COMPILED)
 for name, value in COMPILED.items():
@@ -83,6 +84,23 @@ def pytest_collection_finish() -> None:
     """Look no more for garbage among the modules that have been imported."""
     gc.collect()
     gc.freeze()
+
+
+#: What shares fixtures that take seconds runs in one process, as if it were one file.
+TOGETHER = ("tests/cli/", "tests/experiments/", "tests/sampling/")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out whole files, and whole folders of those that share much."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ def wider(path: Path, shift: float, out: str, more: bool = False) -> None:
     mean = np.append(known.canonical, [0.0] * more)  # type: ignore[arg-type]
     variance = np.full(len(names), 0.1)
     rng = np.random.default_rng(len(out))
-    drawn = mean + shift + 0.1 * rng.normal(size=(2, 4000, len(names)))
+    drawn = mean + shift + 0.1 * rng.normal(size=(2, 1000, len(names)))
     attrs = {"likelihood": {"name": "oracle"}, "adaptation_sentences": 12}
     constants = {"canonical": mean, "prior_mean": mean, "prior_variance": variance}
     bpa.write_posterior(bpa.Draws({"weights": drawn}, names, constants=constants, attrs=attrs), out)

@@ -62,28 +62,31 @@ class Odd(Rule, frozen=True):
 
 
 @pytest.mark.usefixtures("any_size")
-def test_processes_bring_the_same_files(lists: NBest, posterior: Any, tmp_path: Path) -> None:
-    found = {}
+@pytest.mark.parametrize("rule", [Odd(), pytest.param("predictive", marks=pytest.mark.slow)])
+def test_processes_bring_the_same_files(
+    lists: NBest, posterior: Any, tmp_path: Path, rule: str | Rule
+) -> None:
+    """And the same choices, by a rule of one's own too, and tell how far they are."""
+    found, shown = {}, {}
     for jobs in (1, 2):
         names = tmp_path / f"out{jobs}", tmp_path / f"details{jobs}.gz"
         given = (part for part in lists.chunks(50))
-        summary = rerank_to(given, posterior, *names, unchecked=True, jobs=jobs)
+        shown[jobs] = []
+        summary = rerank_to(
+            given,
+            posterior,
+            *names,
+            rule=rule,
+            derivations="summed",
+            unchecked=True,
+            jobs=jobs,
+            progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
+        )
         found[jobs] = [name.read_bytes() for name in names], str(summary.scores)
     assert found[1] == found[2]
     assert found[1][0][0].count(b"\n") == LISTS
-
-
-@pytest.mark.usefixtures("any_size")
-def test_processes_bring_the_same_choices_by_a_rule_of_ones_own(
-    lists: NBest, posterior: Any
-) -> None:
-    shown: list[int] = []
-    more = {"rule": Odd(), "unchecked": True, "derivations": "summed"}
-    here = rerank(lists, posterior, **more)
-    there = rerank(lists, posterior, jobs=2, progress=lambda d, t, n: shown.append(d), **more)
-    assert_equal(here, there)
-    assert shown == sorted(shown)
-    assert shown[-1] == LISTS
+    assert shown[1] == shown[2] == sorted(shown[2])
+    assert shown[2][-1] == LISTS
 
 
 def test_few_lists_start_no_process(

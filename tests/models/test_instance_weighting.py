@@ -172,7 +172,7 @@ def test_optimum_beats_random_restarts(problem: Problem, form: str, mixture: str
     prior = PhiPrior(weight_deviation=3.0)
     ours, others = (
         fit(problem, variant, prior=prior),
-        fit(problem, variant, prior=prior, starts=25),
+        fit(problem, variant, prior=prior, starts=10),
     )
 
     def density(phi: Phi) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
@@ -58,6 +59,7 @@ def of_its_own(lists: Any, prior: Any, likelihood: Any) -> None:
     observe(lists, weights)
 
 
+@cache
 def draws_of(name: str, model: Any, **options: Any) -> Any:
     target = TARGETS[name]()
     options = {"sampler": "imh", "prior_variance": target.variance, **options}
@@ -121,7 +123,7 @@ def test_factors_of_sentences_are_a_likelihood() -> None:
     ],
 )
 def test_the_prior_is_recorded_as_far_as_the_model_uses_it(model: Any, recorded: set[str]) -> None:
-    draws = as_draws(draws_of("plane", model, draws=100))
+    draws = as_draws(draws_of("plane", model, draws=2000))
     assert {name for name in draws.constants if name.startswith("prior")} == recorded
     assert "canonical" in draws.constants
     assert ("prior" in draws.attrs) == ("prior_variance" in recorded)
