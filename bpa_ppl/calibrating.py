@@ -15,13 +15,13 @@ from bpa_ppl.errors import UsageError, checked_seed
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality import Metric, gains
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
-from bpa_ppl.sampling.density import constrained_draws, evaluate, total
+from bpa_ppl.sampling.density import constrained_draws, evaluate
 from bpa_ppl.weights import AnyWeights, match
 
 #: Quantity next to the weights whose ranks calibration looks at: it sees the data, which makes
@@ -106,7 +106,7 @@ def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replicati
         if each is None:
             each = evaluate(program, data, sampled.z)[1]
         weights = constrained_draws(program, data, sampled.z)[WEIGHTS]
-        draws = np.concatenate([weights, total(each)[..., None]], -1)
+        draws = np.concatenate([weights, total(each, weights.shape[:2])[..., None]], -1)
         return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
 
 

@@ -162,7 +162,7 @@ class Draws:
     @property
     def total_log_likelihood(self) -> Float64 | None:
         """(C, D): the log-likelihood of all that was observed, or None."""
-        return self._total(self.log_likelihood)
+        return total(self.log_likelihood, self.shape) if self.log_likelihood else None
 
     @property
     def total_log_prior(self) -> Float64 | None:
@@ -172,16 +172,8 @@ class Draws:
         """
         likelihood = self.total_log_likelihood
         if self.log_prior or likelihood is None or self.log_density is None:
-            return self._total(self.log_prior)
+            return total(self.log_prior, self.shape) if self.log_prior else None
         return self.log_density - likelihood
-
-    def _total(self, arrays: Arrays) -> Float64 | None:
-        """Return the sum of the cells of all arrays, (C, D), or None without any."""
-        parts = [
-            np.asarray(part).reshape(*self.shape, -1).sum(axis=-1, dtype=np.float64)
-            for part in arrays.values()
-        ]
-        return np.asarray(sum(parts[1:], start=parts[0])) if parts else None
 
     def noted(self, **attrs: Any) -> Draws:
         """Return these draws with more attributes, or others.
@@ -392,3 +384,13 @@ def quantiles(
     """
     values, weights = np.asarray(draws, np.float64), np.asarray(importance, np.float64)
     return np.quantile(values, probabilities, axis=0, weights=weights, method="inverted_cdf")
+
+
+def total(arrays: Arrays, shape: tuple[int, int]) -> Float64:
+    """Return the sum of the cells of all arrays, (C, D, …) each and (C, D) in all; 0 of none.
+
+    >>> total({"a": np.ones((1, 2, 3)), "b": np.ones((1, 2))}, (1, 2)).tolist()
+    [[4.0, 4.0]]
+    """
+    parts = [np.reshape(part, (*shape, -1)).sum(-1, np.float64) for part in arrays.values()]
+    return np.asarray(sum(parts, start=np.zeros(shape)))

@@ -351,13 +351,38 @@ def _ordered(values: jax.Array, order: Int64 | None) -> np.ndarray:
     return np.asarray(values) if order is None else np.asarray(values)[:, order]
 
 
-def total(log_likelihoods: dict[str, np.ndarray]) -> Float64:
-    """Return the log-likelihood of all that was observed, (chains, draws); 0 of nothing."""
-    parts = [
-        each.reshape(*each.shape[:2], -1).sum(axis=-1, dtype=np.float64)
-        for each in log_likelihoods.values()
-    ]
-    return np.asarray(sum(parts[1:], start=parts[0])) if parts else np.zeros(())
+def log_priors(program: Program, data: Data, values: Sites) -> dict[str, np.ndarray]:
+    """Return the log prior density of each latent site, (chains, draws, …), at its own values.
+
+    None of one site whose prior is all that the density has beside the likelihood. Elsewhere
+    log p(z) has the Jacobians of the transformations too, which are no part of a prior.
+
+    Args:
+        program: the NumPyro program.
+        data: what it conditions on.
+        values: of the sites, with leading dimensions (chains, draws).
+    """
+    found = anatomy(program, data)
+    if found.plain and len(found.latent) == 1:
+        return {}
+    latent = {name: jnp.asarray(values[name]) for name in found.latent}
+    return dict(jax.device_get(_log_priors(program, data, latent)))
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_priors(program: Program, data: Data, values: Sites) -> Sites:
+    def one(latent: Sites) -> Sites:
+        known = handlers.substitute(handlers.seed(program, jax.random.key(0)), data=latent)
+        sites = handlers.trace(known).get_trace(*data)
+        return {name: _log_density(sites[name]) for name in latent}
+
+    return jax.vmap(jax.vmap(one))(values)
+
+
+def _log_density(site: dict[str, Any]) -> jax.Array:
+    """Return the log density of a site at its value, by which its `scale` handler counts it."""
+    density: jax.Array = site["fn"].log_prob(site["value"])
+    return density if site["scale"] is None else site["scale"] * density
 
 
 def prior_draws(program: Program, data: Data, count: int, seed: int) -> Sites:

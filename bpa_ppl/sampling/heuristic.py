@@ -8,9 +8,9 @@ import numpy.typing as npt
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
-from bpa_ppl.sampling.density import evaluate, total
+from bpa_ppl.sampling.density import evaluate
 
 
 class Heuristic(Sampler, frozen=True):
@@ -70,7 +70,7 @@ def leveraged(target: Target, vectors: Float64, delta: float) -> Sampled:
         raise UsageError("this sample is of weights alone, and the model has other sites: use nuts")
     z = {WEIGHTS: vectors[None]}
     log_density, log_likelihood = evaluate(target.program, target.data, z)
-    log_p_oracles = total(log_likelihood)
+    log_p_oracles = total(log_likelihood, (1, len(vectors)))
     log_prior = log_density - log_p_oracles
     return Sampled(
         z=z,

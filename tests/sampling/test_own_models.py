@@ -72,6 +72,18 @@ def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(
     draws = np.stack([sites["weights"].values[..., 0], sites["scale"].values], axis=-1)
     assert_moments(draws, *moments())
     np.testing.assert_allclose(sites["twice"].values, 2 * sites["scale"].values)
+    weight, scale = draws[..., 0], draws[..., 1]
+    known = {
+        "scale": lognorm.logpdf(scale, SPREAD, scale=MEDIAN),
+        "weights": norm.logpdf(weight, target.canonical["LM0"], scale),
+    }
+    assert set(posterior["log_prior"].data_vars) == set(known)
+    for name, expected in known.items():
+        np.testing.assert_allclose(posterior["log_prior"][name].values, expected, atol=1e-9)
+    # The density that is sampled is of the logarithm of the scale.
+    likelihood = posterior["log_likelihood"]["oracle"].values.sum(axis=-1)
+    density = sum(known.values()) + likelihood + np.log(scale)
+    np.testing.assert_allclose(posterior["sample_stats"]["lp"].values, density, atol=1e-4)
     assert posterior.attrs["model"] == "learned_scale"
     assert len(rerank(target.pool, posterior, unchecked=True).choice) == SENTENCES
     assert list(point_weights(posterior)) == ["LM0"]
