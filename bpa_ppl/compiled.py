@@ -14,11 +14,31 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
 
 from bpa_ppl.notes import tell
 
-#: For functions that are called by compiled ones only.
-inner = numba.njit(nogil=True)
+_NO_WRAPPERS = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class _Inner(CPUDispatcher):
+    """A function without what Python needs to call it; Numba by itself would crash."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        raise TypeError(f"{self.py_func.__name__} can be called by compiled functions alone")
+
+
+def inner(function: Callable[..., Any], *, once: bool = False) -> Any:
+    """Compile a function that compiled ones call, and they alone.
+
+    Args:
+        function: to be compiled.
+        once: whether it is called in one place; its code is put there, which is less to compile.
+    """
+    options = {"inline": "always"} if once else {}
+    dispatcher = numba.njit(function, **_NO_WRAPPERS, **options)
+    dispatcher.__class__ = _Inner
+    return dispatcher
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,13 +4,20 @@ TER (Snover et al., 2006) is the least number of insertions, deletions, substitu
 of blocks of words; Tercom searches for the shifts greedily. The limits, the order of the shifts
 and the beam of the edit distance are sacreBLEU's. Words are integers here.
 
-Loops are written out where NumPy has a function: each one that Numba brings in, with the messages
-of its errors, takes as long to compile as ten lines of ours.
+What compiles slowly is avoided: NumPy's functions, slices, arrays made here, calls of calls. So a
+sentence is a place in an array, and the room to work in comes from the caller:
+
+* `words`, (3, longest + 1): a hypothesis and the same with a block moved, which take turns in rows
+  0 and 1, and in row 2 the reference, from column 1;
+* `table`: the costs of the edit distance, row by row, n_ref + 1 in each; `row`: those of one row;
+* `align`: the last hypothesis word reached before or at each reference word; `wrong`, (2, longest):
+  which words of the hypothesis and of the reference have no equal there.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -26,63 +33,85 @@ _MAX_SHIFT_DISTANCE = 50
 _MAX_SHIFT_CANDIDATES = 1000
 _BEAM_WIDTH = 25
 _OUTSIDE = 1 << 29
+_REF = 2
 
 
 @inner
-def _beam(row: int, n_hyp: int, n_ref: int) -> tuple[int, int]:
-    """Return the columns, from and to, that the edit distance looks at in one row."""
+def _distance(
+    table: Int32,
+    row: Int32,
+    words: Int32,
+    hyp: int,
+    n_hyp: int,
+    n_ref: int,
+    first: int,
+    kept: int,
+) -> int:
+    """Return the edit distance, whose costs up to the row `first` are in `table` already.
+
+    Rows are computed in place of the one above; those up to `kept` are written into `table`.
+    """
     ratio = n_ref / n_hyp
-    width = _BEAM_WIDTH
-    if width < ratio / 2:
-        width = math.ceil(ratio / 2 + _BEAM_WIDTH)
-    diagonal = int(row * ratio)
-    return max(0, diagonal - width), min(n_ref + 1, diagonal + width)
-
-
-@inner
-def _fill(costs: Int32, hyp: Int32, ref: Int32, first: int) -> None:
-    """Compute the rows of the edit distance that follow the first `first` words of `hyp`."""
-    for i in range(first + 1, len(hyp) + 1):
-        low, high = _beam(i, len(hyp), len(ref))
-        above, row, word = costs[i - 1], costs[i], hyp[i - 1]
-        for j in range(len(row)):
-            row[j] = _OUTSIDE
-        if low == 0:
-            row[0] = above[0] + 1
-        for j in range(max(low, 1), high):
-            differs = 1 if word != ref[j - 1] else 0
-            row[j] = min(above[j - 1] + differs, above[j] + 1, row[j - 1] + 1)
+    beam = _BEAM_WIDTH
+    if beam < ratio / 2:
+        beam = math.ceil(ratio / 2 + _BEAM_WIDTH)
+    reach = math.floor((first + 1) * ratio) + beam
+    for j in range(n_ref + 1):
+        row[j] = table[first * (n_ref + 1) + j] if j < reach else _OUTSIDE
+    for i in range(first + 1, n_hyp + 1):
+        diagonal = math.floor(i * ratio)
+        low, high = max(diagonal - beam, 0), min(diagonal + beam, n_ref + 1)
+        word = words[hyp, i - 1]
+        corner = left = _OUTSIDE
+        if low > 0:  # the beam moves on: no row to come looks further to the left
+            corner = row[low - 1]
+            row[low - 1] = _OUTSIDE
+        for j in range(low, high):
+            above = row[j]
+            cost = corner + 1 if word != words[_REF, j] else corner
+            if above < cost:
+                cost = above + 1
+            if left < cost:
+                cost = left + 1
+            row[j] = left = cost
+            corner = above
+        if i <= kept:
+            for j in range(n_ref + 1):
+                table[i * (n_ref + 1) + j] = row[j]
+    return row[n_ref]
 
 
 @inner
 def _align(
-    costs: Int32, hyp: Int32, ref: Int32, align: Int32, hyp_wrong: Int32, ref_wrong: Int32
+    table: Int32, words: Int32, hyp: int, n_hyp: int, n_ref: int, align: Int32, wrong: Int32
 ) -> None:
-    """Walk the cheapest edits back: for each reference word the last hypothesis word reached.
+    """Walk the cheapest edits back, and write `align` and `wrong`.
 
     A match or substitution goes before a deletion, that before an insertion.
     """
-    i, j = len(hyp), len(ref)
+    i, j = n_hyp, n_ref
     while i > 0 or j > 0:
+        cell = i * (n_ref + 1) + j
+        above = cell - n_ref - 1
         if i > 0 and j > 0:
-            differs = 1 if hyp[i - 1] != ref[j - 1] else 0
-            if costs[i, j] == costs[i - 1, j - 1] + differs:
+            differs = 1 if words[hyp, i - 1] != words[_REF, j] else 0
+            if table[cell] == table[above - 1] + differs:
                 i, j = i - 1, j - 1
                 align[j] = i
-                hyp_wrong[i] = ref_wrong[j] = differs
+                wrong[0, i] = wrong[1, j] = differs
                 continue
-        if j == 0 or (i > 0 and costs[i, j] == costs[i - 1, j] + 1):
+        if j == 0 or (i > 0 and table[cell] == table[above] + 1):
             i -= 1
-            hyp_wrong[i] = 1
+            wrong[0, i] = 1
         else:
             j -= 1
             align[j] = i - 1
-            ref_wrong[j] = 1
+            wrong[1, j] = 1
 
 
 @inner
-def _move(words: Int32, start: int, length: int, target: int, moved: Int32) -> int:
-    """Write into `moved` the words with one block shifted; return the first changed position.
+def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: int) -> int:
+    """Write the hypothesis with one block shifted; return the first changed position.
 
     A target inside of the block moves it to the right by as much.
     """
@@ -90,44 +119,47 @@ def _move(words: Int32, start: int, length: int, target: int, moved: Int32) -> i
         first, middle, last = target, start, start + length
     else:
         first, middle = start, start + length
-        last = target if target > middle else min(length + target, len(words))
+        last = target if target > middle else min(length + target, n_hyp)
     # The words from `first` to `middle` and those from there to `last` change places.
-    for i in range(len(words)):
+    for i in range(n_hyp):
         if i < first or i >= last:
-            moved[i] = words[i]
+            words[1 - hyp, i] = words[hyp, i]
         elif i < first + last - middle:
-            moved[i] = words[i + middle - first]
+            words[1 - hyp, i] = words[hyp, i + middle - first]
         else:
-            moved[i] = words[i + middle - last]
+            words[1 - hyp, i] = words[hyp, i + middle - last]
     return first
 
 
 @inner
 def _best_shift(
-    costs: Int32, hyp: Int32, ref: Int32, checked: int
-) -> tuple[tuple[int, int, int, int], int]:
-    """Return the best shift as (gain, length, −start, −target), and how many were tried so far.
+    table: Int32,
+    row: Int32,
+    words: Int32,
+    hyp: int,
+    n_hyp: int,
+    n_ref: int,
+    align: Int32,
+    wrong: Int32,
+    checked: int,
+) -> tuple[int, int, int, int]:
+    """Return the best shift as (rank, start, target), and how many were tried so far.
 
-    Of several shifts the largest such tuple wins, which is Tercom's order.
+    Its rank is (_MAX_SHIFT_SIZE + 1) · gain + length. Of several shifts with the same rank the
+    first start wins, then the first target, which is Tercom's order.
     """
-    n_hyp, n_ref = len(hyp), len(ref)
-    align = np.empty(n_ref, np.int32)
-    hyp_wrong = np.empty(n_hyp, np.int32)
-    ref_wrong = np.empty(n_ref, np.int32)
-    _align(costs, hyp, ref, align, hyp_wrong, ref_wrong)
-    trial = np.empty(costs.shape, np.int32)
-    moved = np.empty(n_hyp, np.int32)
-    best = (0, 0, 0, 0)
+    distance = table[n_hyp * (n_ref + 1) + n_ref]
+    best = best_start = best_target = np.int64(0)
     for start in range(n_hyp):
         for ref_start in range(
             max(0, start - _MAX_SHIFT_DISTANCE), min(n_ref, start + _MAX_SHIFT_DISTANCE + 1)
         ):
             hyp_errors = ref_errors = 0
             for length in range(1, 1 + min(_MAX_SHIFT_SIZE, n_hyp - start, n_ref - ref_start)):
-                if hyp[start + length - 1] != ref[ref_start + length - 1]:
+                if words[hyp, start + length - 1] != words[_REF, ref_start + length]:
                     break
-                hyp_errors += hyp_wrong[start + length - 1]
-                ref_errors += ref_wrong[ref_start + length - 1]
+                hyp_errors += wrong[0, start + length - 1]
+                ref_errors += wrong[1, ref_start + length - 1]
                 if hyp_errors == 0 or ref_errors == 0:
                     continue
                 if start <= align[ref_start] < start + length:
@@ -138,136 +170,138 @@ def _best_shift(
                     if target == previous:
                         continue
                     previous = target
-                    first = _move(hyp, start, length, target, moved)
-                    for j in range(n_ref + 1):
-                        trial[first, j] = costs[first, j]
-                    _fill(trial, moved, ref, first)
-                    gain = costs[n_hyp, n_ref] - trial[n_hyp, n_ref]
+                    first = _move(words, hyp, n_hyp, start, length, target)
+                    shifted = _distance(table, row, words, 1 - hyp, n_hyp, n_ref, first, first)
+                    rank = (_MAX_SHIFT_SIZE + 1) * (distance - shifted) + length
                     checked += 1
-                    if (gain, length, -start, -target) > best:
-                        best = (gain, length, -start, -target)
+                    if rank > best or (
+                        rank == best and start == best_start and target < best_target
+                    ):
+                        best, best_start, best_target = rank, start, target
                 if checked >= _MAX_SHIFT_CANDIDATES:
-                    return best, checked
-    return best, checked
+                    return best, best_start, best_target, checked
+    return best, best_start, best_target, checked
 
 
-@inner
-def _edits(hyp: Int32, ref: Int32, fewest: int, limit: int) -> int:
-    """Return the edits of one hypothesis, or PRUNED where they are sure to exceed `limit`.
+@partial(inner, once=True)
+def _edits(
+    text: Int32,
+    starts: Int64,
+    h: int,
+    r: int,
+    fewest: int,
+    limit: int,
+    table: Int32,
+    row: Int32,
+    words: Int32,
+    align: Int32,
+    wrong: Int32,
+) -> int:
+    """Return the edits of a hypothesis `h` to a reference `r`.
 
     Args:
-        hyp: its words.
-        ref: the words of one reference.
         fewest: a lower bound of the edit distance, whatever the order of the words.
-        limit: the edits that are still of interest.
+        limit: the edits that are still of interest; PRUNED stands for more.
     """
-    if len(ref) == 0:
-        return len(hyp)
-    costs = np.empty((len(hyp) + 1, len(ref) + 1), np.int32)
-    for j in range(len(ref) + 1):
-        costs[0, j] = j
-    hyp, moved = hyp.copy(), np.empty(len(hyp), np.int32)
+    n_hyp, n_ref = starts[h + 1] - starts[h], starts[r + 1] - starts[r]
+    if n_hyp == 0 or n_ref == 0:
+        return n_hyp + n_ref
+    for i in range(n_hyp):
+        words[0, i] = text[starts[h] + i]
+    words[_REF, 0] = -1  # equal to no word
+    for j in range(n_ref):
+        words[_REF, j + 1] = text[starts[r] + j]
+    for j in range(n_ref + 1):
+        table[j] = j
     # No literal 0, for which a function would be compiled beside the numbers that follow it.
-    shifts = checked = first = 0 * len(hyp)
+    shifts = checked = first = hyp = np.int64(0)
     while True:
-        _fill(costs, hyp, ref, first)
-        distance = costs[len(hyp), len(ref)]
+        distance = _distance(table, row, words, hyp, n_hyp, n_ref, first, n_hyp)
         if distance <= fewest + 1:  # a shift, which costs 1, could save no more than 1
             return shifts + distance
         if shifts + distance > limit and shifts + 1 + fewest > limit:
             return PRUNED
-        (gain, length, start, target), checked = _best_shift(costs, hyp, ref, checked)
-        if gain <= 0 or checked >= _MAX_SHIFT_CANDIDATES:
+        _align(table, words, hyp, n_hyp, n_ref, align, wrong)
+        rank, start, target, checked = _best_shift(
+            table, row, words, hyp, n_hyp, n_ref, align, wrong, checked
+        )
+        gain, length = rank // (_MAX_SHIFT_SIZE + 1), rank % (_MAX_SHIFT_SIZE + 1)
+        if gain == 0 or checked >= _MAX_SHIFT_CANDIDATES:
             return shifts + distance
-        first = _move(hyp, -start, length, -target, moved)
-        hyp, moved = moved, hyp
+        first = _move(words, hyp, n_hyp, start, length, target)
+        hyp = 1 - hyp
         shifts += 1
 
 
-@inner
-def _fewest(hyp: Int32, ref: Int32, counts: Int32) -> int:
-    """Return the edits that no order of the words can spare: max(|hyp|, |ref|) − overlap.
-
-    `counts` has the number of times that each word of the vocabulary occurs in the reference.
-    """
-    overlap = 0
-    for word in hyp:
-        overlap += counts[word] > 0
-        counts[word] -= 1
-    for word in hyp:
-        counts[word] += 1
-    return max(len(hyp), len(ref)) - overlap
-
-
-@inner
-def _nearest(hyp: Int32, refs: Ragged, fewest: Int64, limit: int) -> int:
-    """Return the edits to the nearest of some references, or PRUNED."""
-    best = PRUNED
-    for r in range(len(fewest)):
-        if fewest[r] <= limit and fewest[r] < best:
-            best = min(best, _edits(hyp, _words(refs, r), fewest[r], limit))
-    return best
-
-
-@inner
-def _words(ragged: Ragged, which: int) -> Int32:
-    """Return the words of one sentence."""
-    words, starts = ragged
-    return words[starts[which] : starts[which + 1]]
-
-
-@inner
-def _bounds(hyps: Ragged, refs: Ragged, counts: Int32) -> Int64:
-    """Return (hypotheses, references) edits that no order of the words can spare.
-
-    `counts` has a zero for each word of the vocabulary, and gets them back.
-    """
-    bounds = np.empty((len(hyps[1]) - 1, len(refs[1]) - 1), np.int64)
-    for r in range(bounds.shape[1]):
-        ref = _words(refs, r)
-        for word in ref:
-            counts[word] += 1
-        for h in range(bounds.shape[0]):
-            bounds[h, r] = _fewest(_words(hyps, h), ref, counts)
-        for word in ref:
-            counts[word] -= 1
-    return bounds
-
-
-@inner
-def _by_lowest(bounds: Int64) -> Int64:
-    """Return the rows of some bounds, those with the lowest first."""
-    lowest = np.empty(len(bounds), np.int64)
-    most = 0
-    for h in range(len(bounds)):
-        lowest[h] = bounds[h, 0]
-        for r in range(1, bounds.shape[1]):
-            lowest[h] = min(lowest[h], bounds[h, r])
-        most = max(most, lowest[h])
-    before = np.zeros(most + 2, np.int64)
-    for bound in lowest:
-        before[bound + 1] += 1
-    for step in range(most):
-        before[step + 1] += before[step]
-    order = np.empty(len(bounds), np.int64)
-    for h in range(len(bounds)):
-        order[before[lowest[h]]] = h
-        before[lowest[h]] += 1
-    return order
-
-
-@inner
-def _count_list(hyps: Ragged, refs: Ragged, counts: Int32, only_best: bool, edits: Int64) -> None:
-    """Write the edits of the hypotheses of one list, the most promising first."""
-    bounds = _bounds(hyps, refs, counts)
-    limit = PRUNED - 1
-    for h in _by_lowest(bounds):
-        edits[h] = _nearest(_words(hyps, h), refs, bounds[h], limit)
-        if only_best:
-            limit = min(limit, edits[h])
-
-
 @compiled
+def _count(
+    text: Int32,
+    starts: Int64,
+    list_starts: Int64,
+    ref_list_starts: Int64,
+    only_best: bool,
+    edits: Int64,
+    lowest: Int64,
+    bounds: Int64,
+    occurs: Int32,
+    table: Int32,
+    row: Int32,
+    words: Int32,
+    align: Int32,
+    wrong: Int32,
+) -> None:
+    """Write the edits of every hypothesis, the most promising ones of each list first.
+
+    Args:
+        text: the words of all hypotheses, then of all references, which `starts` divides.
+        list_starts: the first hypothesis of each sentence, and so on; see `count_edits`.
+        ref_list_starts: its first reference, counted from the first hypothesis of all.
+        only_best: see there.
+        edits: (hypotheses,) PRUNED.
+        lowest: (hypotheses,) the same; for the least of their bounds.
+        bounds: room for a number for each hypothesis and reference of a list: the edits that no
+            order of the words can spare, max(|hyp|, |ref|) − overlap.
+        occurs: a zero for each word of the vocabulary.
+        table, row, words, align, wrong: see above.
+    """
+    for s in range(len(list_starts) - 1):
+        hyp_first, hyp_stop = list_starts[s], list_starts[s + 1]
+        ref_first, ref_stop = ref_list_starts[s], ref_list_starts[s + 1]
+        for r in range(ref_first, ref_stop):
+            for i in range(starts[r], starts[r + 1]):
+                occurs[text[i]] += 1
+            bounds_of_ref = (r - ref_first) * (hyp_stop - hyp_first) - hyp_first
+            for h in range(hyp_first, hyp_stop):
+                overlap = 0
+                for i in range(starts[h], starts[h + 1]):
+                    overlap += occurs[text[i]] > 0
+                    occurs[text[i]] -= 1
+                for i in range(starts[h], starts[h + 1]):
+                    occurs[text[i]] += 1
+                bound = max(starts[h + 1] - starts[h], starts[r + 1] - starts[r]) - overlap
+                bounds[bounds_of_ref + h] = bound
+                lowest[h] = min(lowest[h], bound)
+            for i in range(starts[r], starts[r + 1]):
+                occurs[text[i]] -= 1
+        limit = PRUNED - 1
+        level, left = 0, hyp_stop - hyp_first
+        while left > 0 and level <= limit:
+            for h in range(hyp_first, hyp_stop):
+                if lowest[h] != level:
+                    continue
+                left -= 1
+                for r in range(ref_first, ref_stop):
+                    bound = bounds[(r - ref_first) * (hyp_stop - hyp_first) + h - hyp_first]
+                    if bound <= limit and bound < edits[h]:
+                        found = _edits(
+                            text, starts, h, r, bound, limit, table, row, words, align, wrong
+                        )
+                        edits[h] = min(edits[h], found)
+                if only_best:
+                    limit = min(limit, edits[h])
+            level += 1
+
+
 def count_edits(
     hyps: Ragged,
     refs: Ragged,
@@ -287,6 +321,9 @@ def count_edits(
         only_best: whether hypotheses that cannot have the fewest edits of their list may get
             PRUNED in place of theirs.
 
+    The room to work in is (longest hypothesis + 1) · (longest reference + 1) · 4 bytes, of the
+    sentence where this is most; each call has its own, so that threads may call at the same time.
+
     >>> from bpa_ppl.text.vocabulary import Vocabulary, starts_of
     >>> vocabulary = Vocabulary()
     >>> hyps = vocabulary.number([["b", "c", "a"], ["a", "b"]])
@@ -295,16 +332,29 @@ def count_edits(
     >>> count_edits(hyps, refs, lists, ref_lists, len(vocabulary), False).tolist()
     [1, 1]
     """
-    edits = np.empty(len(hyps[1]) - 1, np.int64)
-    counts = np.zeros(vocabulary, np.int32)
-    for s in range(len(list_starts) - 1):
-        first, last = list_starts[s], list_starts[s + 1]
-        ref_first, ref_last = ref_list_starts[s], ref_list_starts[s + 1]
-        _count_list(
-            (hyps[0], hyps[1][first : last + 1]),
-            (refs[0], refs[1][ref_first : ref_last + 1]),
-            counts,
-            only_best,
-            edits[first:last],
-        )
+    starts = np.concatenate([hyps[1], hyps[1][-1] + refs[1]])
+    count, lengths = len(hyps[1]) - 1, np.diff(starts)  # of which that in the middle is 0
+    ref_list_starts = ref_list_starts + count + 1
+    longest = lengths.max(initial=0) + 1
+    costs = (np.maximum.reduceat(lengths[: count + 1], list_starts[:-1]) + 1) * (
+        np.maximum.reduceat(lengths, ref_list_starts[:-1]) + 1
+    )
+    pairs = np.diff(list_starts) * np.diff(ref_list_starts)
+    edits = np.full(count, PRUNED, np.int64)
+    _count(
+        np.concatenate([hyps[0], refs[0]]),
+        starts,
+        list_starts,
+        ref_list_starts,
+        only_best,
+        edits,
+        edits.copy(),
+        np.empty(pairs.max(initial=0), np.int64),
+        np.zeros(vocabulary, np.int32),
+        np.empty(costs.max(initial=0), np.int32),
+        np.empty(longest, np.int32),
+        np.empty((3, longest), np.int32),
+        np.empty(longest, np.int32),
+        np.empty((2, longest), np.int32),
+    )
     return edits
