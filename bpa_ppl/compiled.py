@@ -18,7 +18,7 @@ from numba.core.registry import CPUDispatcher
 
 from bpa_ppl.notes import tell
 
-_NO_WRAPPERS = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_NO_WRAPPERS: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class _Inner(CPUDispatcher):
@@ -35,8 +35,7 @@ def inner(function: Callable[..., Any], *, once: bool = False) -> Any:
         function: to be compiled.
         once: whether it is called in one place; its code is put there, which is less to compile.
     """
-    options = {"inline": "always"} if once else {}
-    dispatcher = numba.njit(function, **_NO_WRAPPERS, **options)
+    dispatcher: Any = numba.njit(function, inline="always" if once else "never", **_NO_WRAPPERS)
     dispatcher.__class__ = _Inner
     return dispatcher
 

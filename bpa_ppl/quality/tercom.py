@@ -149,7 +149,7 @@ def _best_shift(
     first start wins, then the first target, which is Tercom's order.
     """
     distance = table[n_hyp * (n_ref + 1) + n_ref]
-    best = best_start = best_target = np.int64(0)
+    best = best_start = best_target = 0
     for start in range(n_hyp):
         for ref_start in range(
             max(0, start - _MAX_SHIFT_DISTANCE), min(n_ref, start + _MAX_SHIFT_DISTANCE + 1)

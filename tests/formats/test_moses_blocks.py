@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpa_ppl import read_nbest
+from bpa_ppl.compiled import compiled as compiled_function
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.base import ReadOptions, Rows
@@ -199,8 +200,13 @@ def test_irregular_columns_are_left_to_the_other_parser() -> None:
     assert compiled([b"0 ||| a ||| 2 ||| LM0= 1"]) is None
 
 
+@compiled_function
+def first_number(data: np.ndarray) -> tuple[float, int]:
+    return number_at(data, 0)
+
+
 def number(text: str) -> tuple[float, int]:
-    value, end = number_at(np.frombuffer(f"{text} \n".encode(), dtype=np.uint8), 0)
+    value, end = first_number(np.frombuffer(f"{text} \n".encode(), dtype=np.uint8))
     return float(value), int(end)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bpa_ppl
+from bpa_ppl.compiled import compiled, inner
 
 
 def run(code: str, **environment: str) -> str:
@@ -46,3 +47,13 @@ def test_runs_where_machine_code_cannot_be_kept() -> None:
         "print(compiled(lambda x: x + 1)(1))"
     )
     assert run(code) == "2"
+
+
+def test_what_compiled_functions_call_says_so_where_python_calls_it() -> None:
+    @inner
+    def half(x: float) -> float:
+        return x / 2
+
+    assert compiled(lambda x: half(x))(3.0) == 1.5
+    with pytest.raises(TypeError, match="half can be called by compiled functions alone"):
+        half(3.0)
