@@ -333,13 +333,14 @@ def count_edits(
     [1, 1]
     """
     starts = np.concatenate([hyps[1], hyps[1][-1] + refs[1]])
-    count, lengths = len(hyps[1]) - 1, np.diff(starts)  # of which that in the middle is 0
+    # Many calls are for a few short texts, and `np.diff` takes five times as long.
+    count, lengths = len(hyps[1]) - 1, starts[1:] - starts[:-1]  # of which that in the middle is 0
     ref_list_starts = ref_list_starts + count + 1
     longest = lengths.max(initial=0) + 1
     costs = (np.maximum.reduceat(lengths[: count + 1], list_starts[:-1]) + 1) * (
         np.maximum.reduceat(lengths, ref_list_starts[:-1]) + 1
     )
-    pairs = np.diff(list_starts) * np.diff(ref_list_starts)
+    pairs = (list_starts[1:] - list_starts[:-1]) * (ref_list_starts[1:] - ref_list_starts[:-1])
     edits = np.full(count, PRUNED, np.int64)
     _count(
         np.concatenate([hyps[0], refs[0]]),
