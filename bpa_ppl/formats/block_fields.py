@@ -23,7 +23,6 @@ _DIGITS = 18  # fit 64 bits
 
 _NEWLINE, _SPACE, _PLUS, _MINUS, _DOT = 10, 32, 43, 45, 46
 _ZERO, _NINE, _UPPER_E, _LOWER_E, _BAR = 48, 57, 69, 101, 124
-SEPARATOR = b" ||| "
 _GIVEN_UP = -1
 
 
@@ -64,6 +63,17 @@ def _parse(data: UInt8, values: Float64) -> bool:
 
 
 @inner
+def digits_at(data: UInt8, at: int) -> tuple[np.int64, int]:
+    """Return the whole number at a position, and the position after it, or −1 to give up."""
+    start = at
+    value = np.int64(0)
+    while _ZERO <= data[at] <= _NINE:
+        value = 10 * value + data[at] - _ZERO
+        at += 1
+    return value, at if 0 < at - start <= _DIGITS else _GIVEN_UP
+
+
+@inner
 def number_at(data: UInt8, at: int) -> tuple[float, int]:
     """Return the number printed at a position and the position after it; −1 to give up."""
     if at < 0:
@@ -73,27 +83,29 @@ def number_at(data: UInt8, at: int) -> tuple[float, int]:
         sign = -1.0
         at += 1
     start = at
+    point = at - 1  # before the number, if it has none
     mantissa = np.int64(0)
-    while _ZERO <= data[at] <= _NINE:
-        mantissa = 10 * mantissa + np.int64(data[at]) - _ZERO
+    while True:
+        if _ZERO <= data[at] <= _NINE:
+            mantissa = 10 * mantissa + data[at] - _ZERO
+        elif data[at] == _DOT and point < start:
+            point = at
+        else:
+            break
         at += 1
     digits = at - start
-    decimals = 0
-    if data[at] == _DOT:
-        at += 1
-        start = at
-        while _ZERO <= data[at] <= _NINE:
-            mantissa = 10 * mantissa + np.int64(data[at]) - _ZERO
-            at += 1
-        decimals = at - start
-    digits += decimals
-    if digits > _DIGITS:
-        return 0.0, _GIVEN_UP
     exponent = np.int64(0)
-    if data[at] > _NINE:
-        exponent, at = _exponent_at(data, at)
-    exponent -= decimals
-    if at < 0 or not digits or mantissa > _EXACT or abs(exponent) >= len(_POWERS):
+    if point >= start:
+        digits -= 1
+        exponent = point + 1 - at
+    if data[at] == _LOWER_E or data[at] == _UPPER_E:
+        at += 1
+        negative = data[at] == _MINUS
+        if negative or data[at] == _PLUS:
+            at += 1
+        power, at = digits_at(data, at)
+        exponent += -power if negative else power
+    if not 0 < digits <= _DIGITS or mantissa > _EXACT or abs(exponent) >= len(_POWERS):
         return 0.0, _GIVEN_UP
     if exponent < 0:
         return sign * (mantissa / _POWERS[-exponent]), at
@@ -101,68 +113,29 @@ def number_at(data: UInt8, at: int) -> tuple[float, int]:
 
 
 @inner
-def _exponent_at(data: UInt8, at: int) -> tuple[np.int64, int]:
-    """Return the exponent that must stand at a position, and the position after it."""
-    if data[at] != _LOWER_E and data[at] != _UPPER_E:
-        return np.int64(0), _GIVEN_UP
-    at += 1
-    negative = data[at] == _MINUS
-    if negative or data[at] == _PLUS:
-        at += 1
-    value = np.int64(0)
-    start = at
-    while _ZERO <= data[at] <= _NINE and at - start < 3:
-        value = 10 * value + np.int64(data[at]) - _ZERO
-        at += 1
-    return -value if negative else value, at if at > start else _GIVEN_UP
+def separates(data: UInt8, at: int) -> bool:
+    """Say whether ` |||` stands at a position, with a space or the end of the line after it."""
+    return (
+        data[at] == _SPACE
+        and data[at + 1] == _BAR
+        and data[at + 2] == _BAR
+        and data[at + 3] == _BAR
+        and (data[at + 4] == _SPACE or data[at + 4] == _NEWLINE)
+    )
 
 
 @inner
-def empty_slots(rows: int) -> Int32:
-    """Return an empty hash table, at most half full when every text is new."""
-    size = 2
-    while size < 2 * rows:
-        size *= 2
-    slots = np.empty(size, np.int32)
-    for i in range(size):
-        slots[i] = -1
-    return slots
+def field_at(data: UInt8, at: int) -> tuple[int, int, int]:
+    """Return the bounds of a field without spaces around it, and where it ends; −1 to give up.
 
-
-@inner
-def past(data: UInt8, at: int, expected: UInt8, start: int, stop: int) -> int:
-    """Return the position after the expected bytes, or −1 where others stand."""
-    i = start
-    while at >= 0 and i < stop:
-        at = at + 1 if data[at] == expected[i] else _GIVEN_UP
-        i += 1
-    return at
-
-
-@inner
-def identifier_at(data: UInt8, at: int) -> tuple[np.int64, int]:
-    """Return the digits of a sentence id as a number, and the position after them, or −1."""
-    value = np.int64(0)
-    start = at
-    while _ZERO <= data[at] <= _NINE:
-        value = 10 * value + np.int64(data[at]) - _ZERO
-        at += 1
-        if at - start > _DIGITS:
-            return value, _GIVEN_UP
-    return value, at if at > start else _GIVEN_UP
-
-
-@inner
-def text_at(data: UInt8, at: int) -> tuple[int, int, int]:
-    """Return the bounds of a text without spaces around it, and where its separator begins."""
-    if at < 0:
+    Its separator must stand at the position. It ends where the next one begins, or with the line.
+    """
+    if at < 0 or not separates(data, at):
         return 0, 0, _GIVEN_UP
-    start = at
-    while not _at_separator(data, at):
-        if data[at] == _NEWLINE:
-            return 0, 0, _GIVEN_UP
+    start = at + 4  # the space that stands here may begin the next separator
+    at = start
+    while data[at] != _NEWLINE and (data[at + 1] != _BAR or not separates(data, at)):
         at += 1
-    at -= 1
     end = at
     while end > start and data[end - 1] == _SPACE:
         end -= 1
@@ -171,49 +144,42 @@ def text_at(data: UInt8, at: int) -> tuple[int, int, int]:
     return start, end, at
 
 
-@inner
-def _at_separator(data: UInt8, at: int) -> bool:
-    return (
-        data[at] == _BAR
-        and data[at + 1] == _BAR
-        and data[at + 2] == _BAR
-        and data[at + 3] == _SPACE
-        and data[at - 1] == _SPACE
-    )
+def empty_slots(rows: int) -> Int32:
+    """Return an empty hash table for `interned`, at most half full when every text is new.
+
+    >>> empty_slots(3)
+    array([-1, -1, -1, -1, -1, -1, -1, -1], dtype=int32)
+    """
+    return np.full(2 << rows.bit_length(), -1, np.int32)
 
 
 @inner
-def interned(
-    data: UInt8, start: int, end: int, slots: Int32, starts: Int32, ends: Int32, distinct: int
-) -> int:
-    """Return the index of a text among the distinct ones, where a new one is entered."""
+def interned(data: UInt8, start: int, end: int, slots: Int32, texts: Int32, distinct: int) -> int:
+    """Return the index of a text among the distinct ones, where a new one is entered.
+
+    Args:
+        data: the block.
+        start: where the text begins.
+        end: where it ends.
+        slots: a hash table of indices, −1 where it is empty.
+        texts: (3, rows), of which the last two are the bounds of the distinct texts.
+        distinct: their number.
+    """
+    value = np.uint64(14695981039346656037)  # the FNV-1a hash (Fowler, Noll & Vo)
+    for i in range(start, end):
+        value = (value ^ np.uint64(data[i])) * np.uint64(1099511628211)
     mask = len(slots) - 1
-    slot = _hash(data, start, end) & mask
+    slot = np.int64(value ^ (value >> np.uint64(32))) & mask
     while slots[slot] >= 0:
         known = slots[slot]
-        if _equal(data, start, end, starts[known], ends[known]):
+        shift = texts[1, known] - start
+        i = start if texts[2, known] - shift == end else end + 1
+        while i < end and data[i] == data[i + shift]:
+            i += 1
+        if i == end:
             return known
         slot = (slot + 1) & mask
     slots[slot] = distinct
-    starts[distinct] = start
-    ends[distinct] = end
+    texts[1, distinct] = start
+    texts[2, distinct] = end
     return distinct
-
-
-@inner
-def _hash(data: UInt8, start: int, end: int) -> np.int64:
-    """Return the FNV-1a hash (Fowler, Noll & Vo) of some bytes, folded to be non-negative."""
-    value = np.uint64(14695981039346656037)
-    for i in range(start, end):
-        value = (value ^ np.uint64(data[i])) * np.uint64(1099511628211)
-    return np.int64((value ^ (value >> np.uint64(32))) & np.uint64(0x7FFFFFFF))
-
-
-@inner
-def _equal(data: UInt8, start: int, end: int, other: int, other_end: int) -> bool:
-    if end - start != other_end - other:
-        return False
-    while start < end and data[start] == data[other]:
-        start += 1
-        other += 1
-    return start == end

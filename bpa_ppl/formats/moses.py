@@ -9,7 +9,7 @@ before the features, alignments or word scores between text and features.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import repeat
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
@@ -88,18 +88,20 @@ class Moses(NBestFormat, frozen=True):
 
 
 def read_blocks(blocks: Iterable[bytes], lines: LineParser) -> Iterator[Rows]:
-    """Yield the rows of each block of whole lines; the first block shows the columns.
+    """Yield the rows of each block of whole lines; the first line shows the columns.
 
     Raises:
         DataError: as `LineParser.rows`.
     """
+    rest = iter(blocks)
+    begun = list(islice(rest, _PLAIN_BLOCKS + 1))
     compiled: BlockParser | None = None
-    first = 1
-    for count, block in enumerate(blocks):
-        if count == _PLAIN_BLOCKS and lines.layout is not None:
-            from bpa_ppl.formats.moses_blocks import BlockParser
+    if len(begun) > _PLAIN_BLOCKS:
+        from bpa_ppl.formats.moses_blocks import BlockParser
 
-            compiled = BlockParser(lines.layout)
+        compiled = BlockParser(lines.columns(begun[0]))
+    first = 1
+    for block in chain(begun, rest):
         rows = None if compiled is None else compiled.rows(block, first)
         yield lines.rows(block, first) if rows is None else rows
         first += line_count(block)

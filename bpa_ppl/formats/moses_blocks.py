@@ -12,14 +12,12 @@ import numpy.typing as npt
 
 from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.formats.block_fields import (
-    SEPARATOR,
     decoded_texts,
+    digits_at,
     empty_slots,
-    identifier_at,
+    field_at,
     interned,
     number_at,
-    past,
-    text_at,
 )
 from bpa_ppl.formats.moses_lines import ALIGNMENT, SEGMENTATION, Layout, split
 from bpa_ppl.formats.streams import line_count
@@ -28,11 +26,42 @@ from bpa_ppl.rows import Rows
 
 UInt8 = npt.NDArray[np.uint8]
 
-_NEWLINE, _SPACE, _MINUS = 10, 32, 45
-_ZERO, _NINE, _EQUALS, _BAR = 48, 57, 61, 124
-_KINDS = {SEGMENTATION: 1, ALIGNMENT: 2}
-_SEGMENTED = _KINDS[SEGMENTATION]
+_NEWLINE = 10
+_SEPARATOR = b" ||| "
 _GIVEN_UP = -1
+
+# An automaton for tokens of a segmentation, `1=3` or `1-2=3-4`, and of an alignment, `1-2`: which
+# state follows each state at which bytes. At any other byte it is 0, for good; after the last
+# token it is again the one in which the field began.
+_STARTS = {SEGMENTATION: 1, ALIGNMENT: 9}
+_DIGIT, _END = b"0123456789", b" \n"
+_FOLLOWING: list[dict[bytes, int]] = [
+    {},
+    {_DIGIT: 2, _END: 1},
+    {_DIGIT: 2, b"-": 3, b"=": 5},
+    {_DIGIT: 4},
+    {_DIGIT: 4, b"=": 5},
+    {_DIGIT: 6},
+    {_DIGIT: 6, b"-": 7, _END: 1},
+    {_DIGIT: 8},
+    {_DIGIT: 8, _END: 1},
+    {_DIGIT: 10, _END: 9},
+    {_DIGIT: 10, b"-": 11},
+    {_DIGIT: 12},
+    {_DIGIT: 12, _END: 9},
+]
+
+
+def _steps() -> UInt8:
+    """Return the automaton as a table, (states, bytes) uint8."""
+    table = np.zeros((len(_FOLLOWING), 256), np.uint8)
+    for row, following in zip(table, _FOLLOWING, strict=True):
+        for marks, state in following.items():
+            row[list(marks)] = state
+    return table
+
+
+_STEPS = _steps()
 
 
 class BlockParser:
@@ -50,9 +79,9 @@ class BlockParser:
         texts = _texts_before_values(layout)
         self._before = np.frombuffer(b"".join(texts), dtype=np.uint8)
         self._ends = np.cumsum([len(text) for text in texts])
-        # What kind of positions stand in each field between text and features, and after them.
-        self._between = np.array([_KINDS.get(name, 0) for name in layout.between], np.uint8)
-        self._after = np.array([_KINDS.get(name, 0) for name in layout.after], np.uint8)
+        # Of each field of positions, between text and features and then after them.
+        self._starts = np.array([_STARTS[name] for name in self._kept], np.uint8)
+        self._between = len(layout.between)
 
     def rows(self, block: bytes, first: int) -> Rows | None:
         """Return the rows of a block of whole lines, or None where it must be read line by line.
@@ -65,11 +94,11 @@ class BlockParser:
             return None
         count = line_count(block)
         ids, values = np.empty(count, np.int64), np.empty((count, len(self._ends)), np.float32)
-        texts = np.empty((3, count), np.int32)
+        texts, slots = np.empty((3, count), np.int32), empty_slots(count)
         spans = np.empty((len(self._kept), 2, count), np.int32)
         data = np.frombuffer(block, dtype=np.uint8)
-        fields = (self._before, self._ends, self._between, self._after)
-        distinct = _parse(data, *fields, ids, values, spans, *texts)
+        layout = (self._before, self._ends, self._starts, self._between)
+        distinct = _parse(data, *layout, ids, values, spans, texts, slots, _STEPS)
         strings = None if distinct < 0 else decoded_texts(block, texts[1:, :distinct])
         if strings is None:
             return None
@@ -85,8 +114,8 @@ def _texts_before_values(layout: Layout) -> list[bytes]:
     for (label, count), glued in zip(layout.shape, layout.glued, strict=True):
         name = f"{label}=".encode() + (b"" if glued else b" ")
         texts += [b" " + name] + [b" "] * (count - 1)
-    texts[0] = SEPARATOR + texts[0][1:]
-    return [*texts, SEPARATOR] if layout.total == "after" else texts
+    texts[0] = _SEPARATOR + texts[0][1:]
+    return [*texts, _SEPARATOR] if layout.total == "after" else texts
 
 
 def _fields(block: bytes, spans: Int32) -> list[list[str]]:
@@ -100,35 +129,38 @@ def _parse(
     data: UInt8,
     before: UInt8,
     before_ends: Int64,
-    between: UInt8,
-    after: UInt8,
+    states: UInt8,
+    between: int,
     ids: Int64,
     values: Float32,
     spans: Int32,
-    string_index: Int32,
-    starts: Int32,
-    ends: Int32,
+    texts: Int32,
+    slots: Int32,
+    steps: UInt8,
 ) -> int:
     """Fill the columns; return the number of distinct texts, or −1 to give up.
 
     No index is checked: the last byte is a newline, and nothing here reads on beyond one.
     """
-    slots = empty_slots(len(ids))
     # No literal: what one is given to would be compiled once for it, and once for other numbers.
-    distinct = at = none = 0 * len(ids)
+    none = distinct = at = 0 * len(ids)
     for row in range(len(ids)):
-        ids[row], at = identifier_at(data, at)
-        # The last space may begin the next separator.
-        at = past(data, at, before, none, none + 5) - 1
-        start, end, at = text_at(data, at)
+        ids[row], at = digits_at(data, at)
+        start, end, at = field_at(data, at)
         if at < 0:
             return _GIVEN_UP
-        known = interned(data, start, end, slots, starts, ends, distinct)
-        distinct = max(distinct, known + 1)
-        string_index[row] = known
-        at = _positions(data, at, between, spans[: len(between)], row)
-        at = _scores(data, at, before, before_ends, values, row)
-        at = _positions(data, at, after, spans[len(between) :], row)
+        known = interned(data, start, end, slots, texts, distinct)
+        if known == distinct:
+            distinct += 1
+        texts[0, row] = known
+        at = _positions(data, at, states, none, between, steps, spans, row)
+        done = none
+        for column in range(len(before_ends)):
+            while at >= 0 and done < before_ends[column]:
+                at = at + 1 if data[at] == before[done] else _GIVEN_UP
+                done += 1
+            values[row, column], at = number_at(data, at)
+        at = _positions(data, at, states, between, len(states), steps, spans, row)
         if at < 0 or data[at] != _NEWLINE:
             return _GIVEN_UP
         at += 1
@@ -136,84 +168,26 @@ def _parse(
 
 
 @inner
-def _positions(data: UInt8, at: int, kinds: UInt8, spans: Int32, row: int) -> int:
+def _positions(
+    data: UInt8,
+    at: int,
+    states: UInt8,
+    first: int,
+    last: int,
+    steps: UInt8,
+    spans: Int32,
+    row: int,
+) -> int:
     """Fill the bounds of fields of positions; return the position after them, or −1 to give up."""
-    for column in range(len(kinds)):
-        start, end, at = _field(data, at, kinds[column])
+    for column in range(first, last):
+        start, end, at = field_at(data, at)
         if at < 0:
+            return _GIVEN_UP
+        state = states[column]
+        for i in range(start, end + 1):  # with the space or newline after the last token
+            state = steps[state, data[i]]
+        if state != states[column]:
             return _GIVEN_UP
         spans[column, 0, row] = start
         spans[column, 1, row] = end
-    return at
-
-
-@inner
-def _field(data: UInt8, at: int, kind: int) -> tuple[int, int, int]:
-    """Return the bounds of one field after its separator, and where the next one begins."""
-    for byte in (_SPACE, _BAR, _BAR, _BAR):
-        if at < 0 or data[at] != byte:
-            return 0, 0, _GIVEN_UP
-        at += 1
-    if data[at] != _SPACE and data[at] != _NEWLINE:
-        return 0, 0, _GIVEN_UP
-    at = _spaces(data, at)
-    start = at
-    end = at
-    while data[at] != _NEWLINE and data[at] != _BAR:
-        end = _token(data, at, kind)
-        if end < 0 or (data[end] != _SPACE and data[end] != _NEWLINE):
-            return 0, 0, _GIVEN_UP
-        at = _spaces(data, end)
-    return start, end, at if data[at] == _NEWLINE else at - 1
-
-
-@inner
-def _token(data: UInt8, at: int, kind: int) -> int:
-    """Return the position after `0-2=0-2` of a segmentation or `0-0` of an alignment, or −1."""
-    if kind != _SEGMENTED:
-        return _whole(data, _past_byte(data, _whole(data, at), _MINUS))
-    at = _past_byte(data, _span(data, at), _EQUALS)
-    return _span(data, at)
-
-
-@inner
-def _span(data: UInt8, at: int) -> int:
-    at = _whole(data, at)
-    return _whole(data, at + 1) if at >= 0 and data[at] == _MINUS else at
-
-
-@inner
-def _whole(data: UInt8, at: int) -> int:
-    """Return the position after some digits, or −1 where none are."""
-    start = at
-    while at >= 0 and _ZERO <= data[at] <= _NINE:
-        at += 1
-    return at if at > start else _GIVEN_UP
-
-
-@inner
-def _past_byte(data: UInt8, at: int, byte: int) -> int:
-    return at + 1 if at >= 0 and data[at] == byte else _GIVEN_UP
-
-
-@inner
-def _spaces(data: UInt8, at: int) -> int:
-    while data[at] == _SPACE:
-        at += 1
-    return at
-
-
-@inner
-def _scores(
-    data: UInt8, at: int, before: UInt8, before_ends: Int64, values: Float32, row: int
-) -> int:
-    """Fill one row of values; return the position after the last of them, or −1 to give up."""
-    done = 0 * row
-    for column in range(len(before_ends)):
-        at = past(data, at, before, done, before_ends[column])
-        value, at = number_at(data, at)
-        if at < 0:
-            return _GIVEN_UP
-        values[row, column] = value
-        done = before_ends[column]
     return at

@@ -105,11 +105,16 @@ class LineParser:
         self._soft = soft
         self._warned: set[str] = set()
 
+    def columns(self, block: bytes, first: int = 1) -> Layout:
+        """Return the columns that the first line of a block shows, and read on by them."""
+        self.layout = self._layout(block[:-1].split(b"\n"), first)
+        return self.layout
+
     def rows(self, block: bytes, first: int) -> Rows:
         """Return the rows of a block of whole lines; its first line has the number `first`."""
         ids, lines, texts, values, kept, dropped = [], [], [], [], [], []
         printed = block[:-1].split(b"\n")
-        layout = self.layout = self.layout or self._layout(printed, first)
+        layout = self.layout or self.columns(block, first)
         for number, line in enumerate(printed, first):
             fields = self._fields(line, number)
             identifier = self._identifier(fields.id, number)

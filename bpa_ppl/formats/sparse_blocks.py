@@ -12,15 +12,14 @@ import numpy as np
 
 from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.formats.block_fields import (
-    SEPARATOR,
     UInt8,
     decoded_texts,
+    digits_at,
     empty_slots,
-    identifier_at,
+    field_at,
     interned,
     number_at,
-    past,
-    text_at,
+    separates,
 )
 from bpa_ppl.formats.streams import line_count
 from bpa_ppl.nbest import Float32, Int32, Int64
@@ -28,7 +27,6 @@ from bpa_ppl.rows import Rows
 
 _NEWLINE, _SPACE, _EQUALS, _BAR = 10, 32, 61, 124
 _GIVEN_UP = -1
-_SEPARATOR = np.frombuffer(SEPARATOR, dtype=np.uint8)
 
 
 class SparseParser:
@@ -56,10 +54,11 @@ class SparseParser:
         count = line_count(block)
         ids = np.empty(count, np.int64)
         values = np.zeros((count, 1 + len(self._names)), np.float32)
-        texts = np.empty((3, count), np.int32)
+        texts, slots = np.empty((3, count), np.int32), empty_slots(count)
+        seen = np.full(len(self._names), -1)
         data = np.frombuffer(block, dtype=np.uint8)
-        known = (_SEPARATOR, self._labels, self._bounds, self._score_first)
-        distinct = _parse(data, *known, ids, values, *texts)
+        known = (self._labels, self._bounds, self._score_first)
+        distinct = _parse(data, *known, ids, values, texts, slots, seen)
         strings = None if distinct < 0 else decoded_texts(block, texts[1:, :distinct])
         if strings is None:
             return None
@@ -70,37 +69,34 @@ class SparseParser:
 @compiled
 def _parse(
     data: UInt8,
-    separator: UInt8,
     labels: UInt8,
     bounds: Int64,
     score_first: bool,
     ids: Int64,
     values: Float32,
-    string_index: Int32,
-    starts: Int32,
-    ends: Int32,
+    texts: Int32,
+    slots: Int32,
+    seen: Int64,
 ) -> int:
     """Fill the columns; return the number of distinct texts, or −1 to give up."""
-    slots = empty_slots(len(ids))
-    seen = np.full(len(bounds) - 1, -1, np.int64)  # the row that a feature was last seen in
-    distinct = 0
-    at = 0
+    # No literal: what one is given to would be compiled once for it, and once for other numbers.
+    distinct = at = 0 * len(ids)
     for row in range(len(ids)):
-        ids[row], at = identifier_at(data, at)
-        at = past(data, at, separator, 0, 5) - 1  # the last space may begin the next separator
-        start, end, at = text_at(data, at)
+        ids[row], at = digits_at(data, at)
+        start, end, at = field_at(data, at)
         if at < 0:
             return _GIVEN_UP
-        known = interned(data, start, end, slots, starts, ends, distinct)
-        distinct = max(distinct, known + 1)
-        string_index[row] = known
-        at = past(data, at, separator, 0, 5)
+        known = interned(data, start, end, slots, texts, distinct)
+        if known == distinct:
+            distinct += 1
+        texts[0, row] = known
+        at = _past_separator(data, at)
         if score_first:
             values[row, 0], at = number_at(data, at)
-            at = past(data, at, separator, 0, 5)
+            at = _past_separator(data, at)
         at = _features(data, at, labels, bounds, values, seen, row)
         if not score_first:
-            at = past(data, at, separator, 0, 5)
+            at = _past_separator(data, at)
             values[row, 0], at = number_at(data, at)
         if at < 0 or data[at] != _NEWLINE:
             return _GIVEN_UP
@@ -109,21 +105,31 @@ def _parse(
 
 
 @inner
+def _past_separator(data: UInt8, at: int) -> int:
+    """Return the position after a separator with its spaces, or −1 where none stands."""
+    if at < 0 or not separates(data, at) or data[at + 4] == _NEWLINE:
+        return _GIVEN_UP
+    return at + 5
+
+
+@inner
 def _features(
     data: UInt8, at: int, labels: UInt8, bounds: Int64, values: Float32, seen: Int64, row: int
 ) -> int:
-    """Fill the features of a row; return the position after the last of them, or −1 to give up."""
-    column = -1
+    """Fill the features of a row; return the position after the last of them, or −1 to give up.
+
+    `seen` has the row in which each feature was seen last.
+    """
+    column = 0 * row
     while at >= 0:
-        column = _column(data, at, labels, bounds, column + 1)
+        column = _column(data, at, labels, bounds, column)
         if column < 0 or seen[column] == row:
             return _GIVEN_UP
         seen[column] = row
-        value, at = number_at(data, at + bounds[column + 1] - bounds[column] + 1)
-        if at < 0:
-            return _GIVEN_UP
-        values[row, 1 + column] = value
-        if data[at] != _SPACE or data[at + 1] == _BAR:
+        at += bounds[column + 1] - bounds[column] + 1
+        column += 1
+        values[row, column], at = number_at(data, at)
+        if at < 0 or data[at] != _SPACE or data[at + 1] == _BAR:
             return at
         at += 1
     return at
@@ -133,12 +139,16 @@ def _features(
 def _column(data: UInt8, at: int, labels: UInt8, bounds: Int64, expected: int) -> int:
     """Return which feature stands at a position, looking from the expected one on, or −1."""
     count = len(bounds) - 1
-    for step in range(count):
-        column = (expected + step) % count
-        start, length = bounds[column], bounds[column + 1] - bounds[column]
-        i = 0
-        while i < length and data[at + i] == labels[start + i]:
+    column = expected
+    for _ in range(count):
+        if column == count:
+            column = 0
+        i, end = bounds[column], bounds[column + 1]
+        here = at
+        while i < end and data[here] == labels[i]:
             i += 1
-        if i == length and data[at + i] == _EQUALS:
+            here += 1
+        if i == end and data[here] == _EQUALS:
             return column
+        column += 1
     return _GIVEN_UP

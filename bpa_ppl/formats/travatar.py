@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TextIO
 
 import numpy as np
@@ -93,13 +93,14 @@ class Travatar(NBestFormat, frozen=True):
                 break
             begun.append(block)
         reader = _Reader(self, begun, options)
-        number = 1
+        begun += islice(rest, max(0, _PLAIN_BLOCKS + 1 - len(begun)))
         compiled: SparseParser | None = None
-        for count, block in enumerate(chain(begun, rest)):
-            if count == _PLAIN_BLOCKS:
-                from bpa_ppl.formats.sparse_blocks import SparseParser
+        if len(begun) > _PLAIN_BLOCKS:
+            from bpa_ppl.formats.sparse_blocks import SparseParser
 
-                compiled = SparseParser(reader.names, reader.score_first)
+            compiled = SparseParser(reader.names, reader.score_first)
+        number = 1
+        for block in chain(begun, rest):
             rows = None if compiled is None else compiled.rows(block, number)
             yield reader.rows(block[:-1].split(b"\n"), number) if rows is None else rows
             number += block.count(b"\n")
