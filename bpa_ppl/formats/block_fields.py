@@ -97,7 +97,7 @@ def number_at(data: UInt8, at: int) -> tuple[float, int]:
     exponent = np.int64(0)
     if point >= start:
         digits -= 1
-        exponent = point + 1 - at
+        exponent -= at - point - 1
     if data[at] == _LOWER_E or data[at] == _UPPER_E:
         at += 1
         negative = data[at] == _MINUS
