@@ -20,7 +20,7 @@ from bpa_ppl.workers import Future, Pool, fresh_workers, in_order, number_of, po
 
 
 def slow_first(shared: dict[str, int], item: int) -> tuple[int, int]:
-    time.sleep(0.1 if item == 0 else 0)
+    time.sleep(1 if item == 0 else 0)  # long enough for the other process to begin
     return item + shared["more"], os.getpid()
 
 
