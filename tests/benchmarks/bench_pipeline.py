@@ -3,7 +3,8 @@
     python tests/benchmarks/bench_pipeline.py [--pool NAME] [--sentences N] [--memory-sentences N]
 
 `adapt` on |A| sentences, then `rerank` of 500, each stage timed in one process: first with
-empty caches (everything is compiled), then with the caches that the first run filled. Memory is
+empty caches (everything is compiled), then with the caches that the first run filled; then the
+same by the two commands, each a process of its own from its start to its end. Memory is
 the peak above what the process held before, in units of the feature table, in a process of its
 own on a table large enough to be told from compilers.
 """
@@ -19,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+_TIMES = 3
 
 
 def stages(pool: str, sentences: int, sampler: str) -> None:
@@ -68,6 +71,37 @@ class Stopwatch:
         print(f"  {'in all':<22}{total:>8.2f} s")
 
 
+def commands(pool: str, sentences: int, sampler: str) -> None:
+    """Print the seconds of `bpa adapt` and of `bpa rerank`."""
+    from measuring import DATA, drawn, lists
+
+    import bpa_ppl as bpa
+
+    bpa_command = Path(sys.executable).with_name("bpa")
+    with tempfile.TemporaryDirectory() as folder:
+        nbest, references = Path(folder, "adapt.nbest"), Path(folder, "adapt.ref")
+        chosen = drawn(lists(pool, "adapt"), sentences, 1)
+        chosen = bpa.NBest.concatenate([chosen], renumber=True)
+        bpa.write_nbest(chosen, nbest)
+        references.write_text("".join(f"{texts[0]}\n" for texts in chosen.references or ()))
+        posterior, output = Path(folder, "posterior.nc"), Path(folder, "best.txt")
+        settings = ["-w", DATA / "moses.ini", "-r", references, "--sampler", sampler]
+        test = DATA / pool / "test.nbest.gz"
+        for name, arguments in (
+            ("adapt", [nbest, *settings, "-o", posterior]),
+            ("rerank", [test, "--posterior", posterior, "-o", output]),
+        ):
+            own = [bpa_command, name, *arguments, "--quiet"]
+            seconds = min(_seconds(own) for _ in range(_TIMES))
+            print(f"  {'bpa ' + name:<22}{seconds:>8.2f} s")
+
+
+def _seconds(command: list[str | Path]) -> float:
+    start = perf_counter()
+    subprocess.run(command, check=True)
+    return perf_counter() - start
+
+
 def memory(pool: str, sentences: int, sampler: str) -> None:
     """Print the peak memory of adapt and of rerank in units of the feature table."""
     from measuring import DATA, Peak, canonical, drawn, lists
@@ -98,10 +132,14 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=100)
     parser.add_argument("--memory-sentences", type=int, default=4000)
     parser.add_argument("--sampler", default="auto")
-    parser.add_argument("--inside", choices=("stages", "memory"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--inside", choices=("stages", "commands", "memory"), help=argparse.SUPPRESS
+    )
     options = parser.parse_args()
     if options.inside == "stages":
         stages(options.pool, options.sentences, options.sampler)
+    elif options.inside == "commands":
+        commands(options.pool, options.sentences, options.sampler)
     elif options.inside == "memory":
         memory(options.pool, options.memory_sentences, options.sampler)
     else:
@@ -114,6 +152,7 @@ def _outside(options: argparse.Namespace) -> None:
         for title, inside in (
             (f"adapt on {options.sentences}, rerank 500, empty caches", "stages"),
             ("the same, caches filled", "stages"),
+            (f"the same by commands, best of {_TIMES}", "commands"),
             ("peak memory, in feature tables", "memory"),
         ):
             print(title, flush=True)
