@@ -13,6 +13,9 @@ PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
 BYTECODE := $(BIN)/python -m compileall -q bpa_ppl models diagnostics
 AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
+# Bytecode of all but the packages' own tests is made afterwards, by two processes.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint .ci/constraints.txt
+
 .PHONY: demo test quick coverage check bench docs clean
 
 demo: $(READY)
@@ -63,7 +66,7 @@ $(READY): pyproject.toml .ci/constraints.txt
 		{ echo "error: $(PYTHON) has no venv module: install it (Debian and Ubuntu: python3-venv)"; exit 1; } >&2
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation \
-		--editable '.[dev]'
+	$(INSTALL) setuptools
+	$(INSTALL) --no-build-isolation --editable '.[dev]'
+	$(BIN)/python -m compileall -qq -j 2 -x '[/]tests?[/]' $(VENV)/lib
 	touch $@
