@@ -73,11 +73,12 @@ def compare_samplers(
     goal = resolve(metric, nbest)
     nbest = set_aside(nbest, goal.columns)
     oracle = _oracles(nbest, weights, goal, options)
+    options["arviz"] = False
     if extra:  # what is of other data is refused before the long work
         quick = adapt(nbest, weights, sampler="map", oracle=oracle, metric=goal, **options)
         for name, posteriors in extra.items():
             for posterior in posteriors:
-                check_same_posterior(name, as_draws(posterior), as_draws(quick))
+                check_same_posterior(name, as_draws(posterior), quick)
     with reporter(progress, "compare") as report:
         found = run_samplers(
             nbest,
@@ -151,12 +152,17 @@ def run_samplers(
         for done, (name, run) in enumerate(steps):
             report(done, len(steps), name)
             own_seed = (seed + max(run, 0)) % SEEDS
-            arguments = {**options, **chosen[name], "sampler": name, "seed": own_seed}
+            arguments = {
+                **options,
+                **chosen[name],
+                "sampler": name,
+                "seed": own_seed,
+                "arviz": False,
+            }
             start = time.perf_counter()
-            posterior = adapt(nbest, weights, **arguments)
+            draws: Draws = adapt(nbest, weights, **arguments)
             seconds = time.perf_counter() - start
             if run >= 0:
-                draws = as_draws(posterior)
                 found[name].append(draws.noted(sampling_time=seconds))
     return found
 

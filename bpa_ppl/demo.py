@@ -88,7 +88,15 @@ def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo
     order = np.random.default_rng(seed).permutation(len(pool))
     adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))
     first, posterior = (
-        adapt(adaptation, canonical, sampler="imh", seed=seed, progress=progress, add=sources)
+        adapt(
+            adaptation,
+            canonical,
+            sampler="imh",
+            seed=seed,
+            progress=progress,
+            add=sources,
+            arviz=False,
+        )
         for sources in ((), text)
     )
     alone, result = (rerank(rest, of, progress=progress) for of in (first, posterior))

@@ -32,6 +32,7 @@ def update(
     cache: bool = True,
     unchecked: bool = False,
     progress: bool | Reporter = False,
+    arviz: bool = True,
 ) -> InferenceData:
     """Condition a posterior on sentences more: p(λ | A, a) ∝ p(λ | A) p(a | λ).
 
@@ -61,6 +62,7 @@ def update(
         cache: whether the gains of its sentences are kept on the disk.
         unchecked: use the posterior although it fails its check.
         progress: True draws a bar on standard error.
+        arviz: False returns plain `Draws`, and does not load ArviZ.
 
     Returns:
         a posterior as `adapt` returns one, whose attribute `updates` says how each step went;
@@ -90,4 +92,4 @@ def update(
     options: dict[str, Any] = {"jobs": jobs, "cache": cache, "seed": seed, "sampler": sampler}
     growing = Sequential(draws, known=known, metric=metric, where=where, **options)
     growing.add(nbest, oracle=oracle, progress=progress)
-    return to_arviz(growing.draws())
+    return to_arviz(growing.draws()) if arviz else growing.draws()

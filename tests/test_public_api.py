@@ -46,7 +46,7 @@ FUNCTIONS = {
     "temperature=None confidence=False defaults=None where=None unchecked=False jobs=1 "
     "backend='local' scheduler=None progress=False",
     "update": "posterior nbest * known=None metric=None oracle=None where=None sampler='imh' "
-    "seed=0 jobs=1 cache=True unchecked=False progress=False",
+    "seed=0 jobs=1 cache=True unchecked=False progress=False arviz=True",
     "write_nbest": "nbest path weights=None * format='auto'",
     "write_posterior": "posterior path",
     "write_weights": "weights path * template=None format='auto'",

@@ -47,18 +47,18 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Compare samplers: their cost, their errors against a long run, their translations."""
-    import bpa_ppl
     from bpa_ppl.comparing import compare_samplers
     from bpa_ppl.diagnostics.comparison.files import write_comparison
     from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS
     from bpa_ppl.formats.parts import make_folder
+    from bpa_ppl.posterior import read_draws
 
     one_of(figures, FIGURE_KINDS, "kind of figures")
     goal, likely = options.metric(metric), options.likelihood(likelihood)
     names = names_of(samplers)
     settings = settings_of(names, setting)
     others = {
-        name: [bpa_ppl.read_posterior(str(path))]
+        name: [read_draws(str(path))]
         for name, path in options.assignments(posterior, "--posterior").items()
     }
     make_folder(output)

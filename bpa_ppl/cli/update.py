@@ -14,6 +14,7 @@ from bpa_ppl.errors import UsageError
 
 if TYPE_CHECKING:
     from bpa_ppl.nbest import NBest
+    from bpa_ppl.posterior import Draws
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,14 @@ def run(
     """
     import bpa_ppl
     from bpa_ppl.formats.streams import require_writable
+    from bpa_ppl.posterior import read_draws
     from bpa_ppl.sampling.updating import Step
 
     goal = None if metric is None else options.metric(metric)
     known = before.read(reading)
-    old = bpa_ppl.read_posterior(posterior)
+    old = read_draws(posterior)
     require_writable(output)
-    made = bpa_ppl.update(
+    made: Draws = bpa_ppl.update(
         old,
         reading.read(nbest, references, sources),
         known=known,
@@ -102,8 +104,9 @@ def run(
         cache=cache,
         unchecked=unchecked,
         progress=not quiet,
+        arviz=False,
     )
-    made.attrs["update_command"] = command_line()
+    made = made.noted(update_command=command_line())
     bpa_ppl.write_posterior(made, output)
-    options.say(Step.recorded(bpa_ppl.as_draws(made).attrs["updates"][-1]), quiet)
+    options.say(Step.recorded(made.attrs["updates"][-1]), quiet)
     options.say(bpa_ppl.check(made), quiet)

@@ -118,6 +118,7 @@ def _sampler(job: Job, record: Record) -> Int64:
             metric=by_name(method.metric),
             categorical=job.study.categorical,
             cache=False,
+            arviz=False,
         )
     with record.stage("check"):
         report = check(posterior)
