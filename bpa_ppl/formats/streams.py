@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -373,11 +374,12 @@ def standard_output() -> Iterator[TextIO]:
         given.flush()
         return
     given.flush()
-    text = io.TextIOWrapper(given.buffer, encoding="utf-8", newline="\n")
+    # Not a TextIOWrapper, which closes the standard output when it goes after a failure to write.
+    text: Any = codecs.getwriter("utf-8")(given.buffer)
+    text.buffer = given.buffer  # for those who write bytes
     try:
         yield text
     finally:
-        text.detach()  # flushes
         given.flush()
 
 

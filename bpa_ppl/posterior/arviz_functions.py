@@ -223,7 +223,7 @@ def psis(log_weight: Float64, r_eff: float = 1.0) -> tuple[Float64, float]:
             smoothed, k_hat = _arrays().psislw(-log_weight, r_eff=r_eff)
     except ValueError:  # all of the tail is one number
         smoothed, k_hat = log_weight, np.inf
-    if np.isnan(smoothed).any() or k_hat == np.inf:
+    if np.isnan(smoothed).any() or not k_hat < np.inf:
         return log_weight - np.logaddexp.reduce(log_weight), np.inf
     return np.asarray(smoothed), float(k_hat)
 
@@ -232,7 +232,7 @@ def loo(log_likelihood: Float64, r_eff: float) -> dict[str, Any]:
     """Return PSIS-LOO: `elpd`, `se`, `p`, and by observation `elpd_i` and `pareto_k`.
 
     The sums are those of ArviZ's function of that name (Vehtari, Gelman & Gabry 2017), which loads
-    all of its plots.
+    all of its plots. The variance in `se` is over n − 1, as in the paper and from ArviZ 1 on.
 
     Args:
         log_likelihood: (S, D) of each observation.
@@ -256,7 +256,7 @@ def loo(log_likelihood: Float64, r_eff: float) -> dict[str, Any]:
     seen = np.logaddexp.reduce(log_likelihood, axis=1) - np.log(draws)
     return {
         "elpd": float(terms.sum()),
-        "se": float(np.sqrt(count * np.var(terms))),
+        "se": float(np.sqrt(count * np.var(terms, ddof=min(count - 1, 1)))),
         "p": float(seen.sum() - terms.sum()),
         "elpd_i": np.asarray(terms),
         "pareto_k": np.asarray(k_hat),

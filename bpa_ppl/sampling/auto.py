@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import jax
 
@@ -22,15 +24,16 @@ GOOD_PARETO_K = 0.5
 FEWEST = 100
 
 
-#: Times as many draws where those asked for fail their check.
+#: Times as many draws where those asked for fail their check, and NUTS then steps with more care.
 _MORE = 4
+_USUAL, _CAREFUL = {"warmup": 500, "target_accept": 0.8}, {"warmup": 1000, "target_accept": 0.99}
 
 
 class Auto(Sampler, frozen=True):
     """`imh` if a pilot sample finds that its proposals fit the posterior, else `nuts`.
 
-    Draws that fail their check are made once more, four times as many. So one posterior in
-    thousands fails that could be sampled, not one in a hundred.
+    Draws that fail their check are made once more, four times as many, by NUTS with shorter steps.
+    So one posterior in thousands fails that could be sampled, not one in a hundred.
     """
 
     draws: Count = 1000
@@ -42,18 +45,18 @@ class Auto(Sampler, frozen=True):
         fits = fit.pareto_k <= GOOD_PARETO_K
         side = "≤" if fits else ">"
         why = fit.because.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
-        found, again = self._chosen(fits, self.draws).sample(target), {}
+        found, again = self._chosen(fits, self.draws, _USUAL).sample(target), {}
         failed = failures(target, found) if self.draws >= FEWEST else []
         if failed:
-            found = self._chosen(fits, _MORE * self.draws).sample(target)
+            found = self._chosen(fits, _MORE * self.draws, _CAREFUL).sample(target)
             again = {"drawn_again_because": ", ".join(failed)}
         attrs = {**found.attrs, "chosen": "imh" if fits else "nuts", "chosen_because": why}
         return replace(found, attrs={**attrs, **again})
 
-    def _chosen(self, fits: bool, draws: int) -> Sampler:
+    def _chosen(self, fits: bool, draws: int, tuning: Mapping[str, Any]) -> Sampler:
         if fits:
             return IndependenceMetropolis(draws=draws, chains=self.chains)
-        return Nuts(warmup=500, draws=draws, chains=self.chains, target_accept=0.8)
+        return Nuts(draws=draws, chains=self.chains, **tuning)
 
 
 def failures(target: Target, sampled: Sampled) -> list[str]:
