@@ -33,6 +33,7 @@ quick: $(READY)
 	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile $(QUICK)
 
 coverage: $(READY)
+	$(INSTALL) pytest-cov
 	@$(BYTECODE)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
 		--cov --cov-report= $(TESTS)
@@ -45,12 +46,13 @@ check: $(READY)
 	cd $(TYPED) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p bpa_ppl
 
 bench: $(READY)
+	$(INSTALL) --no-build-isolation --editable '.[bench]'
 	@set -e; for script in tests/benchmarks/bench_*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
 docs: $(READY)
-	$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation --editable '.[docs]'
+	$(INSTALL) --no-build-isolation --editable '.[docs]'
 	@$(AS_INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
