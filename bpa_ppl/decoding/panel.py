@@ -124,7 +124,8 @@ class Panel:
         if self.needs_texts:
             lists = bare(lists, texts=True)
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            parts = list(threads.map(self._chunk, lists.chunks(_CHUNK)))
+            votes = partial(self._chunk, self.log_scores)
+            parts = list(threads.map(votes, lists.chunks(_CHUNK)))
         choice, probability, canonical, canonical_probability, found = zip(*parts, strict=True)
         return Votes(
             choice=np.concatenate(choice),
@@ -134,10 +135,8 @@ class Panel:
             confidence=Confidence.joined(found) if self.confident else None,
         )
 
-    def _chunk(self, lists: NBest) -> Votes:
-        log_scores = np.asarray(
-            self.log_scores(*padded(lists, _CHUNK, _longest(lists))), np.float64
-        )
+    def _chunk(self, scored: Callable[[Any, Any], jax.Array], lists: NBest) -> Votes:
+        log_scores = np.asarray(scored(*padded(lists, _CHUNK, _longest(lists))), np.float64)
         canonical = (
             np.zeros(len(lists), np.int64)
             if self.canonical is None
