@@ -103,12 +103,11 @@ def test_a_state_of_other_settings_is_told(work: Path) -> None:
 def test_goes_on_after_a_kill(work: Path) -> None:
     for name in ("fr", "en"):
         (work / name).write_text((work / name).read_text() * 200)
-    line = ("subdomains", "fr", "en", "-k", "4", "--soft", "--iterations", "8", "-o")
+    line = ("subdomains", "fr", "en", "-k", "4", "--soft", "--iterations", "30", "-o")
     assert run(*line, "whole.parquet").code == 0
     process, state = start(*line, "sub.parquet"), work / "sub.parquet.state"
     while not state.exists():
-        time.sleep(0.05)
-    time.sleep(0.5)
+        time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not (work / "sub.parquet").exists()
