@@ -38,7 +38,7 @@ def stages(pool: str, sentences: int, sampler: str) -> None:
     weights = canonical()
     posterior = clock.lap(
         f"sample ({sampler})",
-        lambda: bpa.adapt(adaptation, weights, sampler=sampler, oracle=oracle),
+        lambda: bpa.adapt(adaptation, weights, sampler=sampler, oracle=oracle, arviz=False),
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "posterior.nc")
@@ -46,7 +46,9 @@ def stages(pool: str, sentences: int, sampler: str) -> None:
     clock.lap("check", lambda: bpa.check(posterior))
     test = DATA / pool / "test.nbest.gz"
     clock.lap("read and rerank", lambda: bpa.rerank(bpa.iter_nbest(test), posterior))
-    clock.report()
+    clock.report("in all")
+    clock.lap("hand over to ArviZ", lambda: bpa.posterior.to_arviz(posterior))
+    clock.report("with that")
 
 
 class Stopwatch:
@@ -54,6 +56,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self._laps: list[tuple[str, float]] = []
+        self._told = 0
         self._start = perf_counter()
 
     def lap(self, name: str, work: Callable[[], Any]) -> Any:
@@ -63,12 +66,13 @@ class Stopwatch:
         self._laps.append((name, perf_counter() - start))
         return result
 
-    def report(self) -> None:
-        """Print each stage and its share."""
+    def report(self, sum_of: str) -> None:
+        """Print each stage since the last report, its share of all so far, and all so far."""
         total = perf_counter() - self._start
-        for name, seconds in self._laps:
+        for name, seconds in self._laps[self._told :]:
             print(f"  {name:<22}{seconds:>8.2f} s{100 * seconds / total:>7.0f}%")
-        print(f"  {'in all':<22}{total:>8.2f} s")
+        self._told = len(self._laps)
+        print(f"  {sum_of:<22}{total:>8.2f} s")
 
 
 def commands(pool: str, sentences: int, sampler: str) -> None:
