@@ -13,8 +13,7 @@ PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
 BYTECODE := $(BIN)/python -m compileall -q bpa_ppl models diagnostics
 AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
-# Bytecode of all but the packages' own tests is made afterwards, by two processes.
-INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint .ci/constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt
 
 .PHONY: demo test quick coverage check bench docs clean
 
@@ -68,7 +67,8 @@ $(READY): pyproject.toml .ci/constraints.txt
 		{ echo "error: $(PYTHON) has no venv module: install it (Debian and Ubuntu: python3-venv)"; exit 1; } >&2
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) setuptools
-	$(INSTALL) --no-build-isolation --editable '.[dev]'
+	@# Bytecode is made afterwards, by two processes, but for the packages' own tests.
+	$(INSTALL) --no-compile setuptools
+	$(INSTALL) --no-compile --no-build-isolation --editable '.[dev]'
 	$(BIN)/python -m compileall -qq -j 2 -x '[/]tests?[/]' $(VENV)/lib
 	touch $@
