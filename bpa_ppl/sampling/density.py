@@ -388,7 +388,7 @@ def _log_density(site: dict[str, Any]) -> jax.Array:
 def prior_draws(program: Program, data: Data, count: int, seed: int) -> Sites:
     """Return draws of the weights, and of the other latent sites, from the prior, (count, …)."""
     if program.model is log_linear and data.prior.other is None:
-        return {WEIGHTS: data.prior.drawn(np.random.default_rng([seed, 3]), count)}
+        return {WEIGHTS: data.prior.drawn(np.random.default_rng([seed, 5]), count)}
     return _prior_draws(program, data, count, jax.random.key(seed))
 
 
