@@ -146,19 +146,14 @@ def run_samplers(
     """
     seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
+    options["arviz"] = False
     found: dict[str, list[Draws]] = {name: [] for name in chosen}
     steps = [(name, run) for name in chosen for run in range(-1, runs)]
     with reporter(progress, "run") as report:
         for done, (name, run) in enumerate(steps):
             report(done, len(steps), name)
             own_seed = (seed + max(run, 0)) % SEEDS
-            arguments = {
-                **options,
-                **chosen[name],
-                "sampler": name,
-                "seed": own_seed,
-                "arviz": False,
-            }
+            arguments = {**options, **chosen[name], "sampler": name, "seed": own_seed}
             start = time.perf_counter()
             draws: Draws = adapt(nbest, weights, **arguments)
             seconds = time.perf_counter() - start

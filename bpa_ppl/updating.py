@@ -62,7 +62,7 @@ def update(
         cache: whether the gains of its sentences are kept on the disk.
         unchecked: use the posterior although it fails its check.
         progress: True draws a bar on standard error.
-        arviz: False returns plain `Draws`, and does not load ArviZ.
+        arviz: False returns plain `Draws`, for which ArviZ need not be loaded.
 
     Returns:
         a posterior as `adapt` returns one, whose attribute `updates` says how each step went;

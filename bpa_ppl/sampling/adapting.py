@@ -141,7 +141,7 @@ def adapt(
         choose_by: `loo`, what a sentence gains by the posterior of the others, or `evidence`, the
             marginal likelihood by Laplace's approximation, for `prior-variance` alone.
         progress: True draws a bar on standard error.
-        arviz: False returns plain `Draws`, and does not load ArviZ.
+        arviz: False returns plain `Draws`, for which ArviZ need not be loaded.
         settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
 
     Returns:
