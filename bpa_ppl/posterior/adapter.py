@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.arviz_functions import data_tree, datasets, in_arviz
+from bpa_ppl.posterior.arviz_functions import groups_of, of_groups
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.groups import Group, Groups, grouped
 from bpa_ppl.posterior.soundness import WEIGHTS, check_finite
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
-    from xarray import DataArray, Dataset, DataTree
-
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
     #: What functions that look at a posterior take.
     Posterior: TypeAlias = Draws | InferenceData
 
+_SAMPLES = ("chain", "draw")
 _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
@@ -47,17 +47,17 @@ _FEATURE_DIMS = {
 
 
 def to_arviz(draws: Draws) -> InferenceData:
-    """Return draws as ArviZ's data: InferenceData, or from ArviZ 1 on a DataTree; see `to_tree`.
+    """Return draws as ArviZ's data: InferenceData, or from ArviZ 1 on a DataTree.
 
     >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",))
-    >>> dict(datasets(to_arviz(draws))["posterior"].sizes)
+    >>> groups_of(to_arviz(draws)).groups["posterior"].sizes
     {'chain': 2, 'draw': 10, 'feature': 1}
     """
-    return in_arviz(to_tree(draws))
+    return of_groups(to_groups(draws))
 
 
-def to_tree(draws: Draws) -> DataTree:
-    """Return draws as xarray's tree of ArviZ's groups, without loading ArviZ.
+def to_groups(draws: Draws) -> Groups:
+    """Return draws as ArviZ's groups of arrays, without loading ArviZ.
 
     What is no string or number among the attributes is stored as JSON.
     """
@@ -68,18 +68,18 @@ def to_tree(draws: Draws) -> DataTree:
     }
     constants = {**draws.constants, **({_FIXED: draws.fixed.values_array} if draws.fixed else {})}
     attrs = {**draws.attrs, "kind": draws.kind, _SITES: list(draws.sites)}
-    groups = {
+    groups = {  # in the order of InferenceData: the same bytes come of both
         "posterior": draws.values,
         "posterior_predictive": draws.predictive,
-        "prior": draws.prior,
-        "sample_stats": statistics,
         "log_likelihood": draws.log_likelihood,
         "log_prior": _log_prior(draws),
+        "sample_stats": statistics,
+        "prior": draws.prior,
         "observed_data": draws.observed,
         "constant_data": constants,
         "warmup_posterior": draws.warmup,
     }
-    return data_tree(
+    return grouped(
         groups,
         coords=_coords(draws),
         dims=_dims(draws, {name for group in groups.values() for name in group}),
@@ -95,12 +95,12 @@ def _log_prior(draws: Draws) -> Mapping[str, Any]:
     return {draws.sites[0] if len(draws.sites) == 1 else _JOINT: total}
 
 
-def completed(tree: DataTree, draws: Draws) -> DataTree:
+def completed(stored: Groups, draws: Draws) -> Groups:
     """Return a posterior of ours with the log prior, which older files leave to be computed."""
-    ours = _SITES in tree.attrs and "log_prior" not in tree.children
-    if ours and (found := _log_prior(draws)):
-        tree["log_prior"] = data_tree({"log_prior": found})["log_prior"]
-    return tree
+    ours = _SITES in stored.attrs and "log_prior" not in stored.groups
+    if not (ours and (found := _log_prior(draws))):
+        return stored
+    return Groups({**stored.groups, **grouped({"log_prior": found}).groups}, stored.attrs)
 
 
 def _coords(draws: Draws) -> dict[str, Any]:
@@ -134,27 +134,26 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
             the posterior do not fit together.
         UsageError: if it is no posterior at all.
 
-    >>> data = data_tree({"posterior": {"weights": np.zeros((2, 10))}})
+    >>> from bpa_ppl.posterior import inference_data
+    >>> data = inference_data({"posterior": {"weights": np.zeros((2, 10))}})
     >>> as_draws(data).weights.shape, as_draws(data).features
     ((2, 10, 1), ('weights',))
     """
-    draws = posterior if isinstance(posterior, Draws) else _draws_of(posterior)
+    draws = posterior if isinstance(posterior, Draws) else draws_of(groups_of(posterior))
     if finite:
         check_finite(draws)
     return draws
 
 
-def _draws_of(posterior: InferenceData) -> Draws:
-    """Return what any InferenceData holds as draws."""
-    groups = datasets(posterior)
-    weights = _weights_of(groups)
+def draws_of(stored: Groups) -> Draws:
+    """Return what any posterior's groups hold as draws; see `as_draws`."""
+    groups = stored.groups
+    weights, features = _weights_of(groups)
     statistics = _chain_variables(groups.get("sample_stats"))
-    attrs = {str(key): _decoded(value) for key, value in posterior.attrs.items()}
+    attrs = {str(key): _decoded(value) for key, value in stored.attrs.items()}
     log_weight = statistics.pop(_LOG_WEIGHT, None)
-    values = _chain_variables(groups["posterior"]) | {WEIGHTS: weights.values}
+    values = _chain_variables(groups["posterior"]) | {WEIGHTS: weights}
     likelihood = groups.get("log_likelihood")
-    features = tuple(str(name) for name in weights["feature"].values)
-    constants = _constants(groups.get("constant_data"), features)
     timing = dict(groups["posterior"].attrs)
     return Draws(
         values,
@@ -171,53 +170,47 @@ def _draws_of(posterior: InferenceData) -> Draws:
         prior=_same_shape(groups.get("prior"), values),
         sites=_sites(attrs.pop(_SITES, None), values),
         observed=_observed(groups.get("observed_data")),
-        constants=constants,
+        constants=_constants(groups.get("constant_data"), features),
         fixed=_fixed(groups.get("constant_data")),
         sentence_ids=_sentence_ids(likelihood),
         attrs={**timing, **attrs},
     )
 
 
-def _weights_of(groups: Mapping[str, Dataset]) -> DataArray:
-    """Return the draws of the weights as (chain, draw, feature)."""
-    if "posterior" not in groups or WEIGHTS not in groups["posterior"]:
+def _weights_of(groups: Mapping[str, Group]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the draws of the weights as (chain, draw, feature), and the features."""
+    if "posterior" not in groups or WEIGHTS not in groups["posterior"].arrays:
         raise DataError("the posterior holds no draws of a variable called weights")
-    weights = groups["posterior"][WEIGHTS]
+    weights, coords = groups["posterior"].arrays[WEIGHTS], groups["posterior"].coords
     if not {"chain", "draw"} <= set(weights.dims):
         raise DataError(
-            f"weights has the dimensions {', '.join(map(str, weights.dims))}: it needs chain and "
+            f"weights has the dimensions {', '.join(weights.dims)}: it needs chain and "
             "draw, as ArviZ writes them"
         )
-    if weights.size == 0:
-        raise DataError("weights has no draws: its shape is " + " × ".join(map(str, weights.shape)))
-    rest = [dim for dim in weights.dims if dim not in ("chain", "draw")]
-    ordered = weights.transpose("chain", "draw", *rest)
-    if len(rest) == 1:
-        if rest[0] not in ordered.coords:
-            raise DataError(f"weights has no coordinate {rest[0]}: it names the features")
-        return ordered.rename({rest[0]: "feature"})
-    cells = product(*(ordered[dim].values.tolist() for dim in rest))
-    names = [", ".join(map(str, cell)) or WEIGHTS for cell in cells]
-    return type(weights)(
-        ordered.values.reshape(*ordered.shape[:2], -1),
-        dims=("chain", "draw", "feature"),
-        coords={"chain": ordered["chain"], "draw": ordered["draw"], "feature": names},
-        name=WEIGHTS,
-    )
+    shape = weights.values.shape
+    if weights.values.size == 0:
+        raise DataError("weights has no draws: its shape is " + " × ".join(map(str, shape)))
+    sizes = {d: size for d, size in zip(weights.dims, shape, strict=True) if d not in _SAMPLES}
+    if len(sizes) == 1 and (unnamed := sizes.keys() - coords):
+        raise DataError(f"weights has no coordinate {unnamed.pop()}: it names the features")
+    labels = [coords[d].values.tolist() if d in coords else range(n) for d, n in sizes.items()]
+    names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
+    values = weights.leading(*_SAMPLES)
+    return values.reshape(*values.shape[:2], -1), names
 
 
-def _chain_variables(group: Dataset | None) -> dict[str, Any]:
+def _chain_variables(group: Group | None) -> dict[str, Any]:
     """Return the variables of a group that have chains and draws, those first."""
     if group is None:
         return {}
     return {
-        str(name): variable.transpose("chain", "draw", ...).values
-        for name, variable in group.data_vars.items()
-        if {"chain", "draw"} <= set(variable.dims)
+        name: variable.leading(*_SAMPLES)
+        for name, variable in group.arrays.items()
+        if {*_SAMPLES} <= set(variable.dims)
     }
 
 
-def _same_shape(group: Dataset | None, values: Mapping[str, Any]) -> dict[str, Any]:
+def _same_shape(group: Group | None, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return other draws of the same sites; what has another shape is not of this model."""
     found = _chain_variables(group)
     return {
@@ -227,13 +220,13 @@ def _same_shape(group: Dataset | None, values: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _arrays(group: Dataset | None) -> dict[str, Any]:
+def _arrays(group: Group | None) -> dict[str, Any]:
     if group is None:
         return {}
-    return {str(name): variable.values for name, variable in group.data_vars.items()}
+    return {name: variable.values for name, variable in group.arrays.items()}
 
 
-def _observed(group: Dataset | None) -> dict[str, Any]:
+def _observed(group: Group | None) -> dict[str, Any]:
     """Return what was observed; oracles are positions, to which predictions add a share of one."""
     found = _arrays(group)
     if _ORACLE in found and found[_ORACLE].dtype.kind == "f":
@@ -241,20 +234,21 @@ def _observed(group: Dataset | None) -> dict[str, Any]:
     return found
 
 
-def _sentence_sites(group: Dataset | None) -> tuple[str, ...]:
+def _sentence_sites(group: Group | None) -> tuple[str, ...]:
     """Return the observed sites of one value a sentence; another program may have one site."""
     if group is None:
         return ()
-    named = [str(n) for n, v in group.data_vars.items() if v.dims[2:] == ("sentence",)]
-    single = [str(n) for n, v in group.data_vars.items() if len(v.dims) == 3]
+    named = [name for name, v in group.arrays.items() if v.dims[2:] == ("sentence",)]
+    single = [name for name, v in group.arrays.items() if len(v.dims) == 3]
     return tuple(named or (single if len(single) == 1 else [n for n in single if n == _ORACLE]))
 
 
-def _sentence_ids(group: Dataset | None) -> Any:
-    return None if group is None or "sentence" not in group.coords else group["sentence"].values
+def _sentence_ids(group: Group | None) -> Any:
+    found = None if group is None else group.coords.get("sentence")
+    return None if found is None else found.values
 
 
-def _constants(group: Dataset | None, features: tuple[str, ...]) -> dict[str, Any]:
+def _constants(group: Group | None, features: tuple[str, ...]) -> dict[str, Any]:
     """Return what is known beside the draws, if it is of the same features in the same order."""
     if group is None:
         return {}
@@ -268,16 +262,16 @@ def _constants(group: Dataset | None, features: tuple[str, ...]) -> dict[str, An
     return {name: values for name, values in _arrays(group).items() if name != _FIXED}
 
 
-def _fixed(constants: Dataset | None) -> Weights:
-    if constants is None or _FIXED not in constants:
+def _fixed(constants: Group | None) -> Weights:
+    if constants is None or _FIXED not in constants.arrays:
         return Weights({})
-    values = constants[_FIXED]
-    if values.dims != ("fixed_feature",) or "fixed_feature" not in values.coords:
+    dims, values, _ = constants.arrays[_FIXED]
+    if dims != ("fixed_feature",) or "fixed_feature" not in constants.coords:
         raise DataError("the fixed weights have no names (fixed_feature): adapt again")
     if values.dtype.kind not in "iuf":
         raise DataError(f"the fixed weights are of {values.dtype}, not of numbers: adapt again")
-    names = values["fixed_feature"].values
-    return Weights(zip(map(str, names), map(float, values.values), strict=True), "the posterior")
+    names = constants.coords["fixed_feature"].values
+    return Weights(zip(map(str, names), map(float, values), strict=True), "the posterior")
 
 
 def _sites(recorded: Any, values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,26 +9,29 @@ a second of imports.
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
+from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from bpa_ppl.errors import UsageError
+from bpa_ppl.posterior.groups import Group, Groups, Variable, grouped
 
 if TYPE_CHECKING:
-    from xarray import Dataset, DataTree
+    from xarray import Dataset
 
     from bpa_ppl.nbest import Float64
 
 #: ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later.
 InferenceData: TypeAlias = Any
 
-_SAMPLES = ("chain", "draw")
 #: By how much power scaling changes the exponent; that of ArviZ 0.
 _DELTA = 0.01
 #: Quantiles whose effective sample size is that of the tails (Vehtari et al. 2021).
@@ -85,77 +88,86 @@ def inference_data(
     dims: Mapping[str, Sequence[str]] | None = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> InferenceData:
-    """Return arrays by group and name as ArviZ's data: see `data_tree`.
+    """Return arrays by group and name as ArviZ's data: see `grouped`.
 
     >>> data = inference_data({"posterior": {"x": np.zeros((2, 10))}})
     >>> dict(datasets(data)["posterior"].sizes)
     {'chain': 2, 'draw': 10}
     """
-    return in_arviz(data_tree(groups, coords, dims, attrs))
+    return of_groups(grouped(groups, coords, dims, attrs))
 
 
-def data_tree(
-    groups: Mapping[str, Mapping[str, Any]],
-    coords: Mapping[str, Any] | None = None,
-    dims: Mapping[str, Sequence[str]] | None = None,
-    attrs: Mapping[str, Any] | None = None,
-) -> DataTree:
-    """Return arrays by group and name as xarray's tree, which needs no ArviZ.
+def of_groups(groups: Groups) -> InferenceData:
+    """Return groups of arrays as ArviZ's data."""
+    from xarray import Dataset
 
-    Groups called `…data` have arrays of any shape, the others such as begin with chains and draws.
-
-    Args:
-        groups: those that are empty are left out.
-        coords: values of dimensions; those without any are numbered.
-        dims: names of the dimensions of an array, chains and draws left out; not used where an
-            array of that name has more or fewer, such as a log prior, of one number a draw.
-        attrs: of the whole.
-
-    >>> data = data_tree({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
-    >>> dict(datasets(data)["posterior"].sizes)
-    {'chain': 2, 'draw': 10, 'feature': 1}
-    """
     made = {
-        name: _dataset(arrays, coords or {}, dims or {}, () if "data" in name else _SAMPLES)
-        for name, arrays in groups.items()
-        if arrays
+        name: Dataset(_plain(one.arrays), _plain(one.coords), one.attrs)
+        for name, one in groups.groups.items()
     }
-    return tree_of(made, attrs or {})
+    return of_datasets(made, groups.attrs)
 
 
-def _dataset(
-    arrays: Mapping[str, Any],
-    coords: Mapping[str, Any],
-    dims: Mapping[str, Sequence[str]],
-    leading: Sequence[str],
-) -> Dataset:
-    import xarray
-
-    variables = {}
-    for name, values in arrays.items():
-        array = np.atleast_1d(values)
-        numbered = [f"{name}_dim_{k}" for k in range(array.ndim - len(leading))]
-        named = dims.get(name, numbered)
-        own = named if len(named) == len(numbered) else numbered
-        variables[name] = ((*leading, *own), array)
-    made = xarray.Dataset(variables)
-    return made.assign_coords({d: coords.get(str(d), np.arange(n)) for d, n in made.sizes.items()})
+def _plain(variables: Mapping[str, Variable]) -> dict[str, Any]:
+    return {name: tuple(variable) for name, variable in variables.items()}
 
 
-def tree_of(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> DataTree:
-    """Return the groups of a posterior as xarray's tree."""
-    import xarray
+def of_datasets(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
+    """Return xarray's datasets as the groups of ArviZ's data, whichever ArviZ is installed."""
+    if generation() < 1:
+        return import_arviz().InferenceData(attrs=dict(attrs), **groups)
+    from xarray import DataTree
 
-    tree = xarray.DataTree.from_dict(dict(groups))
+    tree = DataTree.from_dict(dict(groups))
     tree.attrs.update(attrs)
     return tree
 
 
-def in_arviz(tree: DataTree) -> InferenceData:
-    """Return xarray's tree as the installed ArviZ takes it."""
-    if generation() < 1:
-        return import_arviz().InferenceData(attrs=dict(tree.attrs), **datasets(tree))
-    return tree
+def groups_of(data: InferenceData, *, encoded: bool = False) -> Groups:
+    """Return the groups of ArviZ's data as arrays.
+
+    Args:
+        data: InferenceData or a DataTree.
+        encoded: whether dates and the like are numbers with attributes, as NetCDF has them.
+
+    Raises:
+        UsageError: if it is neither.
+
+    >>> groups_of(inference_data({"posterior": {"x": np.zeros((2, 10))}})).groups["posterior"].sizes
+    {'chain': 2, 'draw': 10}
+    """
+    made = {name: _group_of(one, encoded) for name, one in datasets(data).items()}
+    return Groups(made, data.attrs)
+
+
+def _group_of(found: Dataset, encoded: bool) -> Group:
+    variables, attrs = dict(found.variables), found.attrs
+    if encoded:
+        from xarray.conventions import encode_cf_variable, encode_dataset_coordinates
+
+        named, attrs = encode_dataset_coordinates(found)
+        variables = {name: encode_cf_variable(one, name=name) for name, one in named.items()}
+    taken = {
+        str(name): Variable(tuple(map(str, one.dims)), one.values, one.attrs)
+        for name, one in variables.items()
+    }
+    labels = {str(name) for name in found.coords}
+    return Group(
+        {name: one for name, one in taken.items() if name not in labels},
+        {name: one for name, one in taken.items() if name in labels},
+        attrs,
+    )
+
+
+def decoded(groups: Groups) -> Groups:
+    """Return groups as they stand in a NetCDF file with its dates, gaps and scales worked out."""
+    from xarray import Dataset, decode_cf
+
+    made = {
+        name: decode_cf(Dataset(_plain({**one.arrays, **one.coords}), attrs=one.attrs))
+        for name, one in groups.groups.items()
+    }
+    return Groups({name: _group_of(one, False) for name, one in made.items()}, groups.attrs)
 
 
 def datasets(data: InferenceData) -> dict[str, Dataset]:
@@ -166,7 +178,7 @@ def datasets(data: InferenceData) -> dict[str, Dataset]:
     """
     if hasattr(data, "children") and hasattr(data, "to_dataset"):
         return {name: node.to_dataset() for name, node in data.children.items()}
-    if not hasattr(data, "groups"):
+    if not hasattr(data, "groups") or isinstance(data, Groups):
         raise UsageError(
             f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
             "read_posterior"
@@ -299,11 +311,23 @@ def power_scaling(draws: Float64, log_density: Float64) -> Float64:
         return np.array([arrays.power_scale_sense(one, *weights, *alphas) for one in cells], float)
 
 
+@cache
 def _arrays() -> Any:
-    """Return ArviZ's functions of plain arrays."""
-    from arviz_stats.base import array_stats
+    """Return ArviZ's functions of plain arrays.
 
-    return array_stats
+    Without arviz-base their package has no others, and finds that out after loading xarray: where
+    that is so, it is told at once.
+    """
+    others = "arviz_stats.utils"
+    if find_spec("arviz_base") or others in sys.modules:
+        from arviz_stats.base import array_stats
+
+        return array_stats
+    sys.modules[others] = None  # type: ignore[assignment] # what Python takes for "there is none"
+    try:
+        return import_module("arviz_stats.base").array_stats
+    finally:
+        del sys.modules[others]
 
 
 def _quietly(function: Any, *arguments: Any, **options: Any) -> Any:

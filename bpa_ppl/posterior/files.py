@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.posterior.adapter import Draws, as_draws, completed, to_tree
-from bpa_ppl.posterior.arviz_functions import in_arviz
+from bpa_ppl.posterior.adapter import Draws, as_draws, completed, draws_of, to_groups
+from bpa_ppl.posterior.arviz_functions import groups_of, of_groups
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 
 if TYPE_CHECKING:
-    from xarray import DataTree
-
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
+    from bpa_ppl.posterior.groups import Groups
 
 
 def write_posterior(posterior: Posterior, path: str | Path) -> None:
@@ -37,7 +36,8 @@ def write_posterior(posterior: Posterior, path: str | Path) -> None:
     [1.0]
     """
     as_draws(posterior)
-    content = to_bytes(to_tree(posterior) if isinstance(posterior, Draws) else posterior)
+    ours = isinstance(posterior, Draws)
+    content = to_bytes(to_groups(posterior) if ours else groups_of(posterior, encoded=True))
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
@@ -55,11 +55,11 @@ def read_posterior(path: str | Path) -> InferenceData:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
-    return in_arviz(completed(*_read(path)))
+    return of_groups(completed(*_read(path)))
 
 
 def read_draws(path: str | Path) -> Draws:
-    """Load a posterior as plain arrays; see `read_posterior`. ArviZ is not loaded for it.
+    """Load a posterior as plain arrays; see `read_posterior`. Neither ArviZ nor xarray is loaded.
 
     >>> import numpy as np
     >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
@@ -69,12 +69,12 @@ def read_draws(path: str | Path) -> Draws:
     return _read(path)[1]
 
 
-def _read(path: str | Path) -> tuple[DataTree, Draws]:
+def _read(path: str | Path) -> tuple[Groups, Draws]:
     if not Path(path).is_file():
         raise DataError("no such file: give the posterior that `bpa adapt` wrote", path)
     try:
         data = from_bytes(Path(path).read_bytes())
-        return data, as_draws(data)
+        return data, as_draws(draws_of(data))
     except OSError as error:
         raise denied(path, error, "read") from error
     except BpaError as error:

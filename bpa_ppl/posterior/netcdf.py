@@ -11,54 +11,88 @@ from __future__ import annotations
 import hashlib
 import io
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.arviz_functions import datasets, tree_of
-
-if TYPE_CHECKING:
-    from xarray import Dataset, DataTree
-
-    from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.arviz_functions import decoded
+from bpa_ppl.posterior.groups import Group, Groups, Variable
 
 _SEAL = b"\nbpa_ppl sha256 "
 _SEALED = len(_SEAL) + 64
-_COMPRESSED = "biufc"  # kinds of numbers
+_NUMBERS = "iufc"  # kinds of them
 #: zlib packs at most 1032 bytes into one; a small file may lack some of its blocks.
 _RATIO, _SMALL = 1100, 1 << 26
+#: Attributes of numbers that stand for others, which xarray works out.
+_CODED = {"scale_factor", "add_offset", "missing_value", "_Unsigned", "units", "calendar"}
+
+#: Attributes that say how something is stored.
+_OF_FILES = {"_FillValue", "coordinates", "dtype"}
 
 
-def to_bytes(data: InferenceData | DataTree) -> bytes:
+def to_bytes(data: Groups) -> bytes:
     """Return a posterior as a sealed NetCDF file; equal posteriors give equal bytes.
 
     Besides the draws, memory holds the bytes: their compressed size.
 
-    >>> from bpa_ppl.posterior.arviz_functions import data_tree
-    >>> data = data_tree({"posterior": {"weights": [[[0.5], [1.5]]]}})
-    >>> from_bytes(to_bytes(data))["posterior"]["weights"].values.tolist()
+    Raises:
+        DataError: if NetCDF has no such values or names.
+
+    >>> from bpa_ppl.posterior.groups import grouped
+    >>> data = grouped({"posterior": {"weights": [[[0.5], [1.5]]]}})
+    >>> from_bytes(to_bytes(data)).groups["posterior"].arrays["weights"].values.tolist()
     [[[0.5], [1.5]]]
     """
     import h5netcdf
-    import xarray
 
     made = io.BytesIO()
     with h5netcdf.File(made, "w") as file:
-        _write(xarray.Dataset(attrs=data.attrs), file, "/")
-        for name, group in datasets(data).items():
-            _write(group, file, name)
+        file.attrs.update(data.attrs)
+        for name, group in data.groups.items():
+            _write(group, file.create_group(name))
     content = made.getvalue()
     return content + _seal(content)
 
 
-def _write(group: Dataset, file: Any, name: str) -> None:
-    from xarray.backends import H5NetCDFStore
+def _write(group: Group, file: Any) -> None:
+    """Write a group as one of a file; truth values are small integers there, as xarray's are."""
+    file.attrs.update(group.attrs)
+    for dim, size in group.sizes.items():
+        file.dimensions[dim] = size
+    for name, (dims, values, attrs) in {**group.arrays, **group.coords}.items():
+        if "/" in name:
+            raise DataError(f"{name!r:.80}: a name in a posterior cannot have a slash: rename it")
+        kind = values.dtype.kind
+        if kind == "b":
+            values, attrs = values.astype(np.int8), {**attrs, "dtype": "bool"}
+        gap = attrs.get("_FillValue", np.nan)
+        # NaN needs nobody to say that it is a gap.
+        gap = None if gap != gap else gap
+        stored = file.create_variable(
+            name, dims, _type_of(name, values), fillvalue=gap, **_packed(values)
+        )
+        stored[...] = values
+        stored.attrs.update({key: attrs[key] for key in attrs if key != "_FillValue"})
 
-    kinds = {variable: values.dtype.kind for variable, values in group.variables.items()}
-    packed = {variable: {"zlib": True} for variable, kind in kinds.items() if kind in _COMPRESSED}
-    group.dump_to_store(H5NetCDFStore(file, group=name, mode="a"), encoding=packed)
+
+def _type_of(name: str, values: np.ndarray) -> Any:
+    """Return the type that NetCDF has for values."""
+    import h5py
+
+    if values.dtype.kind in _NUMBERS:
+        return values.dtype
+    if values.dtype.kind in "UT" or all(isinstance(value, str) for value in values.flat):
+        return h5py.string_dtype()
+    raise DataError(f"{name!r:.80} is of {values.dtype}, which a posterior's file cannot hold")
 
 
-def from_bytes(content: bytes) -> DataTree:
+def _packed(values: np.ndarray) -> dict[str, Any]:
+    worth = values.size > 1 and values.dtype.kind in _NUMBERS
+    return {"compression": "gzip"} if worth and values.ndim else {}
+
+
+def from_bytes(content: bytes) -> Groups:
     """Return all that a NetCDF file holds, read to the last number.
 
     Raises:
@@ -81,20 +115,64 @@ def from_bytes(content: bytes) -> DataTree:
         raise _unreadable(text.splitlines()[0][:200] if text else type(error).__name__) from error
 
 
-def _read(content: bytes) -> DataTree:
+def _read(content: bytes) -> Groups:
     import h5netcdf
-    import xarray
-    from xarray.backends import H5NetCDFStore
-
-    def opened(file: Any, name: str) -> Dataset:
-        return xarray.open_dataset(H5NetCDFStore(file, group=name)).load()
 
     _check_size(content)
-    with warnings.catch_warnings(), h5netcdf.File(io.BytesIO(content), "r") as file:
+    opened = h5netcdf.File(io.BytesIO(content), "r", decode_vlen_strings=True)
+    with warnings.catch_warnings(), opened as file:
         warnings.simplefilter("ignore")  # of groups and types that are not ours to judge
-        groups = {name: opened(file, name) for name in file.groups}
-        attrs = opened(file, "/").attrs
-        return tree_of(groups, attrs)
+        stored = {
+            name: Group(_variables(one), {}, _attrs(one)) for name, one in file.groups.items()
+        }
+        every = [one for group in stored.values() for one in group.arrays.values()]
+        work_out = decoded if any(map(_coded, every)) else _as_they_are
+        return work_out(Groups(stored, _attrs(file)))
+
+
+def _variables(group: Any) -> dict[str, Variable]:
+    return {
+        name: Variable(tuple(one.dimensions), np.asarray(one[...]), _attrs(one))
+        for name, one in group.variables.items()
+    }
+
+
+def _attrs(entry: Any) -> dict[str, Any]:
+    return {
+        name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        for name, value in entry.attrs.items()
+    }
+
+
+def _coded(variable: Variable) -> bool:
+    """Say whether values stand for others, such as days for dates or −1 for a gap."""
+    gap = np.asarray(variable.attrs.get("_FillValue", np.nan))
+    gaps = gap.dtype.kind != "f" or not np.isnan(gap).all()
+    return gaps or variable.values.dtype.kind in "SV" or not _CODED.isdisjoint(variable.attrs)
+
+
+def _as_they_are(stored: Groups) -> Groups:
+    """Return groups of a file of which only truth values and labels need to be told apart."""
+    return Groups({name: _told_apart(one) for name, one in stored.groups.items()}, stored.attrs)
+
+
+def _told_apart(group: Group) -> Group:
+    """Return a group with its coordinates: labels of a dimension, and those that are named."""
+    every = (group.attrs, *(one.attrs for one in group.arrays.values()))
+    labels = set(group.sizes).union(*(str(one.get("coordinates", "")).split() for one in every))
+    plain = {
+        name: Variable(
+            dims,
+            values.astype(bool) if attrs.get("dtype") == "bool" else values,
+            {key: attrs[key] for key in attrs if key not in _OF_FILES},
+        )
+        for name, (dims, values, attrs) in group.arrays.items()
+    }
+    return Group(
+        {name: one for name, one in plain.items() if name not in labels},
+        {name: one for name, one in plain.items() if name in labels},
+        {key: group.attrs[key] for key in group.attrs if key not in _OF_FILES},
+    )
 
 
 def _check_size(content: bytes) -> None:

@@ -10,6 +10,7 @@ from command_line import Outcome, run
 from foreign import autoregressive, foreign
 
 from bpa_ppl.posterior import write_posterior
+from bpa_ppl.posterior.arviz_functions import groups_of
 from bpa_ppl.posterior.netcdf import to_bytes
 
 NAMES = ("LM0", "TM0")
@@ -44,7 +45,7 @@ def test_what_one_command_refuses_all_refuse_in_one_line(good: Path) -> None:
     broken = autoregressive(0.1, 4, 400, 2, seed=3)
     broken[1, 7, 0] = np.nan
     content = good.read_bytes()
-    Path("nan.nc").write_bytes(to_bytes(foreign(broken, NAMES)))
+    Path("nan.nc").write_bytes(to_bytes(groups_of(foreign(broken, NAMES))))
     Path("flipped.nc").write_bytes(content[:5000] + bytes([content[5000] ^ 4]) + content[5001:])
     Path("short.nc").write_bytes(content[:5000])
     before = sorted(path.name for path in Path().iterdir())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,13 +14,21 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import xarray
 from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
 from bpa_ppl.diagnostics.report_page.page import posterior_page
 from bpa_ppl.errors import BpaError
-from bpa_ppl.posterior import Draws, as_draws, import_arviz, to_arviz
-from bpa_ppl.posterior.arviz_functions import datasets, in_arviz, tree_of
+from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws, to_arviz
+from bpa_ppl.posterior.adapter import to_groups
+from bpa_ppl.posterior.arviz_functions import (
+    datasets,
+    generation,
+    groups_of,
+    of_datasets,
+    of_groups,
+)
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 from bpa_ppl.weights import Weights
 
@@ -52,17 +62,22 @@ def draws_of_all_kinds(**changes: Any) -> Draws:
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
-    return to_bytes(to_arviz(draws_of_all_kinds()))
+    return to_bytes(to_groups(draws_of_all_kinds()))
 
 
 def test_equal_draws_give_equal_bytes_whenever_they_are_written(content: bytes) -> None:
-    assert to_bytes(to_arviz(draws_of_all_kinds())) == content
+    assert to_bytes(to_groups(draws_of_all_kinds())) == content
+
+
+def test_arviz_s_data_give_the_bytes_of_the_draws_they_hold(content: bytes, tmp_path: Path) -> None:
+    write_posterior(to_arviz(draws_of_all_kinds()), tmp_path / "posterior.nc")
+    assert (tmp_path / "posterior.nc").read_bytes() == content
 
 
 def test_what_is_sealed_is_netcdf_to_other_programs(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "posterior.nc").write_bytes(content)
     opened = import_arviz().from_netcdf(str(tmp_path / "posterior.nc"))
-    theirs, ours = datasets(opened), datasets(from_bytes(content))
+    theirs, ours = datasets(opened), datasets(of_groups(from_bytes(content)))
     assert list(theirs) == list(ours)
     for group, values in ours.items():
         assert theirs[group].identical(values), group
@@ -74,7 +89,7 @@ def test_what_is_sealed_is_netcdf_to_other_programs(content: bytes, tmp_path: Pa
 
 def test_a_file_without_log_prior_is_read_with_it(content: bytes, tmp_path: Path) -> None:
     before = crafted(content, lambda groups, attrs: groups.pop("log_prior"))
-    (tmp_path / "before.nc").write_bytes(to_bytes(before))
+    (tmp_path / "before.nc").write_bytes(to_bytes(groups_of(before)))
     draws, found = draws_of_all_kinds(), read_posterior(tmp_path / "before.nc")["log_prior"]
     total = draws.log_likelihood["oracle"].sum(axis=-1, dtype=np.float64)
     np.testing.assert_allclose(found["lprior"].values, draws.log_density - total)
@@ -102,7 +117,7 @@ def test_a_file_that_was_cut_short_is_refused(content: bytes, tmp_path: Path) ->
 
 def test_damage_to_files_of_other_programs_is_found_or_harmless() -> None:
     data = foreign(autoregressive(0.1, 2, 60, Q, seed=1), NAMES)
-    plain = to_bytes(data).partition(b"\nbpa_ppl sha256 ")[0]
+    plain = to_bytes(groups_of(data)).partition(b"\nbpa_ppl sha256 ")[0]
     rng = np.random.default_rng(9)
     refused = 0
     for place in rng.integers(0, len(plain), size=40):
@@ -170,7 +185,10 @@ def _attribute(name: str, value: Any) -> Change:
     return lambda groups, attrs: attrs.update({name: value})
 
 
-opened = cache(from_bytes)
+@cache
+def opened(content: bytes) -> Any:
+    """Return the posterior of a file."""
+    return of_groups(from_bytes(content))
 
 
 def crafted(content: bytes, change: Change) -> Any:
@@ -178,7 +196,7 @@ def crafted(content: bytes, change: Change) -> Any:
     data = opened(content)
     groups, attrs = dict(datasets(data)), dict(data.attrs)
     change(groups, attrs)
-    return in_arviz(tree_of(groups, attrs))
+    return of_datasets(groups, attrs)
 
 
 CRAFTED: dict[str, tuple[Change, str]] = {
@@ -249,7 +267,7 @@ CRAFTED: dict[str, tuple[Change, str]] = {
 def test_the_file_is_named(content: bytes, what: str, tmp_path: Path) -> None:
     change, message = CRAFTED[what]
     data = crafted(content, change)
-    (tmp_path / "crafted.nc").write_bytes(to_bytes(data))
+    (tmp_path / "crafted.nc").write_bytes(to_bytes(groups_of(data)))
     with pytest.raises(DataError, match=rf"crafted\.nc: .*{message}"):
         read_posterior(tmp_path / "crafted.nc")
 
@@ -290,14 +308,14 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
 
 
 def test_an_attribute_of_a_thousand_brackets_is_a_text(content: bytes) -> None:
-    data = from_bytes(content)
+    data = of_groups(from_bytes(content))
     data.attrs["note"] = "[" * 100_000
-    again = from_bytes(to_bytes(data))
-    assert check(again).shape == (CHAINS, DRAWS)
+    again = from_bytes(to_bytes(groups_of(data)))
+    assert check(of_groups(again)).shape == (CHAINS, DRAWS)
 
 
 def test_a_record_that_makes_no_sense_is_shown_as_it_is(content: bytes) -> None:
-    data = from_bytes(content)
+    data = of_groups(from_bytes(content))
     odd = {"sampler": 7, "settings": "none", "seed": "noon", "chosen": 3, "versions": 1.5}
     data.attrs.update({**odd, "lists": 5, "model": 2.5, "prior": "x", "likelihood": "[1]"})
     assert "(3: it is not said why)" in str(check(data))
@@ -310,3 +328,69 @@ def test_a_posterior_is_read_from_memory_of_its_own(content: bytes, tmp_path: Pa
     posterior = read_posterior(path)
     path.write_bytes(b"overwritten")
     assert np.isfinite(posterior["posterior"]["weights"].values).all()
+
+
+def test_a_file_and_its_diagnostics_need_neither_arviz_nor_xarray(tmp_path: Path) -> None:
+    write_posterior(draws_of_all_kinds(), tmp_path / "posterior.nc")
+    program = (
+        "import sys\n"
+        "from bpa_ppl.posterior import read_draws, write_posterior\n"
+        "from bpa_ppl.posterior.statistics import ess\n"
+        "draws = read_draws('posterior.nc')\n"
+        "write_posterior(draws, 'again.nc')\n"
+        "assert len(ess(draws.weights)) == 3\n"
+        "print([m for m in ('arviz', 'xarray', 'pandas') if m in sys.modules])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    heavy = "[]" if generation() < 1 else "['xarray', 'pandas']"
+    assert run.stdout == f"{heavy}\n"
+    assert (tmp_path / "again.nc").read_bytes() == (tmp_path / "posterior.nc").read_bytes()
+
+
+def test_dates_gaps_and_scales_of_other_programs_are_worked_out(tmp_path: Path) -> None:
+    theirs = xarray.Dataset(
+        {
+            "weights": (("chain", "draw", "feature"), np.linspace(0, 1, 20).reshape(1, 10, 2)),
+            "accepted": (("chain", "draw"), np.arange(10)[None] % 2 == 0),
+        },
+        {
+            "feature": ["LM0", "TM0"],
+            "day": ("draw", np.arange("2026-01-01", "2026-01-11", dtype="M8[D]").astype("M8[ns]")),
+        },
+    )
+    packed = {"dtype": "i2", "scale_factor": 1e-4, "_FillValue": -1}
+    written = of_datasets({"posterior": theirs}, {"made": "by hand"})
+    xarray.Dataset(attrs={"made": "by hand"}).to_netcdf(tmp_path / "theirs.nc", engine="h5netcdf")
+    theirs.to_netcdf(
+        tmp_path / "theirs.nc",
+        "a",
+        group="posterior",
+        engine="h5netcdf",
+        encoding={"weights": packed},
+    )
+    write_posterior(written, tmp_path / "ours.nc")
+    for name, error in (("theirs.nc", 5e-5), ("ours.nc", 0)):
+        found = datasets(read_posterior(tmp_path / name))["posterior"]
+        assert found["day"].identical(theirs["day"]), name
+        assert found["accepted"].dtype == bool, name
+        assert found["accepted"].equals(theirs["accepted"]), name
+        np.testing.assert_allclose(found["weights"], theirs["weights"], atol=error)
+        assert read_draws(tmp_path / name).features == ("LM0", "TM0")
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        ({"a/b": np.zeros(3)}, "'a/b': a name in a posterior cannot have a slash: rename it"),
+        ({"when": np.full(3, object())}, "'when' is of object, which a posterior's file"),
+    ],
+)
+def test_what_netcdf_cannot_hold_is_refused(
+    group: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    posterior = foreign(np.zeros((1, 10, Q)), NAMES, observed=group)
+    with pytest.raises(DataError, match=message):
+        write_posterior(posterior, tmp_path / "odd.nc")
+    assert os.listdir(tmp_path) == []
