@@ -208,11 +208,6 @@ def diagnostic(name: str, cells: Float64, method: str) -> Float64:
     return np.asarray(found, np.float64)
 
 
-def bfmi(energy: Float64) -> Float64:
-    """Return the Bayesian fraction of missing information of each chain, (C, D) ↦ (C,)."""
-    return np.asarray(import_arviz().bfmi(energy))
-
-
 def autocorrelation(values: Float64) -> Float64:
     """Return the autocorrelation of each chain by lag, (C, D) ↦ (C, D)."""
     return np.asarray(_arrays().autocorr(values))
