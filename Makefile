@@ -46,6 +46,7 @@ check: $(READY)
 
 bench: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[bench]'
+	@$(BYTECODE)
 	@set -e; for script in tests/benchmarks/bench_*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
