@@ -178,7 +178,7 @@ def datasets(data: InferenceData) -> dict[str, Dataset]:
     """
     if hasattr(data, "children") and hasattr(data, "to_dataset"):
         return {name: node.to_dataset() for name, node in data.children.items()}
-    if not hasattr(data, "groups") or isinstance(data, Groups):
+    if not callable(getattr(data, "groups", None)):
         raise UsageError(
             f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
             "read_posterior"
