@@ -390,7 +390,7 @@ def test_dates_gaps_and_scales_of_other_programs_are_worked_out(tmp_path: Path) 
 def test_what_netcdf_cannot_hold_is_refused(
     group: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    posterior = foreign(np.zeros((1, 10, Q)), NAMES, observed=group)
+    posterior = draws_of_all_kinds(observed=group)
     with pytest.raises(DataError, match=message):
         write_posterior(posterior, tmp_path / "odd.nc")
     assert os.listdir(tmp_path) == []
