@@ -145,17 +145,30 @@ def _by_sentence(draws: Draws) -> Any:
     )
 
 
-def rank_plot(axes: Any, chains: npt.ArrayLike) -> None:
-    """Draw the ranks of the draws of each chain, (C, D), as bars."""
+def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
+    """Return how many draws of each chain have which ranks among all, (C, D) ↦ (C, bins), edges.
+
+    Equal draws share their mean rank, as in ArviZ's rank plots (Vehtari et al. 2021).
+
+    >>> counts, edges = rank_counts([[0.1, 0.2, 0.2, 0.3], [0.4, 0.5, 0.6, 0.7]], 2)
+    >>> counts.tolist(), edges.tolist()
+    ([[4.0, 0.0], [0.0, 4.0]], [0.0, 4.0, 8.0])
+    """
     from scipy.stats import rankdata
 
     values = np.asarray(chains)
-    ranks = rankdata(values).reshape(values.shape)
-    edges = np.linspace(0, values.size, _RANK_BINS + 1)
-    for chain, own in enumerate(ranks):
-        share = np.histogram(own, edges)[0] / max(values.shape[1], 1)
+    edges = np.linspace(0, values.size, bins + 1)
+    ranks = rankdata(values).reshape(values.shape) - 0.5  # in the middle between its neighbours
+    counts = np.array([np.histogram(own, edges)[0] for own in ranks], np.float64)
+    return counts.reshape(-1, bins), edges
+
+
+def rank_plot(axes: Any, chains: npt.ArrayLike) -> None:
+    """Draw the ranks of the draws of each chain, (C, D), as bars."""
+    counts, edges = rank_counts(chains, _RANK_BINS)
+    middle = (edges[1:] + edges[:-1]) / 2
+    for chain, share in enumerate(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)):
         level = chain * 2 / _RANK_BINS
-        middle = (edges[1:] + edges[:-1]) / 2
         axes.bar(middle, share, width=edges[1], bottom=level, color=f"C{chain}", edgecolor="white")
         axes.axhline(level + share.mean(), linestyle="--", color="k")
-    axes.set_yticks([chain * 2 / _RANK_BINS for chain in range(len(values))], range(len(values)))
+    axes.set_yticks([chain * 2 / _RANK_BINS for chain in range(len(counts))], range(len(counts)))

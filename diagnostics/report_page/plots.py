@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.report_page.figures import (
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, quantiles
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import autocorrelation
+from bpa_ppl.posterior.statistics import autocorrelation, rank_counts
 
 _LAGS = 100
 _BINS = 200  # of a line: two points each
@@ -197,9 +197,7 @@ def _trace(name: str, kept: Float64, warmup: Float64 | None) -> Panel:
 
 def _ranks(name: str, kept: Float64) -> Panel:
     chains = kept[:MOST_CHAINS]
-    order = np.argsort(np.argsort(chains.reshape(-1), kind="stable"), kind="stable")
-    ranks, edges = order.reshape(chains.shape), np.linspace(0, chains.size, _RANKS + 1)
-    counts = np.stack([np.histogram(row, edges)[0] for row in ranks])
+    counts, edges = rank_counts(chains, _RANKS)
     even = chains.shape[1] / _RANKS
     height = 0.8 * counts / max(float(counts.max()), 1.4 * even)
     panel = Panel((0, chains.size), (0, len(chains)), title=f"{shortened(name)}: ranks", y_ticks=())
