@@ -14,7 +14,10 @@ _MOST = 1_000_000  # lists that may be missing one after the other
 
 
 class Lines:
-    """Writes one line for each sentence of a text, in its order.
+    """Writes one line for each sentence of a text, in the order of the ids.
+
+    Lists may come in another order, as fairseq prints them: lines wait for those before them.
+    Memory grows with the lines that wait, so behind a gap with all lines to the end.
 
     Args:
         gaps: what to do about a sentence without a list: `error`; `empty`, to write an empty line;
@@ -36,30 +39,38 @@ class Lines:
         self.filled = 0
         self._gaps, self._sources, self._first_id = gaps, sources, first_id
         self._next = first_id
+        self._waiting: dict[int, str] = {}
 
     def of(self, choices: Reranked) -> Iterator[str]:
-        """Yield the lines of some sentences, after those for gaps before them.
+        """Yield the lines of some sentences, as far as all before them are there.
 
         Raises:
-            DataError: if a list is missing and the policy is `error`, or the ids do not ascend.
+            DataError: if a sentence has two lists, or its id is below the first one.
         """
         for identifier, line in zip(choices.sentence_ids.tolist(), text_rows(choices), strict=True):
-            if identifier < self._next:
+            if identifier < self._first_id:
                 raise DataError(
-                    f"the list of sentence {identifier} comes after that of sentence "
-                    f"{self._next - 1}, and lines of output are in the order of the lists: sort "
-                    "the file by sentences, with `sort -s -n -k1,1` where lines begin with the id"
+                    f"sentence id {identifier} is below the first id, {self._first_id}: say with "
+                    "which id the text begins (first_id)"
                 )
-            yield from self._filling(identifier)
-            yield line
-            self._next = identifier + 1
+            if identifier < self._next or identifier in self._waiting:
+                raise DataError(f"a second list of sentence {identifier}: give each sentence one")
+            self._waiting[identifier] = line
+            while self._next in self._waiting:
+                yield self._waiting.pop(self._next)
+                self._next += 1
 
     def rest(self) -> Iterator[str]:
-        """Yield the lines for lists that are missing at the end of the text.
+        """Yield the lines that wait, with those for gaps before them and at the end of the text.
 
         Raises:
-            DataError: as `of`.
+            DataError: if a list is missing and the policy is `error`, or so many are that the ids
+                must be wrong.
         """
+        for identifier in sorted(self._waiting):
+            yield from self._filling(identifier)
+            yield self._waiting.pop(identifier)
+            self._next = identifier + 1
         if self._sources is not None:
             yield from self._filling(self._first_id + len(self._sources))
 

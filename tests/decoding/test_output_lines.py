@@ -50,11 +50,20 @@ def test_a_gap_is_an_error_unless_something_stands_for_it(ids: tuple, missing: i
         written(Lines("error", SOURCES), choices(*ids))
 
 
-@pytest.mark.parametrize("gaps", ["error", "empty", "source"])
-@pytest.mark.parametrize("parts", [[(0, 2, 1)], [(0, 1, 2), (1,)]])
-def test_lists_out_of_order_are_refused(gaps: str, parts: list[tuple]) -> None:
-    with pytest.raises(DataError, match="the list of sentence 1 comes after that of sentence 2, "):
-        written(Lines("empty" if gaps == "error" else gaps, SOURCES), *(choices(*p) for p in parts))
+def test_lists_of_any_order_have_their_lines_in_that_of_the_ids() -> None:
+    lines = Lines("error", SOURCES)
+    parts = choices(4, 0, 2), choices(1, 5), choices(3)
+    soon = [len(list(lines.of(part))) for part in parts]
+    assert soon == [1, 2, 3]  # nothing waits longer than it must
+    assert written(Lines("error", SOURCES), *parts) == [f"text {n}" for n in range(6)]
+    filled = written(Lines("source", SOURCES), choices(4, 1), choices(2))
+    assert filled == ["null", "text 1", "text 2", "drei", "text 4", "fünf"]
+
+
+@pytest.mark.parametrize("parts", [[(0, 1), (1,)], [(0, 2), (3, 2)]])
+def test_a_second_list_of_a_sentence_is_refused(parts: list[tuple]) -> None:
+    with pytest.raises(DataError, match=f"^a second list of sentence {parts[1][-1]}: give each"):
+        written(Lines("empty", SOURCES), *(choices(*p) for p in parts))
 
 
 def test_what_makes_no_sense_is_refused() -> None:
@@ -64,5 +73,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         Lines("source")
     with pytest.raises(DataError, match="no source for sentence 1: give the sources of this text"):
         written(Lines("source", ["null"]), choices(0, 2))
+    with pytest.raises(DataError, match="sentence id 0 is below the first id, 1: say with which"):
+        written(Lines("empty", first_id=1), choices(0))
     with pytest.raises(DataError, match="no list for sentences 0 to 4611686018427387903: correct"):
         written(Lines("empty"), choices(2**62))
