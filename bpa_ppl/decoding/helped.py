@@ -197,9 +197,9 @@ def helped_answer(found: Helped, doubts: Sequence[str] = ()) -> tuple[Verdict, S
         "verdict",
     )
     caption = (
-        f"{found.scores.sentences} sentences. Before: the best by the canonical weights; after: "
-        "the predictive decision. Intervals by paired bootstrap over sentences. Length: words over "
-        "those of the references."
+        f"{found.scores.sentences} sentences. Before: the best by the canonical weights, or, where "
+        "none were given, by those that adaptation began with; after: the predictive decision. "
+        "Intervals by paired bootstrap over sentences. Length: words over those of the references."
     )
     told = (f"{title_of(score)} {score.signature}" for score in found.scores.after)
     signatures = Text(f"Signatures: {', '.join(told)}.")

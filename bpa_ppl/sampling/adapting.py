@@ -175,7 +175,8 @@ def adapt(
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
     built(parts.prior, matched)  # what does not fit is found before anything is scored
     model = _model(model, parts.prior, matched)
-    check_totals(nbest, matched.values)
+    if weights is not None:
+        check_totals(nbest, matched.values)
     known = scored(
         nbest,
         matched,

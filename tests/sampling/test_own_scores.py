@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,15 @@ MINE = Draws({"weights": np.ones((1, 4, 1))}, ("a",))
 def test_what_is_of_another_type_is_refused_in_our_words(call: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         call()
+
+
+def test_where_no_weights_were_given_none_are_held_against_the_totals(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    totals = np.arange(len(LISTS.features))
+    lists = replace(LISTS, totals=totals.astype(np.float32))
+    told = []
+    for weights in (None, CANONICAL):
+        adapt(lists, weights, metric="comet", sampler="map")
+        told.append("do not reproduce the totals" in str([str(w.message) for w in recwarn.list]))
+    assert told == [False, True]
