@@ -10,6 +10,7 @@ import numpy as np
 
 from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
+from bpa_ppl.errors import DataError
 from bpa_ppl.models.preparing import gain_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
@@ -131,8 +132,8 @@ def helped(
     A posterior that fails its check is used all the same: its report says so.
 
     Args:
-        nbest: lists with references, or with the column that the posterior was adapted to; best
-            ones that the posterior has not seen.
+        nbest: lists with references, or with the column that the posterior was adapted to, which
+            then comes first; best ones that the posterior has not seen.
         posterior: from `adapt`, or anybody's with a variable `weights`.
         defaults: as for `rerank`.
         where: as for `rerank`.
@@ -151,7 +152,7 @@ def helped(
     TER 33.33 → 0.00 (−33.33, 95% interval −33.33 to −33.33)
     """
     draws = as_draws(posterior)
-    goal = gain_of(draws.attrs) or resolve("ter")
+    goal = _criterion(nbest, gain_of(draws.attrs))
     result = rerank(nbest, draws, defaults=defaults, where=where, unchecked=True)
     scores = compared(nbest, result.canonical, result.choice, goal)
     metrics = list(reported(nbest, goal))
@@ -163,6 +164,23 @@ def helped(
         _change(name, pair, metric, seed) for name, metric in zip(names, metrics, strict=True)
     ]
     return Helped(nbest, result.canonical, result.choice, scores, tuple(changes), goal)
+
+
+def _criterion(nbest: NBest, column: Metric | None) -> Metric:
+    """Return the column that the posterior was adapted to; TER where lists have references alone.
+
+    Raises:
+        DataError: if they have neither.
+    """
+    if column is None or set(column.columns) <= {*nbest.feature_names, *nbest.extras}:
+        return column or resolve("ter")
+    if not nbest.references:
+        raise DataError(
+            f"neither references nor the column {', '.join(column.columns)}, which the posterior "
+            "was adapted to: give one of them",
+            nbest.origin,
+        )
+    return resolve("ter")
 
 
 def _chosen(nbest: NBest, choice: Int64) -> NBest:

@@ -77,7 +77,12 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     lost += [ID] if ids is not None and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
-        tell(f"{nbest.origin}: {', '.join(lost)} left out, which would not read back as it is")
+        numeric = any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost)
+        remedy = "; numbers of hypotheses are written as features (with_features)"
+        tell(
+            f"{nbest.origin}: {', '.join(lost)} left out, which would not read back as it is"
+            + (remedy if numeric else "")
+        )
     return Written(
         ids if ids is not None and printed else nbest.sentence_ids.tolist(),
         nbest.sources,

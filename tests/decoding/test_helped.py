@@ -118,6 +118,10 @@ def test_a_column_decides_where_the_posterior_was_adapted_to_one() -> None:
     found = helped(pool, told)
     assert [change.name for change in found.changes] == ["comet", "TER", "BLEU", "length"]
     assert found.changes[0].found.difference == pytest.approx(0.5)
+    without = helped(lists(), told)
+    assert [change.name for change in without.changes] == ["TER", "BLEU", "length"]
+    with pytest.raises(DataError, match="neither references nor the column comet, which the post"):
+        helped(lists().without("references"), told)
     alone = NBest.from_lists(
         [pool.texts(s) for s in range(40)], [[[1.0], [0.0]]] * 40, ["LM0"]
     ).with_extras(comet=np.tile([0.25, 0.75], 40))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -206,8 +207,12 @@ def test_what_is_written_reads_back(tmp_path: Path, suffix: str) -> None:
 
 def test_what_would_not_read_back(tmp_path: Path) -> None:
     nbest = NBest.from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"]).with_extras(year=("1", "x"))
-    with pytest.warns(BpaWarning, match="year left out, which would not read back"):
+    with pytest.warns(BpaWarning, match="year left out, which would not read back as it is$"):
         write_nbest(nbest, tmp_path / "out.csv")
+    with pytest.warns(
+        BpaWarning, match=r"numbers of hypotheses .* \(with_features\)$"
+    ):
+        write_nbest(nbest.with_extras(year=np.ones(2)), tmp_path / "out.csv")
     ragged = nbest.without("year").with_references([("x",), ("y", "z")])
     with pytest.raises(DataError, match="differ in their number of references: write jsonl"):
         write_nbest(ragged, tmp_path / "other.csv")
