@@ -13,7 +13,12 @@ PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
 BYTECODE := $(BIN)/python -m compileall -q bpa_ppl models diagnostics
 AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
-INSTALL := $(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt
+# What the tests need, and what only documentation, benchmarks, coverage and other Pythons do.
+PINNED := .ci/constraints.txt
+PIP := $(BIN)/python -m pip install --quiet
+INSTALL := $(PIP) --constraint $(PINNED) --constraint .ci/constraints-others.txt
+# Every other package: pip looks up, unpacks and waits for one at a time, so two of them share it.
+HALF = awk 'NR % 2 == $(1)' $(PINNED) | $(PIP) --no-compile --no-deps --requirement /dev/stdin
 
 .PHONY: demo test quick coverage check bench docs clean
 
@@ -22,7 +27,9 @@ demo: $(READY)
 
 test: $(READY)
 	@$(BYTECODE)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 10
+	@# Plugins by name: of those that it finds itself, pytest rewrites all modules, Hypothesis's too.
+	$(BIN)/python -m pytest --disable-plugin-autoload -p xdist.plugin -p _hypothesis_pytestplugin \
+		--numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 10
 
 # For another Python: what is nearest to ArviZ and the other libraries that differ there.
 QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \
@@ -59,7 +66,7 @@ docs: $(READY)
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 
-$(READY): pyproject.toml .ci/constraints.txt
+$(READY): pyproject.toml $(PINNED)
 	@command -v $(PYTHON) >/dev/null || \
 		{ echo "error: no $(PYTHON) here: install Python 3.11 or say make PYTHON=/path/to/it"; exit 1; } >&2
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -69,7 +76,7 @@ $(READY): pyproject.toml .ci/constraints.txt
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	@# Bytecode is made afterwards, by two processes, but for the packages' own tests.
-	$(INSTALL) --no-compile setuptools
+	$(call HALF,0) & $(call HALF,1) && wait $$!
 	$(INSTALL) --no-compile --no-build-isolation --editable '.[dev]'
 	$(BIN)/python -m compileall -qq -j 2 -x '[/]tests?[/]' $(VENV)/lib
 	touch $@

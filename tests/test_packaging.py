@@ -11,9 +11,11 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -112,14 +114,41 @@ def test_the_command_is_installed(elsewhere: Path, tmp_path: Path) -> None:
     assert done.stdout == f"bpa_ppl {PROJECT['project']['version']}\n"
 
 
-def test_constraints_pin_every_dependency() -> None:
-    lines = (ROOT / ".ci/constraints.txt").read_text(encoding="utf-8").splitlines()
+PINS = (".ci/constraints.txt", ".ci/constraints-others.txt")
+
+
+def pinned(path: str) -> set[str]:
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
     pin = re.compile(r'[A-Za-z0-9._-]+==[A-Za-z0-9.]+(; python_version (<|>=) "3.12")?')
     assert [line for line in lines if not pin.fullmatch(line)] == []
-    pinned = {_canonical(line.split("==")[0]) for line in lines}
+    return {_canonical(line.split("==")[0]) for line in lines}
+
+
+def test_constraints_pin_every_dependency() -> None:
     project = PROJECT["project"]
     wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
-    assert {_canonical(re.split("[<>=]", entry)[0]) for entry in wanted} <= pinned
+    tests, others = map(pinned, PINS)
+    assert {_canonical(re.split("[<>=]", entry)[0]) for entry in wanted} <= tests
+    assert tests.isdisjoint(others)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="other libraries need other ones")
+def test_what_the_tests_have_pinned_is_what_they_need() -> None:
+    """Set-up installs all of it without asking what needs it."""
+    project = PROJECT["project"]
+    extras = project["optional-dependencies"]["dev"]
+    open_, needed = [Requirement(one) for one in project["dependencies"] + extras], set()
+    while open_:
+        one = open_.pop()
+        name = _canonical(one.name)
+        if name in needed or (one.marker and not one.marker.evaluate({"extra": ""})):
+            continue
+        needed.add(name)
+        for extra in ("", *one.extras):
+            told = map(Requirement, requires(name) or ())
+            open_ += [r for r in told if not r.marker or r.marker.evaluate({"extra": extra})]
+    assert pinned(PINS[0]) <= needed
+    assert needed <= set().union(*map(pinned, PINS))
 
 
 def _canonical(name: str) -> str:
