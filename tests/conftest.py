@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 import typer.main
@@ -29,15 +28,9 @@ COMPILED = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
 }
 os.environ.update(COMPILED)
-for name, value in COMPILED.items():
-    jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
 # Most programs are compiled for one test: XLA's optimisation would take longer than it saves.
 QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS"
-jax.config.update(QUICK.lower(), os.environ.setdefault(QUICK, "1") == "1")
-# XLA's newer emitters of fused loops take half as long again to compile. A version that does not
-# know the flag would end the process.
-if jax.__version_info__ < (0, 11):
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault(QUICK, "1")
 
 # A tenth of the time would go into looking for garbage among what the libraries keep for good.
 gc.set_threshold(100_000, 20, 100)
@@ -48,10 +41,6 @@ typer.main.get_command = cache(typer.main.get_command)
 # Pytest listens to every logger; warnings come as Python's beside the records all the same.
 LOGGER.addHandler(WarningsHandler())
 
-# Numbers are as wide as they are written, and no axis is added unasked.
-jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_numpy_rank_promotion", "raise")
-
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 
@@ -61,6 +50,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "filterwarnings", "ignore:Error reading persistent compilation cache entry:UserWarning"
     )
+    if not config.getoption("numprocesses", None):  # what hands the tests out runs none
+        _set_up_jax()
+
+
+def _set_up_jax() -> None:
+    import jax
+
+    for name, value in COMPILED.items():
+        jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
+    jax.config.update(QUICK.lower(), os.environ[QUICK] == "1")
+    # XLA's newer emitters of fused loops take half as long again to compile. A version that does
+    # not know the flag would end the process.
+    if jax.__version_info__ < (0, 11):
+        os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+    # Numbers are as wide as they are written, and no axis is added unasked.
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Look for garbage no more: pytest has, and would again, and Python after it."""
+    gc.freeze()
 
 
 #: Files of few tests that take long. They begin first: at the end, the other worker would wait.

@@ -44,7 +44,8 @@ def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Targe
         log_prior = norm.logpdf(weights, prior_mean, np.sqrt(variance)).sum(axis=1)
         return np.asarray(log_expit(-weights @ rows.T).sum(axis=1) + log_prior)
 
-    grid, p = integrated(log_density, prior_mean, width)
+    # Sums over a grid converge so fast that the tenth digit is right with a third of the points.
+    grid, p = integrated(log_density, prior_mean, width, 601 if len(names) == 1 else 201)
     mean = p @ grid
     deviation = grid - mean
     covariance = deviation.T @ (deviation * p[:, None])

@@ -48,7 +48,7 @@ def tied(draws: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def reference() -> list[InferenceData]:
-    return [foreign(tied(autoregressive(0.2, 4, 4000, 3, seed=999)), NAMES)]
+    return [foreign(tied(autoregressive(0.2, 4, 1500, 3, seed=999)), NAMES)]
 
 
 def test_holm_is_that_of_r() -> None:
@@ -159,14 +159,19 @@ def test_a_poor_reference_is_refused() -> None:
 @pytest.mark.parametrize(
     ("posteriors", "told"),
     [
-        (runs(count=1, draws=5), "5 draws a chain are too few"),
-        ([*runs(count=1), *runs(count=1, draws=60)], "must agree in features and number of draws"),
-        (runs(lambda x: np.where(x < 2, x, np.nan), count=1), "not a finite number"),
+        (lambda: runs(count=1, draws=5), "5 draws a chain are too few"),
+        (
+            lambda: [*runs(count=1), *runs(count=1, draws=60)],
+            "must agree in features and number of draws",
+        ),
+        (lambda: runs(lambda x: np.where(x < 2, x, np.nan), count=1), "not a finite number"),
     ],
 )
-def test_what_is_no_sample_is_refused(posteriors: list[InferenceData], told: str) -> None:
+def test_what_is_no_sample_is_refused(
+    posteriors: Callable[[], list[InferenceData]], told: str
+) -> None:
     with pytest.raises(DataError, match=told):
-        runs_together(posteriors)
+        runs_together(posteriors())
 
 
 def test_no_runs_are_an_error(reference: list[InferenceData]) -> None:

@@ -148,11 +148,24 @@ def measured(html: str, page: Path, *more: str) -> dict[str, Any]:
     return json.loads(unescape(found[1]))
 
 
+#: Numbers by which Chromium knows the schemes of colours.
+LIGHT, DARK = 1, 0
+_known: dict[tuple[int, str], dict[str, Any]] = {}
+
+
+def in_colours(scheme: int, html: str, folder: Path) -> dict[str, Any]:
+    """Return what a script finds on the page in colours that the reader likes."""
+    if (scheme, html) not in _known:
+        option = f"--blink-settings=preferredColorScheme={scheme}"
+        _known[scheme, html] = measured(html, folder / "measured.html", option)
+    return _known[scheme, html]
+
+
 def test_every_picture_is_shown_and_nothing_is_cut_off(
     made: tuple[str, str, int], tmp_path: Path
 ) -> None:
     html, _, pictures = made
-    found = measured(html, tmp_path / "measured.html")
+    found = in_colours(LIGHT, html, tmp_path)
     assert len(found["images"]) == html.count("<img ")
     assert len(found["images"]) + len(found["plots"]) == pictures
     assert all(natural > 600 and 1000 < width < 1280 for natural, width in found["images"])
@@ -194,10 +207,7 @@ def in_a_frame(html: str, folder: Path, width: int) -> dict[str, Any]:
 
 def test_figures_are_dark_where_the_page_is(made: tuple[str, str, int], tmp_path: Path) -> None:
     html, *_ = made
-    found = [
-        measured(html, tmp_path / "themed.html", f"--blink-settings=preferredColorScheme={number}")
-        for number in (1, 0)
-    ]
+    found = [in_colours(scheme, html, tmp_path) for scheme in (LIGHT, DARK)]
     light, dark = ([sum(colour(one[key])) for key in ("dark", "line")] for one in found)
     assert light[0] < 200 < 600 < dark[0]  # the text
     if found[0]["plots"]:
