@@ -84,6 +84,8 @@ LONG = (
     "test_examples.py",
     "test_demo.py",
     "test_doctests.py",
+    "test_original_tools.py",
+    "test_redecoding.py",
 )
 
 
