@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.models.lists import PADDING
-from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.nbest import Float32, Int64, NBest
 
 
 def normalised(scores: Any, axis: int = -1) -> tuple[Any, Any]:
@@ -54,15 +54,18 @@ def log_probabilities(features: Any, weights: Any, base: Any = None) -> Any:
     return scores - normalised(scores, axis=0)[0]
 
 
-def padded(nbest: NBest, count: int, longest: int) -> tuple[Float32, Float32]:
+def padded(
+    nbest: NBest, count: int, longest: int, origins: Int64 | None = None
+) -> tuple[Float32, Float32]:
     """Lay lists out side by side, for `log_probabilities` of one after the other.
 
-    Features are taken relative to the first hypothesis: the smaller numbers keep float32 exact.
+    Features are taken relative to one hypothesis: the smaller numbers keep float32 exact.
 
     Args:
         nbest: the lists.
         count: C, as many as them or more; what is beyond them has one hypothesis.
         longest: N, as long as the longest list or longer.
+        origins: (S,) the position of that hypothesis in each list; None takes the first.
 
     Returns:
         (C, N, K) features, and (C, N) what is added to every score: nothing, or `PADDING` beyond
@@ -74,9 +77,9 @@ def padded(nbest: NBest, count: int, longest: int) -> tuple[Float32, Float32]:
     ([[0.0, 2.0], [0.0, 0.0]], [[False, False], [False, True]])
     """
     features = np.zeros((count, longest, len(nbest.feature_names)), np.float32)
+    first = nbest.offsets[:-1] + (0 if origins is None else origins)
     for s, size in enumerate(nbest.sizes):
-        own = nbest.features[nbest.rows(s)]
-        features[s, :size] = own - own[:1]
+        features[s, :size] = nbest.features[nbest.rows(s)] - nbest.features[first[s]]
     sizes = np.ones(count, np.int64)
     sizes[: len(nbest)] = nbest.sizes
     beyond = np.arange(longest) >= sizes[:, None]

@@ -87,7 +87,8 @@ class Rule(Component, frozen=True):
         """Return the votes of some draws for the hypotheses of one list, (N, K) ↦ (N,).
 
         Args:
-            features: (N, K), relative to the first hypothesis.
+            features: (N, K), relative to one hypothesis, whose scores are 0: the best one under the
+                mean of all voters.
             base: (N,) 0, or `PADDING` for rows beyond the list: it is added to every score.
             voters: the draws; this is traced by JAX.
         """

@@ -98,7 +98,8 @@ class Panel:
     def log_scores(self) -> Callable[[Any, Any], jax.Array]:
         """The votes for the hypotheses of some lists, (S, N, K) ↦ (S, N), compiled."""
         keep_compiled()
-        return jax.jit(partial(_log_scores, self.rule, self.groups))
+        arrays = tuple(jnp.float32(part) for part in self.groups[:3])
+        return partial(_log_scores, self.rule, self.groups.exponent, arrays)
 
     @property
     def confident(self) -> bool:
@@ -119,6 +120,13 @@ class Panel:
         marks = (np.arange(_SOME) + 0.5) / _SOME * share[-1]
         return flat[np.searchsorted(share, marks)].T
 
+    @cached_property
+    def mean(self) -> Float64:
+        """(K,) the mean of the voters, by their shares."""
+        share = np.exp(np.asarray(self.groups.log_weight, np.float64))
+        weights = np.asarray(self.groups.weights, np.float64)
+        return np.einsum("gd,gdk->k", share, weights) / share.sum()
+
     def decide(self, lists: NBest) -> Votes:
         """Return the decision on each list."""
         if self.needs_texts:
@@ -136,7 +144,9 @@ class Panel:
         )
 
     def _chunk(self, scored: Callable[[Any, Any], jax.Array], lists: NBest) -> Votes:
-        log_scores = np.asarray(scored(*padded(lists, _CHUNK, _longest(lists))), np.float64)
+        origins = lists.best(lists.scores(self.mean))
+        arrays = padded(lists, _CHUNK, _longest(lists), origins)
+        log_scores = np.asarray(scored(*arrays), np.float64)
         canonical = (
             np.zeros(len(lists), np.int64)
             if self.canonical is None
@@ -191,18 +201,21 @@ def bare(lists: NBest, *, texts: bool = False) -> NBest:
     return left_out if texts else replace(left_out, strings=("",) * len(lists.strings))
 
 
-def _log_scores(rule: Rule, groups: Voters, features: jax.Array, base: jax.Array) -> jax.Array:
+@partial(jax.jit, static_argnums=(0, 1))
+def _log_scores(
+    rule: Rule, exponent: float, groups: tuple[jax.Array, ...], features: jax.Array, base: jax.Array
+) -> jax.Array:
     """Return the votes for the hypotheses of some lists, (S, N, K) ↦ (S, N).
 
-    List by list and group by group, so that what is in work fits into a processor's cache.
+    List by list and group by group, so that what is in work fits into a processor's cache. The
+    voters are no constants of the program, which then serves other posteriors as well.
     """
-    arrays = tuple(jnp.float32(part) for part in groups[:3])
 
     def of_list(one: tuple[jax.Array, jax.Array]) -> jax.Array:
         def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-            return rule.votes(*one, Voters(*group, groups.exponent))
+            return rule.votes(*one, Voters(*group, exponent))
 
-        return rule.combined(jax.lax.map(of_group, arrays))
+        return rule.combined(jax.lax.map(of_group, groups))
 
     return jax.lax.map(of_list, (features, base))
 

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.models.probabilities import log_probabilities
 
+_LARGEST = 1e24  # sums of exp(score) up to which 32 bits hold shares of them
+
 
 class Predictive(Rule, frozen=True):
     """log Σ_λ w(λ) p(e|f,λ)^(1/δ): Eq. 13 with equal weights w and δ = 1.
@@ -17,16 +19,23 @@ class Predictive(Rule, frozen=True):
 
     def votes(self, features: jax.Array, base: jax.Array, voters: Voters) -> jax.Array:
         """Return the logarithm of the sum over these draws."""
-        if voters.exponent != 1.0:
+
+        def carefully() -> jax.Array:
             log_p = log_probabilities(features, voters.weights, base)
             return jax.nn.logsumexp(voters.exponent * log_p + voters.log_weight[None, :], axis=1)
+
+        if voters.exponent != 1.0:
+            return carefully()
         # Without the exponent one exponential a score is enough: the sum over draws is a product
-        # with the vector of w(λ) / Z(λ).
-        scores = features @ voters.weights.T + base[:, None]
-        unnormalised = jnp.exp(scores - scores.max(axis=0, keepdims=True))
+        # with the vector of w(λ) / Z(λ). One hypothesis has the score 0 with every draw, so that
+        # no Z(λ) is near 0; hardly ever is one too high to do without the highest score, the
+        # search for which takes a quarter of the time.
+        unnormalised = jnp.exp(features @ voters.weights.T + base[:, None])
         # Both sums are products, whose bits do not depend on the number of threads.
-        share = jnp.exp(voters.log_weight) / (jnp.ones_like(base) @ unnormalised)
-        return jnp.log(unnormalised @ share)
+        totals = jnp.ones_like(base) @ unnormalised
+        share = jnp.exp(voters.log_weight) / totals
+        fits = jnp.all(totals < _LARGEST)
+        return jax.lax.cond(fits, lambda: jnp.log(unnormalised @ share), carefully)
 
     def combined(self, parts: jax.Array) -> jax.Array:
         """Return the logarithm of the sum over groups."""

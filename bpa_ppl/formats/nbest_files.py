@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import numpy as np
 
 from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
@@ -79,6 +80,8 @@ def iter_nbest(
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
+    A thread reads the next table while the caller works on the last one; of a pipe it does not.
+
     Args:
         path: as for `read_nbest`, like all other arguments.
         chunk: sentences in each table; the last one has the rest.
@@ -102,7 +105,9 @@ def iter_nbest(
     if chunk < 1:
         raise UsageError(f"a chunk needs at least one sentence, not {chunk}")
     rows = _rows(path, format, bad, strict, first_id)
-    return _gatherer(path, references, sources, first_id).tables(rows, chunk)
+    tables = _gatherer(path, references, sources, first_id).tables(rows, chunk)
+    # What a pipe brings may be long in coming, and nobody could stop a thread that waits for it.
+    return ahead(tables) if Path(path).is_file() else tables
 
 
 def write_nbest(

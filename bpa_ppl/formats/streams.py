@@ -8,12 +8,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, TextIO
 
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.codecs import CODECS, CORRUPT, Codec
 from bpa_ppl.formats.parts import is_part, part_of, replace_together
 
@@ -419,7 +419,7 @@ def _plain_bytes(path: AnyPath) -> Generator[bytes, None, None]:
     first = next(chunks, b"")
     codec = next((c for c in CODECS if first.startswith(c.magic)), None)
     whole = _chained(first, chunks)
-    texts = whole if codec is None else _ahead(_unpacked(whole, codec, path))
+    texts = whole if codec is None else ahead(_unpacked(whole, codec, path))
     yield next(texts, b"").removeprefix(_BOM)
     yield from texts
 
@@ -461,15 +461,6 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[
             f"the {codec.name} data end too early: the file was cut short, fetch or make it again",
             origin_name(path),
         )
-
-
-def _ahead(items: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield items while a thread prepares the next one; decompressors release the GIL."""
-    with ThreadPoolExecutor(1) as pool:
-        pending = pool.submit(next, items, None)
-        while (item := pending.result()) is not None:
-            pending = pool.submit(next, items, None)
-            yield item
 
 
 def denied(path: AnyPath, error: OSError, done: str) -> DataError:

@@ -11,6 +11,7 @@ import pytest
 from foreign import foreign
 
 from bpa_ppl import NBest, Reranked, UsageError, rerank
+from bpa_ppl.decoding.panel import _log_scores
 from bpa_ppl.decoding.reranking import rerank_stream
 from bpa_ppl.posterior import point_weights
 
@@ -48,6 +49,26 @@ def assert_chosen(result: Reranked, expected: list[plain.Array]) -> None:
 def test_markov_chains_decide_by_eq_13(lists: NBest, weights: plain.Array) -> None:
     result = rerank(lists, foreign(weights, NAMES), unchecked=True)
     assert_chosen(result, plain.predictive(lists, weights.reshape(-1, 3)))
+
+
+def test_scores_too_high_for_an_exponential_decide_as_others(
+    lists: NBest, weights: plain.Array
+) -> None:
+    """Of weights 40 times as broad, exp(score) is beyond 32 bits with some draws."""
+    centre = weights.mean(axis=(0, 1))
+    broad = centre + 40 * (weights - centre)
+    longest = lists.features[lists.rows(2)].astype(float)
+    above = (longest - longest[np.argmax(longest @ centre)]) @ broad.reshape(-1, 3).T
+    assert above.max() > np.log(np.finfo(np.float32).max)
+    result = rerank(lists, foreign(broad, NAMES), unchecked=True)
+    assert_chosen(result, plain.predictive(lists, broad.reshape(-1, 3)))
+
+
+def test_one_program_serves_every_posterior_of_a_size(lists: NBest, weights: plain.Array) -> None:
+    rerank(lists, foreign(weights, NAMES), unchecked=True)
+    known = _log_scores._cache_size()
+    rerank(lists, foreign(weights[::-1] + 0.5, NAMES), unchecked=True)
+    assert _log_scores._cache_size() == known
 
 
 @pytest.mark.parametrize("delta", [1.0, 3.0])

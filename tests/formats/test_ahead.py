@@ -1,0 +1,116 @@
+"""Reading ahead: nothing differs from reading in turn, but that the next item is being made."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+
+import pytest
+
+from bpa_ppl import BpaWarning, DataError, iter_nbest
+from bpa_ppl.formats.ahead import ahead
+from bpa_ppl.notes import held, tell
+
+WAIT = 10  # seconds after which something that should happen has not
+
+
+def test_one_item_is_made_meanwhile_and_no_more() -> None:
+    made = [threading.Event() for _ in range(4)]
+
+    def items() -> Iterator[int]:
+        for number, event in enumerate(made):
+            event.set()
+            yield number
+
+    stream = ahead(items())
+    assert not made[0].wait(0.02), "nothing is read before somebody asks"
+    for number in range(3):
+        assert next(stream) == number
+        assert made[number + 1].wait(WAIT)
+        assert not any(event.wait(0.02) for event in made[number + 2 :])
+    assert list(stream) == [3]
+
+
+def test_what_is_told_comes_with_its_item_and_in_the_thread_of_the_caller() -> None:
+    def items() -> Iterator[int]:
+        for number in range(3):
+            tell(f"of item {number}")
+            yield number
+        tell("of the end")
+
+    stream = ahead(items())
+    for number in range(3):
+        with held() as notes:
+            assert next(stream) == number
+        assert [note.message for note in notes] == [f"of item {number}"]
+    with pytest.warns(BpaWarning, match="of the end") as warned:
+        assert list(stream) == []
+    assert [record.filename for record in warned] == [__file__]
+
+
+def test_an_error_comes_after_the_items_and_notes_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield 0
+        tell("it looks bad")
+        raise DataError("it is bad", "dev", 7)
+
+    stream = ahead(items())
+    assert next(stream) == 0
+    with held() as notes, pytest.raises(DataError, match=r"^dev:7: it is bad$"):
+        next(stream)
+    assert [note.message for note in notes] == ["it looks bad"]
+    assert list(stream) == []
+
+
+def test_context_variables_are_those_of_the_caller() -> None:
+    variable: ContextVar[int] = ContextVar("variable", default=0)
+    stream = ahead(iter(variable.get, None))
+    assert next(stream) == 0
+    variable.set(1)
+    assert [next(stream) for _ in range(2)] == [0, 1]  # one was read before
+    stream.close()  # type: ignore[attr-defined]
+
+
+def test_an_unfinished_stream_ends_its_thread_and_the_reader() -> None:
+    closed = threading.Event()
+
+    def items() -> Iterator[int]:
+        try:
+            while True:
+                yield 0
+        finally:
+            closed.set()
+
+    before = threading.active_count()
+    stream = ahead(items())
+    assert next(stream) == 0
+    assert threading.active_count() == before + 1
+    del stream
+    assert closed.wait(WAIT)
+    assert threading.active_count() == before
+
+
+def test_of_a_pipe_no_more_is_read_than_was_asked_for(tmp_path: Path) -> None:
+    """A thread that waits for a pipe could be stopped by nobody."""
+    pipe = tmp_path / "lists"
+    os.mkfifo(pipe)
+    written = threading.Event()
+
+    def write() -> None:
+        with pipe.open("w") as file:
+            for sentence in range(3):
+                text = "".join(f"{sentence} ||| t ||| LM0= {n}\n" for n in range(60_000))
+                file.write(text)
+        written.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    stream = iter_nbest(pipe, chunk=1)
+    assert len(next(stream)) == 1
+    assert not any(thread.name.startswith("ThreadPool") for thread in threading.enumerate())
+    assert len(list(stream)) == 2
+    writer.join(WAIT)
+    assert written.is_set()
