@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -10,6 +11,9 @@ import numpy as np
 
 from bpa_ppl.models.lists import PADDING
 from bpa_ppl.nbest import Float32, Int64, NBest
+
+#: 2**x is Σ (x log 2)^n / n!, and what follows these is below 2e-7 of it where |x| ≤ 1/2.
+_POWERS = [math.log(2) ** n / math.factorial(n) for n in range(7)]
 
 
 def normalised(scores: Any, axis: int = -1) -> tuple[Any, Any]:
@@ -52,6 +56,25 @@ def log_probabilities(features: Any, weights: Any, base: Any = None) -> Any:
     if base is not None:
         scores = scores + base[:, None]
     return scores - normalised(scores, axis=0)[0]
+
+
+def exp2(values: jax.Array) -> jax.Array:
+    """Return 2**x of 32-bit floats, to 3e-7 of it; below −126 and above 127 as if it were those.
+
+    It takes about half the time of `jnp.exp`, which cares for what is beyond: the power of the
+    nearest whole number is made of bits, that of the rest is a polynomial of Taylor.
+
+    >>> exp2(jnp.array([-1.0, 0.0, 10.0], jnp.float32)).tolist()
+    [0.5, 1.0, 1024.0]
+    """
+    bounded = jnp.clip(values, -126, 127)
+    whole = jnp.round(bounded)
+    rest = bounded - whole
+    power = jnp.full_like(rest, _POWERS[-1])
+    for coefficient in _POWERS[-2::-1]:
+        power = power * rest + coefficient
+    bits = jax.lax.bitcast_convert_type(power, jnp.int32) + (whole.astype(jnp.int32) << 23)
+    return jax.lax.bitcast_convert_type(bits, jnp.float32)
 
 
 def padded(

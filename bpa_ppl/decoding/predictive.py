@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 
 from bpa_ppl.decoding.base import Rule, Voters
-from bpa_ppl.models.probabilities import log_probabilities
+from bpa_ppl.models.probabilities import exp2, log_probabilities
 
 _LARGEST = 1e24  # sums of exp(score) up to which 32 bits hold shares of them
 
@@ -29,8 +31,8 @@ class Predictive(Rule, frozen=True):
         # Without the exponent one exponential a score is enough: the sum over draws is a product
         # with the vector of w(λ) / Z(λ). One hypothesis has the score 0 with every draw, so that
         # no Z(λ) is near 0; hardly ever is one too high to do without the highest score, the
-        # search for which takes a quarter of the time.
-        unnormalised = jnp.exp(features @ voters.weights.T + base[:, None])
+        # search for which takes a quarter of the time. To `base`, 0 or huge, no unit matters.
+        unnormalised = exp2((features / math.log(2)) @ voters.weights.T + base[:, None])
         # Both sums are products, whose bits do not depend on the number of threads.
         totals = jnp.ones_like(base) @ unnormalised
         share = jnp.exp(voters.log_weight) / totals
