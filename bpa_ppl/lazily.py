@@ -33,6 +33,8 @@ def lazily(
         return getattr(import_module(f"{package}.{public[name]}"), name)
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *public})
+        # What the package imports for itself is nothing that completion should offer.
+        own = (name for name in vars(sys.modules[package]) if name.startswith("__"))
+        return sorted({*own, *public})
 
     return find, names
