@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 GOOD_PARETO_K = 0.7
 #: Above it a posterior is said to be sensitive (Kallioinen et al. 2024).
 SENSITIVE = 0.05
-_STRONG = "the prior decides it: there are few data on it, or σ_T is small"
-_CONFLICT = "prior and data disagree on it: is σ_T too small?"
+_STRONG = "the prior decides it: there are few data on it, or the prior is narrow"
+_CONFLICT = "prior and data disagree on it: is the prior too narrow?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity,
     ... )
     >>> (found,) = power_sensitivity(draws)
     >>> found.weight, round(found.likelihood, 3), found.finding
-    ('LM0', 0.0, 'the prior decides it: there are few data on it, or σ_T is small')
+    ('LM0', 0.0, 'the prior decides it: there are few data on it, or the prior is narrow')
     """
     draws = as_draws(posterior)
     if draws.total_log_likelihood is None or draws.total_log_prior is None:
