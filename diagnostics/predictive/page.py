@@ -62,7 +62,9 @@ def _sensitivities(found: Sequence[Sensitivity]) -> list[Block]:
     held = [s.weight for s, on in zip(found, depends, strict=True) if on == (True, False)]
     told = []
     if torn:
-        told.append(f"Prior and data disagree on {_named(torn, len(found))}: is the prior too narrow?")
+        told.append(
+            f"Prior and data disagree on {_named(torn, len(found))}: is the prior too narrow?"
+        )
     if held:
         few = "there are few data on them, or the prior is narrow"
         told.append(f"The prior decides {_named(held, len(found))}: {few}.")

@@ -367,7 +367,7 @@ def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (sensitive(*[(0.1, 0.2)] * 4), ["Prior and data disagree on all 4 weights: is σ_T too"]),
+        (sensitive(*[(0.1, 0.2)] * 4), ["Prior and data disagree on all 4 weights: is the prior too"]),
         (sensitive((0.1, 0.2), (0, 0.2)), ["Prior and data disagree on w0: is", "both", "data"]),
         (sensitive((0.1, 0.0), (0, 0)), ["The prior decides w0: there are few", "neither"]),
         (sensitive(*[(0.1, 0.2)] * 5, (0, 0.1)), ["disagree on 5 of 6 weights"]),
@@ -381,7 +381,7 @@ def test_what_holds_of_many_weights_is_said_once(
     section = model_sections(observing(total=log_p()))[0]
     html = "".join(block.html() for block in section.blocks)
     assert all(sentence in html for sentence in said)
-    assert html.count("σ_T too small") <= 1
+    assert html.count("prior too narrow") <= 1
 
 
 def test_sentences_are_shown_by_their_texts_where_these_are_known() -> None:
