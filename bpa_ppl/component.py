@@ -135,6 +135,8 @@ def _described(kind: Any) -> str:
 
     >>> _described(Share), _described(Count | None), _described(Literal["a", "b"])
     ('a number above 0 and up to 1', 'a whole number from 1 on or nothing', 'one of a, b')
+    >>> _described(tuple[str, ...] | str)
+    'a list or a text'
     """
     if get_origin(kind) is Annotated:
         base, *metas = get_args(kind)
@@ -142,6 +144,8 @@ def _described(kind: Any) -> str:
         return " ".join([_described(base), *filter(None, bounds)])
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
+    if get_origin(kind) is tuple:
+        return "a list"
     choices = get_args(kind) if get_origin(kind) not in (list, tuple, dict) else ()
     if choices:
         return " or ".join("nothing" if c is type(None) else _described(c) for c in choices)

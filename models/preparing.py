@@ -14,7 +14,7 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, remade, stored
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import Note, held, tell_again
-from bpa_ppl.quality import Column, Metric, set_aside
+from bpa_ppl.quality import Column, Metric, counted_metrics, resolve, set_aside
 from bpa_ppl.quality.column import numeric_columns
 
 if TYPE_CHECKING:
@@ -140,6 +140,21 @@ def gain_of(attrs: Mapping[str, Any]) -> Column | None:
     with _understood():
         gain = attrs.get("gain_column")
         return None if gain is None else Column(**gain)
+
+
+def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
+    """Return the criterion of a posterior, if corpus scores can tell it: a column, or a metric.
+
+    None where the metric has no counts to sum, as chrF, or is not installed here.
+
+    Raises:
+        DataError: as `gain_of`.
+
+    >>> criterion_of({"oracle_metric": "bleu"}).key, criterion_of({"oracle_metric": "chrf"})
+    ('bleu', None)
+    """
+    column, name = gain_of(attrs), attrs.get("oracle_metric")
+    return column or (resolve(name) if name in counted_metrics() else None)
 
 
 @contextmanager

@@ -131,7 +131,7 @@ class TestRecords:
             NBest.from_records(records)
 
     def test_bad_numbers_can_be_dropped(self) -> None:
-        with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+        with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
             nbest = NBest.from_records([*RECORDS, {**RECORDS[2], "lm": None}], bad="drop")
         assert nbest.sizes.tolist() == [2, 1]
 

@@ -12,6 +12,7 @@ import typer
 from bpa_ppl.cli import options
 from bpa_ppl.cli.sampler_settings import VERSIONS, command_line, names_of, settings_of
 from bpa_ppl.errors import one_of
+from bpa_ppl.registry import SAMPLERS
 
 
 def run(
@@ -57,6 +58,8 @@ def run(
     goal, likely = options.metric(metric), options.likelihood(likelihood)
     names = names_of(samplers)
     settings = settings_of(names, setting)
+    for name in (*names, reference_sampler):
+        SAMPLERS.resolve(name, settings.get(name))
     others = {
         name: [read_draws(str(path))]
         for name, path in options.assignments(posterior, "--posterior").items()

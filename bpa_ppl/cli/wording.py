@@ -17,6 +17,7 @@ _OPTIONS = {
     "(fixed)": "(--fixed)",
     "instead (gaps)": "instead (--gaps source or empty)",
     "begins (first_id)": "begins (--first-id)",
+    "with bad='drop'": "with --bad drop",
     "need the sources: give them": "need --sources: the source sentences",
     "allow more (iterations)": "allow more (--iterations)",
     "iterations (folder)": "iterations (--rounds)",

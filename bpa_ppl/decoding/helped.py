@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl.decoding.reranking import rerank
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
 from bpa_ppl.errors import DataError
-from bpa_ppl.models.preparing import gain_of
+from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.quality import Metric, Scoreboard, compared, resolve, statistics
@@ -70,7 +70,7 @@ class Helped:
         after: (S,) position of the predictive decision.
         scores: of both.
         changes: of each metric, the criterion first; the length last.
-        criterion: what the posterior was adapted to, if that is a column of the lists; else TER.
+        criterion: what the posterior was adapted to, if corpus scores can tell it; else TER.
 
     >>> texts, references = [["bad", "good"]], [("good",)]
     >>> lists = NBest.from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
@@ -152,7 +152,7 @@ def helped(
     TER 33.33 → 0.00 (−33.33, 95% interval −33.33 to −33.33)
     """
     draws = as_draws(posterior)
-    goal = _criterion(nbest, gain_of(draws.attrs))
+    goal = _criterion(nbest, criterion_of(draws.attrs))
     result = rerank(nbest, draws, defaults=defaults, where=where, unchecked=True)
     scores = compared(nbest, result.canonical, result.choice, goal)
     metrics = list(reported(nbest, goal))
@@ -166,17 +166,17 @@ def helped(
     return Helped(nbest, result.canonical, result.choice, scores, tuple(changes), goal)
 
 
-def _criterion(nbest: NBest, column: Metric | None) -> Metric:
-    """Return the column that the posterior was adapted to; TER where lists have references alone.
+def _criterion(nbest: NBest, goal: Metric | None) -> Metric:
+    """Return what the posterior was adapted to; TER where lists lack the column that it was.
 
     Raises:
         DataError: if they have neither.
     """
-    if column is None or set(column.columns) <= {*nbest.feature_names, *nbest.extras}:
-        return column or resolve("ter")
+    if goal is None or set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
+        return goal or resolve("ter")
     if not nbest.references:
         raise DataError(
-            f"neither references nor the column {', '.join(column.columns)}, which the posterior "
+            f"neither references nor the column {', '.join(goal.columns)}, which the posterior "
             "was adapted to: give one of them",
             nbest.origin,
         )

@@ -15,7 +15,7 @@ from bpa_ppl.decoding.reranking import Decided, decisions
 from bpa_ppl.decoding.results import CONFIDENCE, DETAILS, details_rows, text_rows
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
-from bpa_ppl.models.preparing import gain_of
+from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
@@ -32,7 +32,7 @@ class Summary:
     Attributes:
         sentences: how many there were.
         changed: how many translations differ from the canonical first-best.
-        scores: the corpus scores, that by the column that the posterior was adapted to first; None
+        scores: the corpus scores, that by the criterion of the posterior first; None
             where the lists had neither it nor references.
         expected: the TER that is expected of the choices, where it was computed.
     """
@@ -85,8 +85,8 @@ def rerank_to(
     deciding = replace(deciding, confidence=deciding.confidence or details is not None)
     stream = decisions(nbest, posterior, deciding)
     total = len(nbest) if isinstance(nbest, NBest) else 0
-    gain = gain_of(as_draws(posterior).attrs)
-    tally = Tally(("ter", "bleu") if gain is None else (gain, "ter", "bleu"))
+    goal = criterion_of(as_draws(posterior).attrs)
+    tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"))
     paths = [output] if details is None else [output, details]
     with (
         atomic_writers(*paths) as (texts, *tables),

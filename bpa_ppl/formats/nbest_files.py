@@ -191,8 +191,9 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
             return format
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
-        f"reads {SHAPE}; name the format if it is one of these, or build the lists in Python with "
-        "bpa_ppl.NBest.from_lists, from_records or from_dataframe",
+        f"reads {SHAPE}, the first one of CSV and TSV names the columns (id, text, …); name the "
+        "format if it is one of these, or build the lists in Python with bpa_ppl.NBest.from_lists, "
+        "from_records or from_dataframe",
         file.origin,
         1,
     )

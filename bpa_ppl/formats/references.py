@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
@@ -15,6 +16,8 @@ from bpa_ppl.rows import SentenceLines
 AnyReferences = AnyPath | Sequence[AnyPath] | Sequence[Sequence[str]]
 #: A file of source sentences, or the sentences themselves.
 AnySources = AnyPath | Sequence[str]
+#: How lines of n-best lists begin, but no sentence.
+_OF_LISTS = re.compile(r"\d+ \|\|\| |[SH]-\d+\t")
 
 
 def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]:
@@ -40,6 +43,12 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
     for path, column in zip(files, columns, strict=True):
         if not column:
             raise DataError("empty: give the references, one a line", origin_name(path))
+        if _OF_LISTS.match(column[0]):
+            raise DataError(
+                "a hypothesis of n-best lists, not a reference: give the file of the references",
+                origin_name(path),
+                1,
+            )
         if len(column) != len(columns[0]):
             raise DataError(
                 f"{len(column)} lines, but {origin_name(files[0])} has {len(columns[0])}: "

@@ -284,7 +284,8 @@ class _Reader:
         for name in (ID, TEXT):
             if name not in header:
                 raise DataError(
-                    f"no column {name} in the header, {self.separator.join(header)}",
+                    f"no column {name} in the header, {self.separator.join(header)}: the first "
+                    f"line names the columns, as {self.separator.join((ID, TEXT, 'score'))} does",
                     self.options.origin,
                     line,
                 )

@@ -222,8 +222,9 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
+        remedy = "give a file of text" if data[:4] == b"\x89HDF" else "convert the file with iconv"
         raise DataError(
-            f"byte 0x{data[error.start]:02x} is not UTF-8 text: convert the file with iconv",
+            f"byte 0x{data[error.start]:02x} is not UTF-8 text: {remedy}",
             origin_name(path),
             line + data.count(b"\n", 0, error.start),
         ) from error

@@ -263,6 +263,14 @@ class Draws:
         values = self.flat if vectors is None else np.asarray(vectors, np.float64)
         free = {name: values[:, k] for k, name in enumerate(self.features)}
         known = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
+        missing = [name for name in nbest.feature_names if name not in known]
+        if missing:
+            raise DataError(
+                f"no weight for {', '.join(missing)}, which {nbest.origin} prints: it is of "
+                f"{', '.join(known)}; give lists with these features, or values for the others "
+                "(default weights)",
+                known.origin,
+            )
         matched = match(known, nbest, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)
         return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])

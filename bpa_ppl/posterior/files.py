@@ -70,6 +70,8 @@ def read_draws(path: str | Path) -> Draws:
 
 
 def _read(path: str | Path) -> tuple[Groups, Draws]:
+    if Path(path).is_dir():
+        raise DataError("a folder: give the posterior in it that `bpa adapt` wrote", path)
     if not Path(path).is_file():
         raise DataError("no such file: give the posterior that `bpa adapt` wrote", path)
     try:

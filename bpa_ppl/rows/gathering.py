@@ -144,7 +144,8 @@ class Gatherer(Generic[T]):
                 self.origin,
             )
         if self._dropped:
-            self._tell(f"{len(self._dropped)} hypotheses dropped for values that are not finite")
+            dropped = counted(len(self._dropped), "hypothesis")
+            self._tell(f"{dropped} dropped for values that are not finite")
         for note in (*self._texts.notes(), *self._references.notes()):
             self._tell(note)
         if self.lines and len(self._begins):

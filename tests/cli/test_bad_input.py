@@ -59,6 +59,46 @@ def test_an_id_beyond_the_references(folder: Path) -> None:
     refused(run(*ADAPT), r"nbest:120: no reference for sentence id 99: ref has 12 lines.*")
 
 
+def test_lists_given_as_references(folder: Path) -> None:
+    swapped = [name if name != "ref" else "nbest" for name in ADAPT]
+    refused(run(*swapped), "nbest:1: a hypothesis of n-best lists, not a reference: give .*")
+
+
+def test_a_table_without_a_header(folder: Path) -> None:
+    Path("bare.csv").write_text("0,a cat,-1.5\n0,the cat,-2\n")
+    adapt = ("adapt", "bare.csv", "-r", "ref", "-w", "none", "-o", "new.nc")
+    refused(run(*adapt), r"bare.csv:1: .* names the columns \(id, text, …\); .*")
+    refused(run(*adapt, "--format", "csv"), "bare.csv:1: no column id .* names the columns, as .*")
+
+
+def test_remedies_are_options(folder: Path) -> None:
+    edit("nbest", 14, r"LM0= \S+", "LM0= nan")
+    refused(run(*ADAPT), "nbest:14: .*, or leave such hypotheses out with --bad drop")
+
+
+def test_a_posterior_of_other_features(folder: Path) -> None:
+    Path("nbest").write_text("0 ||| a ||| Other= 1 ||| 1\n0 ||| b ||| Other= 2 ||| 2\n")
+    refused(
+        run(*RERANK),
+        "the posterior: no weight for Other, which nbest prints: it is of LexicalReordering0.*; "
+        r"give lists with these features, or values for the others \(--default NAME=VALUE\)",
+    )
+
+
+def test_a_folder_is_no_posterior(folder: Path) -> None:
+    Path("results").mkdir()
+    refused(run("check", "results"), "results: a folder: give the posterior in it .*")
+
+
+def test_a_posterior_is_no_text(folder: Path) -> None:
+    refused(run(*ADAPT, "-w", "good.nc"), "good.nc:1: .* give a file of text")
+
+
+def test_an_unknown_sampler_leaves_no_folder(folder: Path) -> None:
+    compare = ("compare", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new")
+    refused(run(*compare, "--samplers", "imh,foo"), "unknown sampler 'foo': choose one of .*")
+
+
 def test_an_empty_file(folder: Path) -> None:
     Path("nbest").write_text("")
     refused(run(*ADAPT), "nbest: empty: .*")

@@ -170,7 +170,7 @@ def test_bad_hypotheses_can_be_dropped(folder: Path) -> None:
     done = run("rerank", "nbest", "-p", "good.nc", "--bad", "drop")
     assert done.code == 0
     assert lines(done.out) == SENTENCES
-    assert "note: nbest: 1 hypotheses dropped" in done.err
+    assert "note: nbest: 1 hypothesis dropped" in done.err
 
 
 @pytest.mark.parametrize(

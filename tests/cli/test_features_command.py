@@ -76,7 +76,7 @@ def test_lists_with_more_features(texts: Path) -> None:
     ("options", "message"),
     [
         ((), "features needs --add"),
-        (("--add", "lm"), "lm needs text"),
+        (("--add", "lm"), "lm needs text: give a list or a text"),
         (("--add", "ln=domain.txt"), "unknown feature source 'ln': choose one of lm, lexicon"),
         (("--add", "lm=none.txt"), "none.txt"),
         (("--add", "lm=empty.txt"), "empty.txt"),

@@ -112,6 +112,11 @@ def test_the_largest_changes_are_side_by_side_and_escaped(found: Helped) -> None
     assert first[2].count("<ins>") == 2
 
 
+def test_a_metric_comes_first_where_the_posterior_was_adapted_to_one() -> None:
+    found = helped(lists(), draws(-1.0, attrs={"oracle_metric": "bleu"}))
+    assert [change.name for change in found.changes] == ["BLEU", "TER", "length"]
+
+
 def test_a_column_decides_where_the_posterior_was_adapted_to_one() -> None:
     pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
     told = draws(-1.0, attrs={"gain_column": {"column": "comet"}})

@@ -367,7 +367,10 @@ def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (sensitive(*[(0.1, 0.2)] * 4), ["Prior and data disagree on all 4 weights: is the prior too"]),
+        (
+            sensitive(*[(0.1, 0.2)] * 4),
+            ["disagree on all 4 weights: is the prior too narrow?"],
+        ),
         (sensitive((0.1, 0.2), (0, 0.2)), ["Prior and data disagree on w0: is", "both", "data"]),
         (sensitive((0.1, 0.0), (0, 0)), ["The prior decides w0: there are few", "neither"]),
         (sensitive(*[(0.1, 0.2)] * 5, (0, 0.1)), ["disagree on 5 of 6 weights"]),

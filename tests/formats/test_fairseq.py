@@ -199,7 +199,7 @@ def test_bad_scores(write: Write, line: str) -> None:
     path = write("log", "H-0\t-0.5\ta", line, "H-1\t-2\tc")
     with pytest.raises(DataError, match=rf"dev\.nbest:3: {BAD[line]}"):
         read_nbest(path)
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         nbest = read_nbest(path, bad="drop")
     assert [nbest.texts(s) for s in range(2)] == [["a"], ["c"]]
     assert nbest.features.tolist() == [[-0.5], [-2]]
@@ -210,7 +210,7 @@ def test_bad_scores_of_tokens(write: Write, tokens: str) -> None:
     path = write("H-0\t-0.5\ta", "P-0\t-1", "H-0\t-0.5\tb", f"P-0\t{tokens}")
     with pytest.raises(DataError, match=r"dev\.nbest:3: '.*' is not a .*drop"):
         read_nbest(path)
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         assert read_nbest(path, bad="drop").texts(0) == ["a"]
 
 

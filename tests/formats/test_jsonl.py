@@ -170,7 +170,7 @@ def test_it_is_told_too_once_blocks_are_decoded(write: Write, record: Any, messa
 def test_hypotheses_with_bad_numbers_can_be_dropped(
     write: Write, record: Any, message: str
 ) -> None:
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         nbest = read_nbest(write(*lines(GOOD, record)), bad="drop")
     assert nbest.sizes.tolist() == [2, 1]
 

@@ -139,7 +139,7 @@ def test_a_bad_line_is_named(write: Write, line: str, message: str) -> None:
 def test_bad_values_may_be_dropped(write: Write) -> None:
     good = "0 ||| a ||| 0-0 ||| F0= -1 ||| -2"
     path = write(good, good.replace("0-0", "1-1").replace("= -1", "= inf"), good)
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         nbest = read_nbest(path, bad="drop")
     assert nbest.extras["alignment"] == ("0-0", "0-0")
 

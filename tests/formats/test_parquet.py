@@ -138,7 +138,7 @@ def test_what_is_wrong_is_told_with_its_row(
 
 def test_bad_hypotheses_can_be_dropped(tmp_path: Path) -> None:
     path = written(tmp_path, {**NESTED, "lm": [[-1.0, None], [-3.0]]})
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         nbest = read_nbest(path, bad="drop")
     assert (nbest.sizes.tolist(), nbest.extras["by"]) == ([1, 1], ("me", "me"))
 

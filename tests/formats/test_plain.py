@@ -84,7 +84,7 @@ def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
     np.save(path, np.array([1, np.inf, 1, 1, 1, 1]))
     with pytest.raises(DataError, match="hyps:2: s of this line is inf, not a finite"):
         read_nbest(texts, format=reader)
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         assert read_nbest(texts, format=reader, bad="drop").sizes.tolist() == [1, 2, 2]
 
 

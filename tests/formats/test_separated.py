@@ -117,7 +117,7 @@ def test_a_column_of_numbers_is_one_throughout(
         return
     with pytest.raises(DataError, match=rf"dev\.nbest:{place + 2}: lm: '{bad}' is not a"):
         read_nbest(path)
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         assert len(read_nbest(path, bad="drop").features) == 60
 
 

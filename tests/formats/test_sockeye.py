@@ -219,7 +219,7 @@ def test_a_bad_first_line_is_named(write: Write, more: dict[str, Any], message: 
 
 def test_bad_values_may_be_dropped(write: Write) -> None:
     path = write(GOOD, line(8, ("a", float("nan")), ("b", 2), n=1).replace(', "n": 1', ""))
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         nbest = read_nbest(path, format=AS_IS, bad="drop")
     assert [nbest.texts(s) for s in range(2)] == [["a", "b"], ["b"]]
 

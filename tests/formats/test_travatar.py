@@ -202,7 +202,7 @@ def test_bad_values(write: Write, name: str, part: tuple[str, str, str], message
     path = write(*lines(name, ("a", "lm=-1", "0"), part, ("c", "lm=-1", "0")))
     with pytest.raises(DataError, match=rf"dev\.nbest:2: {message}"):
         read_nbest(path, format=name)
-    with pytest.warns(BpaWarning, match="1 hypotheses dropped"):
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         assert read_nbest(path, format=name, bad="drop").texts(0) == ["a", "c"]
 
 
