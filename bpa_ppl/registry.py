@@ -18,6 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.lazily import uncollected
 
 if TYPE_CHECKING:
     from bpa_ppl.component import Component
@@ -64,7 +65,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if isinstance(found, str):
             module, _, attribute = found.partition(":")
             try:
-                found = cast("type[C]", getattr(import_module(module), attribute))
+                with uncollected():
+                    found = cast("type[C]", getattr(import_module(module), attribute))
             except (ImportError, AttributeError) as error:
                 raise DataError(
                     f"the {self.kind} {name} cannot be loaded from {self._members[name]}: {error}"

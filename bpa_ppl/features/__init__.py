@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, of_each_string
+from bpa_ppl.lazily import lazily
 from bpa_ppl.nbest import Float32, NBest
 from bpa_ppl.registry import FEATURES
 
@@ -54,10 +54,7 @@ __all__ = [
 AnySource = str | FeatureSource
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _SOURCES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_SOURCES[name]}"), name)
+__getattr__, _ = lazily(__name__, _SOURCES)
 
 
 def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBest:

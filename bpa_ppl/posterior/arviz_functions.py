@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
-from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from bpa_ppl.errors import UsageError
+from bpa_ppl.lazily import uncollected
 from bpa_ppl.posterior.groups import Group, Groups, Variable, grouped
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def import_arviz() -> Any:
     >>> import_arviz().__name__
     'arviz'
     """
-    with warnings.catch_warnings(), _nothing_compiled():
+    with warnings.catch_warnings(), uncollected(), _nothing_compiled():
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
     return arviz
@@ -99,7 +99,8 @@ def inference_data(
 
 def of_groups(groups: Groups) -> InferenceData:
     """Return groups of arrays as ArviZ's data."""
-    from xarray import Dataset
+    with uncollected():
+        from xarray import Dataset
 
     made = {
         name: Dataset(_plain(one.arrays), _plain(one.coords), one.attrs)
@@ -314,15 +315,16 @@ def _arrays() -> Any:
     that is so, it is told at once.
     """
     others = "arviz_stats.utils"
-    if find_spec("arviz_base") or others in sys.modules:
-        from arviz_stats.base import array_stats
-
-        return array_stats
-    sys.modules[others] = None  # type: ignore[assignment] # what Python takes for "there is none"
+    alone = find_spec("arviz_base") is None and others not in sys.modules
+    if alone:
+        sys.modules[others] = None  # type: ignore[assignment] # for Python: there is none
     try:
-        return import_module("arviz_stats.base").array_stats
+        with uncollected():
+            from arviz_stats.base import array_stats
     finally:
-        del sys.modules[others]
+        if alone:
+            del sys.modules[others]
+    return array_stats
 
 
 def _quietly(function: Any, *arguments: Any, **options: Any) -> Any:

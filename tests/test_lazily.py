@@ -1,0 +1,58 @@
+"""Garbage is left alone while modules are imported, and looked for afterwards as before."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from bpa_ppl.lazily import uncollected
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    wanted = gc.isenabled()
+    yield
+    (gc.enable if wanted else gc.disable)()
+    gc.unfreeze()
+
+
+class Ring:
+    """An object that only a search for garbage can free."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_search_goes_on_as_the_program_had_it(wanted: bool) -> None:
+    (gc.enable if wanted else gc.disable)()
+    with pytest.raises(ImportError), uncollected(), uncollected():
+        _found_disabled()
+    assert gc.isenabled() is wanted
+
+
+def _found_disabled() -> None:
+    assert not gc.isenabled()
+    raise ImportError
+
+
+def test_garbage_from_before_and_meanwhile_is_found_afterwards() -> None:
+    gc.enable()
+    before = weakref.ref(Ring())
+    with uncollected():
+        meanwhile = weakref.ref(Ring())
+    assert gc.get_freeze_count() == 0
+    gc.collect()
+    assert (before(), meanwhile()) == (None, None)
+
+
+def test_what_a_program_has_frozen_stays_frozen() -> None:
+    gc.enable()
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with uncollected():
+        pass
+    assert gc.get_freeze_count() == frozen > 0
