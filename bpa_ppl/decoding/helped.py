@@ -17,7 +17,7 @@ from bpa_ppl.posterior import as_draws
 from bpa_ppl.quality import Metric, Scoreboard, compared, resolve, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.quality.scoreboard import reported, title_of
+from bpa_ppl.quality.scoreboard import choice_scores, reported, title_of
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import Where
@@ -221,8 +221,25 @@ def helped_answer(found: Helped, doubts: Sequence[str] = ()) -> tuple[Verdict, S
     )
     told = (f"{title_of(score)} {score.signature}" for score in found.scores.after)
     signatures = Text(f"Signatures: {', '.join(told)}.")
-    blocks: list[Block] = [Table(header, rows, caption), *_side_by_side(found), signatures]
+    blocks: list[Block] = [Table(header, rows, caption), *_first_listed(found)]
+    blocks += [*_side_by_side(found), signatures]
     return Verdict(str(found), passed, doubts), Section("Did it help?", blocks)
+
+
+def _first_listed(found: Helped) -> Iterator[Block]:
+    """Yield how good the first of each list is, where others were the best before."""
+    first = np.zeros(len(found.lists), np.int64)
+    pairs = zip(found.lists.chosen(first), found.lists.chosen(found.before), strict=True)
+    if others := sum(listed != before for listed, before in pairs):
+        scores = choice_scores(found.lists, first, found.criterion)
+        told = [
+            f"{title_of(score)} {score.value:.{change.decimals}f}"
+            for score, change in zip(scores, found.changes, strict=False)  # the length is no score
+        ]
+        yield Text(
+            f"The first of each list, which is what most systems print, is another translation in "
+            f"{others} of {len(first)} sentences, and has {', '.join(told)}."
+        )
 
 
 def _side_by_side(found: Helped) -> Iterator[Block]:

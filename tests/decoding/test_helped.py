@@ -92,6 +92,18 @@ def test_it_got_worse_where_it_did(found: Helped) -> None:
     assert found.verdict == "yes"
 
 
+def test_what_the_system_had_first_is_told_where_others_were_the_best_before(
+    found: Helped,
+) -> None:
+    told = "The first of each list, which is what most systems print"
+    assert told not in repr(helped_answer(found)[1])
+    pool = lists()
+    by_others = replace(draws(-1.0), constants={"canonical": -np.ones(1)})
+    section = repr(helped_answer(helped(pool, by_others))[1])
+    ter = corpus_score(pool.chosen(np.zeros(40, int)), pool.references, "ter").value
+    assert f"{told}, is another translation in 40 of 40 sentences, and has TER {ter:.2f}" in section
+
+
 def test_the_largest_changes_are_side_by_side_and_escaped(found: Helped) -> None:
     verdict, section = helped_answer(found, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
