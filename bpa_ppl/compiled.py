@@ -12,11 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.registry import CPUDispatcher
-
+from bpa_ppl.lazily import uncollected
 from bpa_ppl.notes import tell
+
+with uncollected():
+    import numba
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.registry import CPUDispatcher, cpu_target
+
+    # As much again is imported where the first function is compiled, or found on disk.
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 _NO_WRAPPERS: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
