@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From the ground up; a room imports from those in lower layers, and from itself.
 #: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
 LAYERS = (
-    ("errors", "labels", "progress", "tables"),
+    ("errors", "labels", "lazily", "progress", "tables"),
     ("notes",),
-    ("columns", "compiled", "component", "lazily", "workers"),
+    ("columns", "compiled", "component", "workers"),
     ("rows",),
     ("nbest", "registry"),
     ("caching", "weights"),
