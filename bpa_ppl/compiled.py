@@ -15,7 +15,7 @@ from typing import Any
 from bpa_ppl.lazily import uncollected
 from bpa_ppl.notes import tell
 
-with uncollected():
+with uncollected("numba"):
     import numba
     from numba.core.caching import FunctionCache, IndexDataCacheFile
     from numba.core.registry import CPUDispatcher, cpu_target

@@ -30,8 +30,9 @@ def lazily(
     def find(name: str) -> Any:
         if name not in public:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with uncollected():
-            found = import_module(f"{package}.{public[name] or name}")
+        module = f"{package}.{public[name] or name}"
+        with uncollected(module):
+            found = import_module(module)
         return getattr(found, name) if public[name] else found
 
     def names() -> list[str]:
@@ -43,18 +44,19 @@ def lazily(
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Look for no garbage while modules are imported.
+def uncollected(module: str) -> Iterator[None]:
+    """Look for no garbage while a module is imported for the first time.
 
-    They leave none, and Python would go through all that JAX or ArviZ define again and again: a
+    Imports leave none, and Python would go through all that JAX or ArviZ define again and again: a
     tenth to a third of the time.
 
-    >>> with uncollected():
+    >>> with uncollected("antigravity"):
     ...     gc.isenabled()
     False
     """
-    wanted = gc.isenabled()
-    gc.disable()
+    wanted = gc.isenabled() and module not in sys.modules
+    if wanted:
+        gc.disable()
     try:
         yield
     finally:

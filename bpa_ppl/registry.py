@@ -65,7 +65,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if isinstance(found, str):
             module, _, attribute = found.partition(":")
             try:
-                with uncollected():
+                with uncollected(module):
                     found = cast("type[C]", getattr(import_module(module), attribute))
             except (ImportError, AttributeError) as error:
                 raise DataError(

@@ -10,6 +10,8 @@ import pytest
 
 from bpa_ppl.lazily import uncollected
 
+NEW = "bpa_ppl.a_module_that_nobody_has_loaded"
+
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
@@ -29,7 +31,7 @@ class Ring:
 @pytest.mark.parametrize("wanted", [True, False])
 def test_the_search_goes_on_as_the_program_had_it(wanted: bool) -> None:
     (gc.enable if wanted else gc.disable)()
-    with pytest.raises(ImportError), uncollected(), uncollected():
+    with pytest.raises(ImportError), uncollected(NEW), uncollected(NEW):
         _found_disabled()
     assert gc.isenabled() is wanted
 
@@ -42,17 +44,27 @@ def _found_disabled() -> None:
 def test_garbage_from_before_and_meanwhile_is_found_afterwards() -> None:
     gc.enable()
     before = weakref.ref(Ring())
-    with uncollected():
+    with uncollected(NEW):
         meanwhile = weakref.ref(Ring())
     assert gc.get_freeze_count() == 0
     gc.collect()
     assert (before(), meanwhile()) == (None, None)
 
 
+def test_what_is_loaded_already_changes_nothing() -> None:
+    gc.enable()
+    gc.collect()
+    made = [Ring() for _ in range(100)]
+    young = gc.get_count()[0]
+    with uncollected("bpa_ppl"):
+        assert gc.isenabled()
+    assert gc.get_count()[0] >= young >= len(made)
+
+
 def test_what_a_program_has_frozen_stays_frozen() -> None:
     gc.enable()
     gc.freeze()
     frozen = gc.get_freeze_count()
-    with uncollected():
+    with uncollected(NEW):
         pass
     assert gc.get_freeze_count() == frozen > 0

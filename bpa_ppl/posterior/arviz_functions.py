@@ -50,7 +50,7 @@ def import_arviz() -> Any:
     >>> import_arviz().__name__
     'arviz'
     """
-    with warnings.catch_warnings(), uncollected(), _nothing_compiled():
+    with warnings.catch_warnings(), uncollected("arviz"), _nothing_compiled():
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
     return arviz
@@ -99,7 +99,7 @@ def inference_data(
 
 def of_groups(groups: Groups) -> InferenceData:
     """Return groups of arrays as ArviZ's data."""
-    with uncollected():
+    with uncollected("xarray"):
         from xarray import Dataset
 
     made = {
@@ -319,7 +319,7 @@ def _arrays() -> Any:
     if alone:
         sys.modules[others] = None  # type: ignore[assignment] # for Python: there is none
     try:
-        with uncollected():
+        with uncollected("arviz_stats.base"):
             from arviz_stats.base import array_stats
     finally:
         if alone:
