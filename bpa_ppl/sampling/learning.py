@@ -53,7 +53,8 @@ def learn_prior(
         a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` keeps it.
 
     Raises:
-        DataError: if a posterior does not record a Gaussian prior, or is a single point.
+        DataError: if a posterior does not record a Gaussian prior, or is a single point; or if some
+            posteriors have no feature in common with the others.
         UsageError: if there are fewer than two.
 
     >>> from bpa_ppl import Draws
@@ -91,6 +92,7 @@ def learn_hierarchy(
     draws = labelled(posteriors)
     if len(draws) < 2:
         raise UsageError("a prior is learned from the posteriors of at least two domains")
+    _refuse_strangers(draws)
     _warn_unlike(draws)
     found: dict[str, Evidence] = {}
     for label, one in draws.items():
@@ -162,6 +164,27 @@ def labelled(posteriors: Posteriors) -> dict[str, Draws]:
 
 def _loaded(one: Any) -> Draws:
     return read_draws(one) if isinstance(one, str | Path) else as_draws(one)
+
+
+def _refuse_strangers(draws: Mapping[str, Draws]) -> None:
+    """Refuse posteriors that say nothing of one another, directly or by way of a third one."""
+    (first, one), *others = draws.items()
+    reached, left = set(one.features), dict(others)
+    while near := [label for label in left if not reached.isdisjoint(left[label].features)]:
+        reached.update(*(left.pop(label).features for label in near))
+    if left:
+        label, other = next(iter(left.items()))
+        raise DataError(
+            f"the posteriors {first} and {label} have no feature in common "
+            f"({_beginning(one)}; {_beginning(other)}), so that neither says anything of the "
+            "other: adapt to lists whose features have the same names, or leave one of them out"
+        )
+
+
+def _beginning(draws: Draws, most: int = 3) -> str:
+    """Return the names of the first features."""
+    more = ", …" if len(draws.features) > most else ""
+    return ", ".join(draws.features[:most]) + more
 
 
 def _warn_unlike(draws: Mapping[str, Draws]) -> None:

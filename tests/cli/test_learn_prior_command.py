@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,16 @@ def test_features_that_the_prior_lacks_and_the_lists_lack(folder: Path) -> None:
     rest = [name for name in draws.features if name != "LengthWords"]
     inside = np.delete(np.delete(found, at, 0), at, 1)
     np.testing.assert_allclose(inside, learned.matched(rest).covariance)
+
+
+def test_files_without_a_common_feature_are_refused(folder: Path) -> None:
+    wider(folder / "good.nc", 0.2, "talks.nc")
+    own = bpa.as_draws(bpa.read_posterior("talks.nc"))
+    names = tuple(f"Other{number}" for number in range(len(own.features)))
+    bpa.write_posterior(replace(own, features=names), "films.nc")
+    done = run("learn-prior", "talks.nc", "films.nc", "-o", "prior.json")
+    assert (done.code, done.err.count("\n"), Path("prior.json").exists()) == (2, 1, False)
+    assert "the posteriors talks and films have no feature in common" in done.err
 
 
 @pytest.mark.parametrize(

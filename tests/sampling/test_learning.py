@@ -93,6 +93,20 @@ def test_other_likelihoods_are_told(posteriors: dict[str, Draws]) -> None:
         bpa.learn_prior({"talks": posteriors["talks"], "films": other})
 
 
+def test_posteriors_without_a_common_feature_are_not_joined(posteriors: dict[str, Draws]) -> None:
+    """A third one that has features of both joins them; one of its own kind does not."""
+    talks = posteriors["talks"]
+    films = replace(posteriors["films"], features=("TM0", "TM1"))
+    says = r"posteriors talks and films .* in common \(LM0, WP0; TM0, TM1\), .*: adapt to lists"
+    with pytest.raises(DataError, match=says):
+        bpa.learn_prior({"talks": talks, "films": films})
+    with pytest.raises(DataError, match="posteriors talks and films"):
+        bpa.learn_prior({"talks": talks, "leaflets": posteriors["leaflets"], "films": films})
+    both = replace(posteriors["leaflets"], features=("TM0", "LM0"))
+    joined = bpa.learn_prior({"talks": talks, "films": films, "both": both})
+    assert set(joined.names) == {"LM0", "WP0", "TM0", "TM1"}
+
+
 def test_what_cannot_be_learned_from_is_named(posteriors: dict[str, Draws]) -> None:
     with pytest.raises(UsageError, match="several posteriors: give a list"):
         bpa.learn_prior(posteriors["talks"])  # type: ignore[arg-type]
