@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.lazily import uncollected
+from bpa_ppl.notes import tell
 
 if TYPE_CHECKING:
     from bpa_ppl.component import Component
@@ -40,39 +41,72 @@ class Registry(Mapping[str, type[C]], Generic[C]):
     Args:
         kind: one of them in words, for messages: `sampler`.
         group: the group of entry points in which other packages offer theirs.
+        base: what every one is a subclass of, as `module:Class`.
         members: name -> `module:Class`.
 
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
     (['auto', 'heuristic', 'imh'], 'IndependenceMetropolis')
     """
 
-    def __init__(self, kind: str, group: str, members: Mapping[str, str]):
-        self.kind, self.group = kind, group
+    def __init__(self, kind: str, group: str, base: str, members: Mapping[str, str]):
+        self.kind, self.group, self.base = kind, group, base
         #: Those of this process alone: its worker processes do not know them by themselves.
         self.registered: dict[str, type[C]] = {}
         self._members: dict[str, str | type[C]] = dict(members)
+        #: What other packages offer, and why some of it was left out.
+        self._offered: dict[str, EntryPoint] = {}
+        self._left_out: set[str] = set()
         self._searched = False
 
     def __getitem__(self, name: str) -> type[C]:
         """Return the class of that name.
 
         Raises:
+            DataError: if it cannot be loaded, or is of another kind.
             UsageError: if there is none of that name; a `KeyError` would lose the remedy.
         """
         if name not in self._members:
             one_of(name, tuple(self), self.kind)
         found = self._members[name]
         if isinstance(found, str):
-            module, _, attribute = found.partition(":")
             try:
-                with uncollected(module):
-                    found = cast("type[C]", getattr(import_module(module), attribute))
-            except (ImportError, AttributeError) as error:
+                loaded = _named(found)
+            except Exception as error:  # whatever a module of others does when it is imported
                 raise DataError(
-                    f"the {self.kind} {name} cannot be loaded from {self._members[name]}: {error}"
+                    f"the {self.kind} {name} cannot be loaded from {self._whence(name)}: {error}"
                 ) from error
-            self._members[name] = found
+            if not self._is_one(loaded):
+                raise DataError(
+                    f"the {self.kind} {name}, {self._whence(name)}, is {_described(loaded)}, and "
+                    f"must be a subclass of {self.base.replace(':', '.')}: correct the entry "
+                    "point, or uninstall its package"
+                )
+            self._members[name] = found = cast("type[C]", loaded)
         return found
+
+    def loaded(self) -> Iterator[tuple[str, type[C]]]:
+        """Yield names and classes, each loaded when it is asked for.
+
+        What other packages offer, and cannot be used, is left out, and told once: nobody may have
+        asked for it.
+
+        Raises:
+            DataError: if one of our own cannot be loaded.
+
+        >>> next(METRICS.loaded())[1].__name__
+        'TER'
+        """
+        for name in self:
+            try:
+                member = self[name]
+            except DataError as error:
+                if name not in self._offered:
+                    raise
+                if str(error) not in self._left_out:
+                    self._left_out.add(str(error))
+                    tell(f"left out: {error}")
+                continue
+            yield name, member
 
     def __iter__(self) -> Iterator[str]:
         self._search()
@@ -89,8 +123,13 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """Add a component of one's own, for this process.
 
         Raises:
-            UsageError: if there is one of that name already.
+            UsageError: if there is one of that name already, or it is of another kind.
         """
+        if not self._is_one(member):
+            raise UsageError(
+                f"a {self.kind} is a subclass of {self.base.replace(':', '.')}, and {name} is "
+                f"{_described(member)}: register what it is, or derive it from that class"
+            )
         if name in self and self._members[name] is not member:
             raise UsageError(f"there is a {self.kind} {name} already: choose another name")
         self._members[name] = self.registered[name] = member
@@ -138,13 +177,45 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if not self._searched:
             self._searched = True
             for point in entry_points(group=self.group):
-                self._members.setdefault(point.name, point.value)
+                if self._members.setdefault(point.name, point.value) is point.value:
+                    self._offered[point.name] = point
+
+    def _is_one(self, member: object) -> bool:
+        """Say whether something is of the kind; its base is loaded with it, if it is."""
+        return isinstance(member, type) and issubclass(member, _named(self.base))
+
+    def _whence(self, name: str) -> str:
+        """Return where a member comes from, in words."""
+        if name not in self._offered:
+            return str(self._members[name])
+        point = self._offered[name]
+        package = f" of the package {point.dist.name}" if point.dist else ""
+        return f"{point.value} (entry point {name} in {self.group}{package})"
+
+
+def _named(dotted: str) -> Any:
+    """Return what `module:Class` names."""
+    module, _, attribute = dotted.partition(":")
+    with uncollected(module):
+        return getattr(import_module(module), attribute)
+
+
+def _described(member: object) -> str:
+    """Return in words what something is.
+
+    >>> _described(METRICS["chrf"]), _described(len)
+    ('the class CHRF (a SacreMetric)', 'a builtin_function_or_method')
+    """
+    if isinstance(member, type):
+        return f"the class {member.__name__} (a {member.__mro__[1].__name__})"
+    return f"a {type(member).__name__}"
 
 
 #: In the order in which they are tried: `moses` takes any line with its separator.
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
     "format of n-best lists",
     "bpa_ppl.nbest_formats",
+    "bpa_ppl.formats.base:NBestFormat",
     {
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
         "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
@@ -163,6 +234,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
 WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "format of weights",
     "bpa_ppl.weight_formats",
+    "bpa_ppl.formats.base:WeightFormat",
     {
         "json": "bpa_ppl.formats.json_weights:JsonWeights",
         "yaml": "bpa_ppl.formats.yaml_weights:YamlWeights",
@@ -174,6 +246,7 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
 FEATURES: Registry[FeatureSource] = Registry(
     "feature source",
     "bpa_ppl.features",
+    "bpa_ppl.features.base:FeatureSource",
     {
         "lm": "bpa_ppl.features.lm:LanguageModel",
         "lexicon": "bpa_ppl.features.lexicon:Lexicon",
@@ -187,6 +260,7 @@ FEATURES: Registry[FeatureSource] = Registry(
 METRICS: Registry[Metric] = Registry(
     "metric",
     "bpa_ppl.metrics",
+    "bpa_ppl.quality.base:Metric",
     {
         "ter": "bpa_ppl.quality.ter:TER",
         "bleu": "bpa_ppl.quality.bleu:BLEU",
@@ -200,6 +274,7 @@ METRICS: Registry[Metric] = Registry(
 LIKELIHOODS: Registry[Likelihood] = Registry(
     "likelihood",
     "bpa_ppl.likelihoods",
+    "bpa_ppl.models.likelihoods.base:Likelihood",
     {
         "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
         "margin": "bpa_ppl.models.likelihoods.margin:Margin",
@@ -213,6 +288,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
 PRIORS: Registry[PriorFamily] = Registry(
     "prior",
     "bpa_ppl.priors",
+    "bpa_ppl.models.priors.base:PriorFamily",
     {
         "isotropic": "bpa_ppl.models.priors.isotropic:Isotropic",
         "horseshoe": "bpa_ppl.models.priors.sparse:Horseshoe",
@@ -222,6 +298,7 @@ PRIORS: Registry[PriorFamily] = Registry(
 SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     "bpa_ppl.samplers",
+    "bpa_ppl.sampling.base:Sampler",
     {
         "auto": "bpa_ppl.sampling.auto:Auto",
         "heuristic": "bpa_ppl.sampling.heuristic:Heuristic",
@@ -237,6 +314,7 @@ SAMPLERS: Registry[Sampler] = Registry(
 TUNERS: Registry[Tuner] = Registry(
     "tuner",
     "bpa_ppl.tuners",
+    "bpa_ppl.tuning.base:Tuner",
     {
         "mert": "bpa_ppl.tuning.mert:Mert",
         "mert+": "bpa_ppl.tuning.mert:MertPlus",
@@ -247,6 +325,7 @@ TUNERS: Registry[Tuner] = Registry(
 RULES: Registry[Rule] = Registry(
     "rule",
     "bpa_ppl.rules",
+    "bpa_ppl.decoding.base:Rule",
     {
         "predictive": "bpa_ppl.decoding.predictive:Predictive",
         "viterbi": "bpa_ppl.decoding.viterbi:Viterbi",

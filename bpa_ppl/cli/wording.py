@@ -84,8 +84,8 @@ class Command(TyperCommand):
 
 def _settings() -> set[str]:
     """Return the settings of all samplers and tuners."""
-    every = [*SAMPLERS.values(), *TUNERS.values()]
-    return {name for kind in every for name in kind.__struct_fields__}
+    every = [*SAMPLERS.loaded(), *TUNERS.loaded()]
+    return {name for _, kind in every for name in kind.__struct_fields__}
 
 
 def _value(option: str, given: list[str]) -> str:

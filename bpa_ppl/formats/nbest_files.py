@@ -176,19 +176,20 @@ def _by_suffix(path: AnyPath) -> NBestFormat:
     suffix = name.suffix
     if suffix in {codec.suffix for codec in CODECS}:
         suffix = PurePath(name.stem).suffix
-    found = (kind for kind in NBEST_FORMATS if suffix and suffix in NBEST_FORMATS[kind].suffixes)
+    if not suffix:
+        return NBEST_FORMATS.resolve(_USUAL)
+    found = (name for name, kind in NBEST_FORMATS.loaded() if suffix in kind.suffixes)
     return NBEST_FORMATS.resolve(next(found, _USUAL))
 
 
 def _detected(file: InputFile, line: bytes) -> NBestFormat:
     """Return the first format that knows the first line of a file, or lines further on."""
-    formats = [NBEST_FORMATS.resolve(name) for name in NBEST_FORMATS]
-    for format in formats:
-        if format.detect(line):
-            return format
-    for format in formats:
-        if format.detect_within(file.beginning):
-            return format
+    for _, kind in NBEST_FORMATS.loaded():
+        if kind().detect(line):
+            return kind()
+    for _, kind in NBEST_FORMATS.loaded():
+        if kind().detect_within(file.beginning):
+            return kind()
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
         f"reads {SHAPE}, the first one of CSV and TSV names the columns (id, text, …); name the "

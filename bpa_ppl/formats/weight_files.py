@@ -88,8 +88,9 @@ def _check(format: str | WeightFormat) -> None:
 
 def _detected(text: str) -> WeightFormat:
     """Return the first format that knows the content of a file; any text may be that of lines."""
-    formats = map(WEIGHT_FORMATS.resolve, [*(n for n in WEIGHT_FORMATS if n != _ANY), _ANY])
-    return next(format for format in formats if format.detect(text))
+    formats = (kind() for name, kind in WEIGHT_FORMATS.loaded() if name != _ANY)
+    found = next((format for format in formats if format.detect(text)), None)
+    return found or WEIGHT_FORMATS.resolve(_ANY)
 
 
 def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat) -> WeightFormat:
@@ -99,7 +100,7 @@ def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat)
     suffix = _suffix(path)
     if template is not None or not suffix:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
-    known = {end: name for name, kind in WEIGHT_FORMATS.items() for end in kind.suffixes}
+    known = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
     if suffix not in known:
         raise UsageError(
             f"{path}: weights are not written to files that end in {suffix}, but in "

@@ -314,7 +314,7 @@ def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
     """
     return tuple(
         name
-        for name, kind in METRICS.items()
+        for name, kind in METRICS.loaded()
         if kind.counted
         and (kind.reported or unreported)
         and isinstance(kind.needs, frozenset)
