@@ -270,7 +270,9 @@ def _read_toml(path: Path) -> TomlTable:
     try:
         return TomlTable(tomllib.loads(text), "", path)
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"not a TOML file: {error}", path) from error
+        raise DataError(
+            f"not a TOML file: {error}: write settings as NAME = VALUE, texts in quotes", path
+        ) from error
     except RecursionError as error:
         raise DataError("lists or tables inside one another without an end", path) from error
     except ValueError as error:  # Python reads no numbers of thousands of digits

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import lzma
 from collections.abc import Callable
+from os import PathLike
+from pathlib import PurePath
 from typing import IO, BinaryIO, NamedTuple, Protocol, cast
 
 import zstandard
@@ -69,3 +71,14 @@ CORRUPT: tuple[type[Exception], ...] = (
     lzma.LZMAError,
     zstandard.ZstdError,
 )
+
+
+def file_suffix(path: str | PathLike[str]) -> str:
+    """Return what the name of a file ends in, in small letters; of a packed one, what is packed.
+
+    >>> file_suffix("dev.CSV"), file_suffix("dev.jsonl.gz"), file_suffix("dev.gz"), file_suffix("-")
+    ('.csv', '.jsonl', '', '')
+    """
+    name = PurePath(path)
+    packed = any(name.suffix == codec.suffix for codec in CODECS)
+    return (name.with_suffix("") if packed else name).suffix.lower()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
+from bpa_ppl.formats.codecs import file_suffix
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.streams import CODECS, AnyPath, InputFile, origin_name
+from bpa_ppl.formats.streams import AnyPath, InputFile, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
@@ -23,6 +25,8 @@ from bpa_ppl.weights import match
 _LARGEST_ID = 10**18  # ids beyond it would not fit 64 bits with the number of a list added
 # Written where neither a format nor the name of the file says which.
 _USUAL = "moses"
+# Names of lists say no more than that they are some: `dev`, `dev.nbest`, `dev.100best`, `dev.txt`.
+_OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
 
 def read_nbest(
@@ -124,20 +128,50 @@ def write_nbest(
         path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
             when it is complete.
         weights: print λ·h as the totals; None prints those of the table, where it has them.
-        format: the name of a format, or the format itself; "auto" tells it by the name of the
-            file (`.jsonl`, `.csv`, …), and is Moses' where that does not say.
+        format: the name of a format, or the format itself; "auto" is that of `format_for`.
 
     Raises:
         DataError: if the file cannot be written, a feature has no weight, or a text or name does
             not fit the format.
-        UsageError: if the format is unknown.
+        UsageError: if the format is unknown, or the name of the file ends in what is of none.
 
     >>> lists = NBest.from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
     >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
-    writer = _by_suffix(path) if format == AUTO else _resolved(format)
+    writer = format_for(path) if format == AUTO else _resolved(format)
     writer.write_file(nbest if weights is None else _scored(nbest, weights), path)
+
+
+def format_for(path: AnyPath) -> NBestFormat:
+    """Return the format that lists are written in to a file of some name, compressed or not.
+
+    That of its ending (`.jsonl`, `.csv`, …), or Moses', where the name has none or ends in .nbest
+    (.nbest100, .100best), .txt or .out.
+
+    Raises:
+        UsageError: if the name ends in something else.
+
+    >>> format_for("dev.jsonl.gz"), format_for("dev.nbest100.gz")
+    (Jsonl(long=False), Moses())
+    >>> format_for("dev.tab")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: dev.tab: lists are not written to files that end in .tab, but in ...
+    """
+    suffix = file_suffix(path)
+    if not suffix:
+        return NBEST_FORMATS.resolve(_USUAL)
+    known = []
+    for _, kind in NBEST_FORMATS.loaded():
+        if suffix in kind.suffixes:
+            return kind()
+        known += kind.suffixes
+    if _OF_LISTS.fullmatch(suffix):
+        return NBEST_FORMATS.resolve(_USUAL)
+    raise UsageError(
+        f"{path}: lists are not written to files that end in {suffix}, but in .nbest, .txt or .out "
+        f"(Moses), {', '.join(known)}: choose one of those, or give write_nbest the format"
+    )
 
 
 def _rows(
@@ -168,18 +202,6 @@ def _resolved(format: str | NBestFormat) -> NBestFormat:
     if name not in NBEST_FORMATS:
         one_of(name, (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind)
     return NBEST_FORMATS.resolve(name, settings_in(settings, f"the format {name}"))
-
-
-def _by_suffix(path: AnyPath) -> NBestFormat:
-    """Return the format that a name says, compressed or not."""
-    name = PurePath(path)
-    suffix = name.suffix
-    if suffix in {codec.suffix for codec in CODECS}:
-        suffix = PurePath(name.stem).suffix
-    if not suffix:
-        return NBEST_FORMATS.resolve(_USUAL)
-    found = (name for name, kind in NBEST_FORMATS.loaded() if suffix in kind.suffixes)
-    return NBEST_FORMATS.resolve(next(found, _USUAL))
 
 
 def _detected(file: InputFile, line: bytes) -> NBestFormat:

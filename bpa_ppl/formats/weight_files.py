@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.base import AUTO, WeightFormat
-from bpa_ppl.formats.streams import CODECS, AnyPath, atomic_writer, origin_name, read_text
+from bpa_ppl.formats.codecs import file_suffix
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_text
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.weights import Bare, Weights
 
@@ -97,7 +97,7 @@ def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat)
     _check(format)
     if format != AUTO:
         return WEIGHT_FORMATS.resolve(format)
-    suffix = _suffix(path)
+    suffix = file_suffix(path)
     if template is not None or not suffix:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
     known = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
@@ -107,10 +107,3 @@ def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat)
             f"{', '.join(known)}: choose one of those, or name the format"
         )
     return WEIGHT_FORMATS.resolve(known[suffix])
-
-
-def _suffix(path: AnyPath) -> str:
-    """Return what a name ends in, but for that of a packed file."""
-    name = Path(path)
-    packed = any(name.suffix == codec.suffix for codec in CODECS)
-    return (name.with_suffix("") if packed else name).suffix.lower()

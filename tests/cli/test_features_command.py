@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,19 @@ def test_lists_with_more_features(texts: Path) -> None:
     )
     own = run("features", "nbest", "-r", "ref", "--add", "lm=self", "-o", "own.nbest")
     assert "added lm, lm.oov" in own.err
+
+
+def test_an_unknown_ending_is_told_before_the_work(texts: Path) -> None:
+    done = run("features", "none", "--add", "length", "-o", "more.tab")
+    assert (done.code, done.err.count("\n"), Path("more.tab").exists()) == (2, 1, False)
+    assert "more.tab: lists are not written to files that end in .tab, but in .nbest" in done.err
+
+
+def test_lists_of_another_format_than_was_named(texts: Path) -> None:
+    done = run("features", "nbest", "--format", "jsonl", "--add", "length", "-o", "more.jsonl")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    says = r"nbest:1: not JSON: .*: correct the line, or name the format \(--format\) if it is"
+    assert re.search(says, done.err), done.err
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_the_example_is_a_study() -> None:
     ("old", "new", "message"),
     [
         ("sizes = [4, 8]", "sizes = [4, ", r".*study\.toml: not a TOML file: .*line 3.*"),
+        ("sizes = [4, 8]", "sizes: [4, 8]", ".*TOML file: .*: write settings as NAME = VALUE, .*"),
         ("sizes = [4, 8]", "", ".*sizes is missing: add sizes = a list"),
         ("sizes = [4, 8]", "sizes = []", ".*sizes is empty: name at least one value"),
         ("sizes = [4, 8]", "sizes = [4, 4]", ".*sizes names a value twice: leave one out"),

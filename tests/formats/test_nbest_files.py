@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.weights import match
 
 Write = Callable[..., Path]
@@ -211,6 +212,24 @@ class TestStreaming:
 
 
 class TestWriting:
+    @pytest.mark.parametrize("name", ["a", "a.nbest", "a.nbest100.gz", "a.100best", "a.txt.zst"])
+    def test_moses_where_the_name_says_no_format(
+        self, toy: NBest, tmp_path: Path, name: str
+    ) -> None:
+        write_nbest(toy, tmp_path / name)
+        assert b" ||| " in InputFile(tmp_path / name).first_line
+
+    @pytest.mark.parametrize("name", ["a.tab", "a.tab.gz", "a.json", "a.nbest.old"])
+    def test_a_name_that_ends_otherwise_is_refused(
+        self, toy: NBest, tmp_path: Path, name: str
+    ) -> None:
+        says = r"files that end in \.(tab|json|old), but in \.nbest, .*\.jsonl, .*\.csv, .*: choose"
+        with pytest.raises(UsageError, match=says):
+            write_nbest(toy, tmp_path / name)
+        assert not list(tmp_path.iterdir())
+        write_nbest(toy, tmp_path / name, format="moses")
+        assert_same(read_nbest(tmp_path / name), toy)
+
     def test_it_reads_back_with_the_same_bits(self, toy: NBest, tmp_path: Path) -> None:
         write_nbest(toy, tmp_path / "out.gz")
         assert_same(read_nbest(tmp_path / "out.gz"), toy)
