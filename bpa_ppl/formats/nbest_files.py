@@ -161,7 +161,7 @@ def format_for(path: AnyPath) -> NBestFormat:
     suffix = file_suffix(path)
     if not suffix:
         return NBEST_FORMATS.resolve(_USUAL)
-    known = []
+    known: list[str] = []
     for _, kind in NBEST_FORMATS.loaded():
         if suffix in kind.suffixes:
             return kind()
