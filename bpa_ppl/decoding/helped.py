@@ -129,6 +129,7 @@ def helped(
 ) -> Helped:
     """Hold the predictive decisions against the canonical first-best.
 
+    Where no canonical weights were given, that is the first of each list, as most systems print it.
     A posterior that fails its check is used all the same: its report says so.
 
     Args:
@@ -154,16 +155,19 @@ def helped(
     draws = as_draws(posterior)
     goal = _criterion(nbest, criterion_of(draws.attrs))
     result = rerank(nbest, draws, defaults=defaults, where=where, unchecked=True)
-    scores = compared(nbest, result.canonical, result.choice, goal)
+    # Without canonical weights, nothing but the order of the lists says what the system preferred.
+    unknown = draws.attrs.get("canonical_weights") == "none"
+    before = np.zeros_like(result.canonical) if unknown else result.canonical
+    scores = compared(nbest, before, result.choice, goal)
     metrics = list(reported(nbest, goal))
     names = [title_of(score) for score in scores.after]
     if nbest.references:
         metrics, names = [*metrics, LengthRatio()], [*names, "length"]
-    pair = _chosen(nbest, result.canonical), _chosen(nbest, result.choice)
+    pair = _chosen(nbest, before), _chosen(nbest, result.choice)
     changes = [
         _change(name, pair, metric, seed) for name, metric in zip(names, metrics, strict=True)
     ]
-    return Helped(nbest, result.canonical, result.choice, scores, tuple(changes), goal)
+    return Helped(nbest, before, result.choice, scores, tuple(changes), goal)
 
 
 def _criterion(nbest: NBest, goal: Metric | None) -> Metric:
@@ -216,8 +220,8 @@ def helped_answer(found: Helped, doubts: Sequence[str] = ()) -> tuple[Verdict, S
     )
     caption = (
         f"{found.scores.sentences} sentences. Before: the best by the canonical weights, or, where "
-        "none were given, by those that adaptation began with; after: the predictive decision. "
-        "Intervals by paired bootstrap over sentences. Length: words over those of the references."
+        "none were given, the first of each list; after: the predictive decision. Intervals by "
+        "paired bootstrap over sentences. Length: words over those of the references."
     )
     told = (f"{title_of(score)} {score.signature}" for score in found.scores.after)
     signatures = Text(f"Signatures: {', '.join(told)}.")

@@ -200,6 +200,7 @@ def adapt(
         made = _settings(target, Parts(likely, parts.prior, engine), family)
     made |= {
         **choice,
+        **({"canonical_weights": "none"} if weights is None and not defaults else {}),
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
         **_provenance(nbest, known.oracles),

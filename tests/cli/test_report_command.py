@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import run
-from conftest import HYPOTHESES
 
 import bpa_ppl
 from bpa_ppl.diagnostics.report_page.page import posterior_page
@@ -84,8 +83,10 @@ def test_sentences_are_shown_by_the_texts_of_the_lists_adapted_to(folder: Path) 
 )
 def test_bad_input(folder: Path, arguments: tuple[object, ...], message: str) -> None:
     Path("one").write_text("one\n", "utf-8")
-    first = Path("nbest").read_text("utf-8").splitlines(keepends=True)[:HYPOTHESES]
-    Path("other").write_text("".join(first), "utf-8")
+    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
+    first = lines[0].partition(" ")[0]
+    one_list = [line for line in lines if line.startswith(f"{first} ")]
+    Path("other").write_text("".join(one_list), "utf-8")
     done = run("report", *arguments)
     assert done.code == 2
     assert message in done.err

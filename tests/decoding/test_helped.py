@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bpa_ppl import DataError, Draws, NBest, corpus_score
+from bpa_ppl import BpaWarning, DataError, Draws, NBest, adapt, corpus_score, rerank
 from bpa_ppl.decoding.helped import Helped, helped, helped_answer
 from bpa_ppl.diagnostics.comparison.downstream import downstream
 from bpa_ppl.reporting import report_page, texts_of
@@ -102,6 +102,17 @@ def test_what_the_system_had_first_is_told_where_others_were_the_best_before(
     section = repr(helped_answer(helped(pool, by_others))[1])
     ter = corpus_score(pool.chosen(np.zeros(40, int)), pool.references, "ter").value
     assert f"{told}, is another translation in 40 of 40 sentences, and has TER {ter:.2f}" in section
+
+
+def test_without_canonical_weights_the_first_of_each_list_stands_before() -> None:
+    pool = lists()
+    pool = replace(pool, features=1 - pool.features)  # a weight of LM0 above 0 prefers the second
+    with pytest.warns(BpaWarning, match="no canonical weight for LM0"):
+        posterior = adapt(pool, None, sampler="map")
+    assert rerank(pool, posterior).canonical.tolist() == [1] * 40
+    assert helped(pool, posterior).before.tolist() == [0] * 40
+    known = adapt(pool, {"LM0": 2.0}, sampler="map")
+    assert helped(pool, known).before.tolist() == [1] * 40
 
 
 def test_the_largest_changes_are_side_by_side_and_escaped(found: Helped) -> None:
