@@ -20,7 +20,7 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.arviz_functions import groups_of, of_groups
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.groups import Group, Groups, grouped
+from bpa_ppl.posterior.groups import SAMPLES, Group, Groups, grouped
 from bpa_ppl.posterior.soundness import WEIGHTS, check_finite
 from bpa_ppl.weights import Weights
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     #: What functions that look at a posterior take.
     Posterior: TypeAlias = Draws | InferenceData
 
-_SAMPLES = ("chain", "draw")
 _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
@@ -190,12 +189,12 @@ def _weights_of(groups: Mapping[str, Group]) -> tuple[np.ndarray, tuple[str, ...
     shape = weights.values.shape
     if weights.values.size == 0:
         raise DataError("weights has no draws: its shape is " + " × ".join(map(str, shape)))
-    sizes = {d: size for d, size in zip(weights.dims, shape, strict=True) if d not in _SAMPLES}
+    sizes = {d: size for d, size in zip(weights.dims, shape, strict=True) if d not in SAMPLES}
     if len(sizes) == 1 and (unnamed := sizes.keys() - coords):
         raise DataError(f"weights has no coordinate {unnamed.pop()}: it names the features")
     labels = [coords[d].values.tolist() if d in coords else range(n) for d, n in sizes.items()]
     names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
-    values = weights.leading(*_SAMPLES)
+    values = weights.leading(*SAMPLES)
     return values.reshape(*values.shape[:2], -1), names
 
 
@@ -204,9 +203,9 @@ def _chain_variables(group: Group | None) -> dict[str, Any]:
     if group is None:
         return {}
     return {
-        name: variable.leading(*_SAMPLES)
+        name: variable.leading(*SAMPLES)
         for name, variable in group.arrays.items()
-        if {*_SAMPLES} <= set(variable.dims)
+        if {*SAMPLES} <= set(variable.dims)
     }
 
 

@@ -152,12 +152,7 @@ def _group_of(found: Dataset, encoded: bool) -> Group:
         str(name): Variable(tuple(map(str, one.dims)), one.values, one.attrs)
         for name, one in variables.items()
     }
-    labels = {str(name) for name in found.coords}
-    return Group(
-        {name: one for name, one in taken.items() if name not in labels},
-        {name: one for name, one in taken.items() if name in labels},
-        attrs,
-    )
+    return Group.of(taken, {str(name) for name in found.coords}, attrs)
 
 
 def decoded(groups: Groups) -> Groups:

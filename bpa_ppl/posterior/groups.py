@@ -6,14 +6,15 @@ with it, a third of a second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-_SAMPLES = ("chain", "draw")
+#: The dimensions that all draws have.
+SAMPLES = ("chain", "draw")
 
 
 class Variable(NamedTuple):
@@ -47,6 +48,22 @@ class Group:
     arrays: Mapping[str, Variable]
     coords: Mapping[str, Variable] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, variables: Mapping[str, Variable], labels: Set[str], attrs: Mapping[str, Any]
+    ) -> Group:
+        """Return a group of variables of which some label dimensions.
+
+        >>> both = dict.fromkeys(("x", "feature"), Variable(("feature",), np.zeros(2)))
+        >>> [list(part) for part in vars(Group.of(both, {"feature"}, {})).values()]
+        [['x'], ['feature'], []]
+        """
+        return cls(
+            {name: one for name, one in variables.items() if name not in labels},
+            {name: one for name, one in variables.items() if name in labels},
+            attrs,
+        )
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -91,7 +108,7 @@ def grouped(
     {'chain': 2, 'draw': 10, 'feature': 1}
     """
     made = {
-        name: _group(arrays, coords or {}, dims or {}, () if "data" in name else _SAMPLES)
+        name: _group(arrays, coords or {}, dims or {}, () if "data" in name else SAMPLES)
         for name, arrays in groups.items()
         if arrays
     }

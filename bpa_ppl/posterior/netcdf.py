@@ -168,11 +168,8 @@ def _told_apart(group: Group) -> Group:
         )
         for name, (dims, values, attrs) in group.arrays.items()
     }
-    return Group(
-        {name: one for name, one in plain.items() if name not in labels},
-        {name: one for name, one in plain.items() if name in labels},
-        {key: group.attrs[key] for key in group.attrs if key not in _OF_FILES},
-    )
+    attrs = {key: group.attrs[key] for key in group.attrs if key not in _OF_FILES}
+    return Group.of(plain, labels, attrs)
 
 
 def _check_size(content: bytes) -> None:
