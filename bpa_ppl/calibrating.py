@@ -59,7 +59,7 @@ def calibrate_sampler(
         prior_variance: σ_T, a variance.
         seed: of everything.
         jobs: threads side by side.
-        likelihood: one that is a distribution of the oracle: `oracle`, `tied` or `hope`.
+        likelihood: one that is a distribution of the oracle: `oracle`.
         metric: what gains are in, where the likelihood looks at them.
         model: a NumPyro model with the sites `weights` and `oracle`.
         progress: True draws a bar on standard error.
@@ -74,7 +74,7 @@ def calibrate_sampler(
     if not likely.generative:
         raise UsageError(
             f"nothing can be simulated from the likelihood {LIKELIHOODS.name_of(likely)}, which is "
-            "no distribution of the oracle: choose oracle, tied or hope, or compare two samplers"
+            "no distribution of the oracle: choose oracle, or compare two samplers"
         )
     seed = checked_seed(seed)
     worth = gains(nbest, metric) if likely.needs_gains else None

@@ -278,11 +278,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
     {
         "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
         "margin": "bpa_ppl.models.likelihoods.margin:Margin",
-        "tied": "bpa_ppl.models.likelihoods.tied:Tied",
-        "soft": "bpa_ppl.models.likelihoods.soft:Soft",
-        "hope": "bpa_ppl.models.likelihoods.hope:Hope",
         "risk": "bpa_ppl.models.likelihoods.risk:Risk",
-        "oracle+risk": "bpa_ppl.models.likelihoods.oracle_risk:OracleRisk",
     },
 )
 PRIORS: Registry[PriorFamily] = Registry(

@@ -8,16 +8,7 @@ from bpa_ppl.models.log_linear import log_linear  # of the same name as its modu
 if TYPE_CHECKING:
     from bpa_ppl.models.choice import OracleChoice
     from bpa_ppl.models.hierarchical import Hierarchical
-    from bpa_ppl.models.likelihoods import (
-        Hope,
-        Likelihood,
-        Margin,
-        Oracle,
-        OracleRisk,
-        Risk,
-        Soft,
-        Tied,
-    )
+    from bpa_ppl.models.likelihoods import Likelihood, Margin, Oracle, Risk
     from bpa_ppl.models.lists import Bucket, Lists, in_order, tabulate
     from bpa_ppl.models.preparing import Preparation, preparation
     from bpa_ppl.models.priors import Horseshoe, Isotropic, Prior, PriorFamily, SpikeSlab
@@ -27,7 +18,6 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "Bucket": "lists",
     "Hierarchical": "hierarchical",
-    "Hope": "likelihoods",
     "Horseshoe": "priors",
     "Isotropic": "priors",
     "Likelihood": "likelihoods",
@@ -35,14 +25,11 @@ _PUBLIC = {
     "Margin": "likelihoods",
     "Oracle": "likelihoods",
     "OracleChoice": "choice",
-    "OracleRisk": "likelihoods",
     "Preparation": "preparing",
     "Prior": "priors",
     "PriorFamily": "priors",
     "Risk": "likelihoods",
-    "Soft": "likelihoods",
     "SpikeSlab": "priors",
-    "Tied": "likelihoods",
     "in_order": "lists",
     "log_probabilities": "probabilities",
     "preparation": "preparing",
@@ -52,7 +39,6 @@ _PUBLIC = {
 __all__ = [
     "Bucket",
     "Hierarchical",
-    "Hope",
     "Horseshoe",
     "Isotropic",
     "Likelihood",
@@ -60,14 +46,11 @@ __all__ = [
     "Margin",
     "Oracle",
     "OracleChoice",
-    "OracleRisk",
     "Preparation",
     "Prior",
     "PriorFamily",
     "Risk",
-    "Soft",
     "SpikeSlab",
-    "Tied",
     "in_order",
     "log_linear",
     "log_probabilities",

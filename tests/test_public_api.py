@@ -20,8 +20,8 @@ from bpa_ppl import registry
 FUNCTIONS = {
     "adapt": "nbest weights * preset=None sampler=None likelihood=None prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
-    "fixed=None defaults=None categorical=None add=None model=log_linear choose=() "
-    "choose_by='loo' progress=False arviz=True **settings",
+    "fixed=None defaults=None categorical=None add=None model=log_linear "
+    "progress=False arviz=True **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
@@ -88,8 +88,8 @@ ROOMS = {
     "PhraseMixture add_features adding of_each_string resolved",
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
-    "models": "Bucket Hierarchical Hope Horseshoe Isotropic Likelihood Lists Margin Oracle "
-    "OracleChoice OracleRisk Preparation Prior PriorFamily Risk Soft SpikeSlab Tied in_order "
+    "models": "Bucket Hierarchical Horseshoe Isotropic Likelihood Lists Margin Oracle "
+    "OracleChoice Preparation Prior PriorFamily Risk SpikeSlab in_order "
     "log_linear log_probabilities preparation tabulate",
     "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix "
     "read_counts read_pairs read_table write_counts write_table",
@@ -107,7 +107,7 @@ ROOMS = {
 #: Registry -> the names that can be chosen, in order.
 CHOICES = {
     "FEATURES": "lm lexicon phrases invariance length consensus indicators",
-    "LIKELIHOODS": "oracle margin tied soft hope risk oracle+risk",
+    "LIKELIHOODS": "oracle margin risk",
     "METRICS": "ter bleu chrf ter+bleu unbabel-comet unbabel-cometkiwi column",
     "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",
     "PRIORS": "isotropic horseshoe spike-slab",

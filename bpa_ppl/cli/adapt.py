@@ -60,34 +60,20 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Choosing:
-    """Which settings are chosen from the adaptation sentences themselves."""
+class Temperature:
+    """Whether a calibration temperature is fitted."""
 
-    choose: Annotated[
-        str | None,
-        typer.Option(
-            help="Settings to choose from these sentences alone, separated by commas: margin, "
-            "prior-variance, kappa, tau or delta."
-        ),
-    ] = None
-    choose_by: Annotated[
-        str,
-        typer.Option(
-            help="loo, what a sentence gains by the posterior of the others; or evidence, for "
-            "prior-variance alone."
-        ),
-    ] = "loo"
     fit_temperature: Annotated[
         bool,
         typer.Option(
             "--fit-temperature",
-            help="Fit how sure the predictions are, leaving one sentence out after the other, for "
-            "the probabilities that rerank tells.",
+            help="Fit a calibration temperature by leave-one-out; rerank then reports calibrated "
+            "probabilities.",
         ),
     ] = False
 
-    def tempered(self, posterior: Draws, lists: NBest, quiet: bool) -> Draws:
-        """Fit the temperature if it is asked for, tell it, and record it in the posterior."""
+    def recorded(self, posterior: Draws, lists: NBest, quiet: bool) -> Draws:
+        """Return the posterior, with the fitted temperature recorded if one is asked for."""
         if not self.fit_temperature:
             return posterior
         from bpa_ppl.diagnostics import temperature
@@ -95,15 +81,6 @@ class Choosing:
         found = temperature(posterior, lists)
         options.say(found, quiet)
         return posterior.noted(temperature=found.value)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `bpa_ppl.adapt`.
-
-        >>> Choosing(choose="margin,prior-variance").arguments()
-        {'choose': ('margin', 'prior-variance'), 'choose_by': 'loo'}
-        """
-        names = tuple(filter(None, (self.choose or "").split(",")))
-        return {"choose": names, "choose_by": self.choose_by}
 
 
 def run(
@@ -114,7 +91,7 @@ def run(
     matching: options.Matching,
     development: options.Development,
     before: Before,
-    choosing: Choosing,
+    temperature: Temperature,
     references: options.References = None,
     sources: options.Sources = None,
     preset: Annotated[
@@ -177,15 +154,12 @@ def run(
         arviz=False,
         **prior,
         **matched,
-        **choosing.arguments(),
         **settings,
     )
-    posterior = choosing.tempered(posterior, lists, quiet).noted(command=command_line())
+    posterior = temperature.recorded(posterior, lists, quiet).noted(command=command_line())
     bpa_ppl.write_posterior(posterior, output)
     # Not in the file, which is the same whenever it is made.
     LOGGER.debug("%s written on %s", output, datetime.now().ctime())
-    if choosing.choose:
-        options.say(posterior.attrs["choice"]["because"], quiet)
     options.say(bpa_ppl.check(posterior), quiet)
 
 

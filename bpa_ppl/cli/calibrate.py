@@ -26,8 +26,8 @@ def run(
     likelihood: Annotated[
         str,
         typer.Option(
-            help="Of which oracles are drawn, with settings: oracle, tied or hope; those that look "
-            "at gains need --references."
+            help="The likelihood that oracles are simulated from, with its settings: oracle, or "
+            "a registered one that is a distribution."
         ),
     ] = "oracle",
     metric: options.Metric = "ter",

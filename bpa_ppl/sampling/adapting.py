@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache as remembered
-from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
     Lists,
-    Margin,
     Oracle,
     Preparation,
     Prior,
@@ -27,7 +25,7 @@ from bpa_ppl.models import (
     preparation,
     tabulate,
 )
-from bpa_ppl.models.priors.isotropic import Isotropic, completed, variances
+from bpa_ppl.models.priors.isotropic import Isotropic, build_prior, completed, variances
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.posterior import Draws, to_arviz
@@ -36,7 +34,6 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
-from bpa_ppl.sampling.choosing import Parts, built, chosen, to_choose
 from bpa_ppl.sampling.density import (
     anatomy,
     constrained,
@@ -93,8 +90,6 @@ def adapt(
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
     model: Model = log_linear,
-    choose: str | Iterable[str] = (),
-    choose_by: str = "loo",
     progress: bool | Reporter = False,
     arviz: bool = True,
     **settings: Any,
@@ -112,10 +107,10 @@ def adapt(
             besides is taken instead.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`; or a sampler with its settings. None is `auto`.
-        likelihood: `oracle`, as published, `margin`, `tied`, `soft`, `hope`, `risk`,
-            `oracle+risk`, or a likelihood with its settings. Settings that are left open are
-            decided from the gain, and recorded. None is `margin` where the metric is TER, BLEU,
-            chrF or `ter+bleu`, and `oracle` elsewhere: see `default_likelihood`.
+        likelihood: `oracle`, as published, `margin`, `risk`, or a likelihood with its settings.
+            Settings that are left open are derived from the gain, and recorded. None is `margin`
+            where the metric is TER, BLEU, chrF or `ter+bleu`, and `oracle` elsewhere: see
+            `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`, whatever it was made of; or a family of them.
         prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature,
             or {name: variance} of single ones; None means 0.1. See `Isotropic` for features that
@@ -135,11 +130,6 @@ def adapt(
             `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
             of their files, and `rerank` computes the same features of new lists.
         model: a NumPyro program of (lists, prior, likelihood) with a site `weights`.
-        choose: settings that are chosen from these sentences alone, out of a grid: `margin` (γ),
-            `kappa`, `tau`, `prior-variance` (σ_T) and `delta` (of `heuristic`); see
-            `bpa_ppl.sampling.choosing`. What was chosen, and the table of candidates, are recorded.
-        choose_by: `loo`, what a sentence gains by the posterior of the others, or `evidence`, the
-            marginal likelihood by Laplace's approximation, for `prior-variance` alone.
         progress: True draws a bar on standard error.
         arviz: False returns plain `Draws`, for which ArviZ need not be loaded.
         settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
@@ -167,14 +157,12 @@ def adapt(
     check_named(defaults or {})
     sampler, likelihood = with_preset(preset, sampler, likelihood)
     engine, goal = SAMPLERS.resolve(sampler, settings), resolve(metric, nbest)
-    choose = (choose,) if isinstance(choose, str) else tuple(choose)
-    likely = _likelihood(likelihood, goal, nbest, choose)
-    parts = Parts(likely, _family(prior, prior_variance), engine)
-    wanted = to_choose(choose, choose_by, parts)
+    likely = _likelihood(likelihood, goal, nbest)
+    family = _family(prior, prior_variance)
     prepared = preparation(nbest, goal, categorical, add)
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
-    built(parts.prior, matched)  # what does not fit is found before anything is scored
-    model = _model(model, parts.prior, matched)
+    build_prior(family, matched)  # what does not fit is found before anything is scored
+    model = _model(model, family, matched)
     if weights is not None:
         check_totals(nbest, matched.values)
     known = scored(
@@ -182,24 +170,20 @@ def adapt(
         matched,
         goal,
         oracle,
-        with_gains=parts.likelihood.needs_gains or bool(wanted),
+        with_gains=likely.needs_gains,
         ties=ties,
         jobs=jobs,
         cache=cache,
         progress=progress,
     )
     keep_compiled()
-    choice: dict[str, Any] = {}
-    if wanted:
-        parts, choice = _chosen(wanted, choose_by, parts, known, model, seed, progress)
-    family, before = _prior(parts.prior, matched)
-    engine, (likely, seen) = parts.sampler, known.observed(parts.likelihood, before.mean)
+    recorded, before = _prior(family, matched)
+    likely = known.scaled(likely)
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
-        target = _target(known, model, seed, parts.likelihood, before, progress=report)
+        target = _target(known, before, likelihood=likely, model=model, seed=seed, progress=report)
         draws = draws_of(target, engine.sample(target))
-        made = _settings(target, Parts(likely, parts.prior, engine), family)
+        made = _settings(target, likely, recorded, engine)
     made |= {
-        **choice,
         **({"canonical_weights": "none"} if weights is None and not defaults else {}),
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
@@ -208,8 +192,12 @@ def adapt(
     }
     draws = replace(
         draws,
-        observed={"oracle": seen},
-        constants={**draws.constants, **known.scores_of(seen), **prepared.stored()},
+        observed={"oracle": known.oracles.index},
+        constants={
+            **draws.constants,
+            "oracle_score": known.oracles.score,
+            **prepared.stored(),
+        },
         sentence_ids=nbest.sentence_ids,
         attrs={**made, **draws.attrs},
     )
@@ -217,29 +205,14 @@ def adapt(
     return to_arviz(draws) if arviz else draws
 
 
-def _chosen(
-    wanted: tuple[str, ...],
-    by: str,
-    parts: Parts,
-    known: Sentences,
-    model: Model,
-    seed: int,
-    progress: bool | Reporter,
-) -> tuple[Parts, dict[str, Any]]:
-    """Return the parts with what the sentences choose, and the record of the choice."""
-    posterior_of = partial(_target, known, model, seed)
-    with reporter(progress, f"choose {', '.join(wanted)}") as report:
-        found = chosen(wanted, by, parts, known, posterior_of, report)
-    return found.best.parts, {"choice": found.record()}
+def _settings(
+    target: Target, likely: Likelihood, prior: dict[str, Any], engine: Sampler
+) -> dict[str, Any]:
+    """Return the record of sampler, likelihood and prior, as far as the model uses them.
 
-
-def _settings(target: Target, parts: Parts, prior: dict[str, Any]) -> dict[str, Any]:
-    """Return for the record what was chosen by name, as far as the model made use of it.
-
-    A model of one's own may do without a part; what was folded into the lists acts in any case.
+    A custom model may ignore a part; what was folded into the lists acts in any case.
     """
     found = anatomy(target.program, target.data)
-    likely, engine = parts.likelihood, parts.sampler
     acts = found.likelihood or target.program.likelihood != likely
     made = {"name": LIKELIHOODS.name_of(likely), **likely.settings()}
     return {
@@ -269,27 +242,10 @@ def _matched(
     return added, match(weights, added.nbest, fixed=fixed, defaults=given)
 
 
-def _target(
-    known: Sentences,
-    model: Model,
-    seed: int,
-    likelihood: Likelihood,
-    prior: Prior,
-    **options: Any,
-) -> Target:
-    """Return the posterior with one likelihood and one prior; to be called with x64 enabled."""
-    likely, seen = known.observed(likelihood, prior.mean)
-    return target_of(
-        known.nbest,
-        known.match,
-        prior,
-        likelihood=likely,
-        oracle=seen,
-        gains=known.gains if likely.needs_gains else None,
-        model=model,
-        seed=seed,
-        **options,
-    )
+def _target(known: Sentences, prior: Prior, **options: Any) -> Target:
+    """Return the posterior to sample; to be called with x64 enabled."""
+    observed = {"oracle": known.oracles.index, "gains": known.gains}
+    return target_of(known.nbest, known.match, prior, **observed, **options)
 
 
 def target_of(
@@ -421,13 +377,9 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     )
 
 
-def _likelihood(
-    given: str | Likelihood | None, metric: Metric, nbest: NBest, choose: tuple[str, ...]
-) -> Likelihood:
-    """Return the likelihood that is named, that a choice is of, or the default one."""
-    if given is None:
-        return Margin() if "margin" in choose else default_likelihood(metric, nbest)
-    return LIKELIHOODS.resolve(given)
+def _likelihood(given: str | Likelihood | None, metric: Metric, nbest: NBest) -> Likelihood:
+    """Return the likelihood that is named, or the default one."""
+    return default_likelihood(metric, nbest) if given is None else LIKELIHOODS.resolve(given)
 
 
 def _family(chosen: str | PriorFamily | Prior, variance: Any) -> PriorFamily | Prior:
@@ -448,7 +400,7 @@ def _prior(family: PriorFamily | Prior, matched: Match) -> tuple[dict[str, Any],
     settings = {n: np.asarray(v).tolist() for n, v in family.settings().items()}
     if isinstance(family, Isotropic):
         settings = {"variance": settings["variance"], **_scaled(family, matched)}
-    return {"name": PRIORS.name_of(family), **settings}, built(family, matched)
+    return {"name": PRIORS.name_of(family), **settings}, build_prior(family, matched)
 
 
 def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:

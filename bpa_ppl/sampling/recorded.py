@@ -33,7 +33,7 @@ class Seen:
     Attributes:
         lists: what a model sees of each, as far as that is kept.
         index: (S,) the hypothesis that is observed.
-        score: (S,) the sentence score of the oracle, nan where that is not what is observed.
+        score: (S,) the sentence score of the oracle, nan where it is not recorded.
         ids: (S,) of the sentences, as printed in the file.
     """
 
@@ -79,7 +79,6 @@ class Recorded:
         prepared: what is done to lists before.
         match: the canonical weights in the order of the columns that are observed: the free
             features in the order of the posterior, then the fixed ones.
-        centre: (free features,) the mean of the prior.
         signature: of the metric, or an empty text.
     """
 
@@ -88,7 +87,6 @@ class Recorded:
     ties: str
     prepared: Preparation
     match: Match
-    centre: Float64
     signature: str
 
     @classmethod
@@ -124,7 +122,6 @@ class Recorded:
             ties=str(draws.attrs.get("oracle_ties", "canonical")),
             prepared=prepared,
             match=match,
-            centre=np.asarray(draws.constants.get("prior_mean", canonical)),
             signature=str(draws.attrs.get("oracle_signature", "")),
         )
 
@@ -147,12 +144,11 @@ class Recorded:
         looks = self.likelihood.needs_gains
         goal = self._goal(lists) if looks or oracle is None else None
         known = scored(lists, self.match, goal, oracle, with_gains=looks, ties=self.ties, **search)
-        _, index = known.observed(self.likelihood, self.centre)
         best = known.oracles
         return Seen(
-            one_by_one(lists, self.match, index, known.gains),
-            index,
-            np.where(index == best.index, best.score, np.nan),
+            one_by_one(lists, self.match, best.index, known.gains),
+            best.index,
+            best.score,
             lists.sentence_ids,
         )
 

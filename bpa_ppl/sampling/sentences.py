@@ -8,7 +8,7 @@ import numpy as np
 
 from bpa_ppl.errors import require
 from bpa_ppl.models import Likelihood
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles
 from bpa_ppl.weights import Match, deviation_within
@@ -38,23 +38,11 @@ class Sentences(NamedTuple):
             return 1.0
         return deviation_within(self.nbest, self.gains) or 1.0
 
-    def observed(self, likelihood: Likelihood, centre: Float64) -> tuple[Likelihood, Int64]:
-        """Return the likelihood with all of its settings, and what it observes of each list.
-
-        Args:
-            likelihood: settings that it leaves open are decided from the gains.
-            centre: (free features,) the mean of the prior.
-        """
+    def scaled(self, likelihood: Likelihood) -> Likelihood:
+        """Return the likelihood with its open settings derived from the gains."""
         if self.gains is None or not likelihood.needs_gains:
-            return likelihood, self.oracles.index
-        likely = likelihood.scaled(self.edit)
-        known = self.oracles.index, self.gains, self.nbest.scores(self.match.full(centre))
-        return likely, likely.targets(self.nbest, *known)
-
-    def scores_of(self, seen: Int64) -> dict[str, Float64]:
-        """Return the sentence scores of the oracles, where those were observed."""
-        same = np.array_equal(self.oracles.index, seen)
-        return {"oracle_score": self.oracles.score} if same else {}
+            return likelihood
+        return likelihood.scaled(self.edit)
 
 
 def scored(

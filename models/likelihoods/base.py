@@ -9,7 +9,7 @@ import numpy as np
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Bucket, Lists
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float64
 
 
 class Likelihood(Component, frozen=True):
@@ -41,17 +41,6 @@ class Likelihood(Component, frozen=True):
                 on three domains).
         """
         return self
-
-    def targets(self, nbest: NBest, oracle: Int64, gains: Float64, scores: Float64) -> Int64:
-        """Return which hypothesis of each list is observed, (sentences,): as a rule the oracle.
-
-        Args:
-            nbest: the adaptation sentences.
-            oracle: (sentences,) position of e* in each list.
-            gains: (hypotheses,) what each is worth.
-            scores: (hypotheses,) λ·h at the mean of the prior.
-        """
-        return oracle
 
     def start(self) -> Likelihood | None:
         """Return a log-concave likelihood at whose mode the search for this one's begins.

@@ -12,7 +12,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.nbest import Float64
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import held, tell
 from bpa_ppl.weights import Match
 
 _NAMED = 5  # features, where there are many
@@ -114,6 +114,22 @@ def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
         "independent of the rest"
     )
     return before, missing
+
+
+def build_prior(family: PriorFamily | Prior, match: Match) -> Prior:
+    """Return the prior of the free features, without logging which features it lacks.
+
+    Raises:
+        DataError: if it does not fit the features.
+
+    >>> match = Match(("a", "b"), np.array([0.5, 0.0]), np.ones(2, bool), np.array([np.nan, 6.0]))
+    >>> build_prior(Isotropic(variance=0.2), match).variance.tolist()
+    [0.2, 0.2]
+    """
+    if isinstance(family, Prior):
+        with held():
+            return completed(family, match)[0]
+    return family.build(match).matched(match.free_names)
 
 
 def variances(given: Any) -> dict[str, Any]:

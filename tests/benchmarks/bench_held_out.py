@@ -3,9 +3,8 @@
     python tests/benchmarks/bench_held_out.py [--tables NAME …] [--draws 10] [--both]
 
 Tables: `gamma` (γ of the margin under each gain, in edits: for gains other than TER per standard
-deviation within the lists), `hope` (κ), `risk` (κ), `oracle+risk` (κ), `soft` (τ), and `strength`
-and `shrinkage` of learned priors (with the margin, learned from the first halves of the two other
-domains, 100 sentences each).
+deviation within the lists), `risk` (κ), and `strength` and `shrinkage` of learned priors (with the
+margin, learned from the first halves of the two other domains, 100 sentences each).
 
 A is drawn with replacement (seeds 0, 1, …; the same for every row) from the first 250 adaptation
 sentences of a domain, and what the mode of the posterior chooses is scored on the other 250;
@@ -29,7 +28,7 @@ from bench_likelihoods import DOMAINS, Material, cell, summary
 from measuring import canonical, lists
 
 import bpa_ppl as bpa
-from bpa_ppl.models import Hope, Isotropic, Likelihood, Margin, OracleRisk, Prior, Risk, Soft
+from bpa_ppl.models import Isotropic, Likelihood, Margin, Prior, Risk
 from bpa_ppl.models.likelihoods.base import decided
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import TER, gains, statistics
@@ -87,8 +86,7 @@ class Split:
         edit = 1.0 if metric == TER.key else deviation_within(sample, worth)
         likely = likelihood.scaled(edit)
         before = prior or self.prior
-        seen = likely.targets(sample, oracle, worth, sample.scores(self.match.full(before.mean)))
-        given = {"oracle": seen, "gains": worth if likely.needs_gains else None}
+        given = {"oracle": oracle, "gains": worth if likely.needs_gains else None}
         with jax.enable_x64(True):
             target = target_of(sample, self.match, before, likelihood=likely, **given)
             return target, find_mode(target.program, target.data, target.start)
@@ -197,10 +195,7 @@ def shrinkage(options: Any) -> None:
 
 TABLES: dict[str, Callable[[Any], None]] = {
     "gamma": gamma,
-    "hope": of_settings(Hope, "kappa", (0.125, 0.25, 0.5, 1.0, 2.0)),
     "risk": of_settings(Risk, "kappa", (1.0, 2.0, 4.0, 8.0)),
-    "oracle+risk": of_settings(OracleRisk, "kappa", (1.0, 2.0, 4.0, 8.0, 16.0)),
-    "soft": of_settings(Soft, "tau", (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)),
     "strength": strength,
     "shrinkage": shrinkage,
 }

@@ -12,26 +12,13 @@ import plain
 import pytest
 from numpyro import handlers
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.calibrating import calibrate_sampler
-from bpa_ppl.models import (
-    Hope,
-    Likelihood,
-    Lists,
-    Margin,
-    Oracle,
-    OracleRisk,
-    Risk,
-    Soft,
-    Tied,
-    in_order,
-    tabulate,
-)
+from bpa_ppl.models import Likelihood, Lists, Margin, Risk, in_order, tabulate
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.weights import deviation_within, match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
@@ -75,13 +62,11 @@ def brute(
         rows = lists.rows(s)
         gain = worth[rows]
         log_p = plain.log_choice(lists.features[rows], [*weights, 1.0])
-        loss = np.exp(log_p) @ (gain.max() - gain)
+        loss = gain.max() - gain
         found.append(
             {
-                "tied": logsumexp(log_p[gain == gain[best]]),
-                "soft": softmax(gain / setting) @ log_p,
-                "risk": -setting * loss,
-                "oracle+risk": log_p[best] - setting * loss,
+                "margin": log_p[best] - logsumexp(log_p + setting * loss),
+                "risk": -setting * np.exp(log_p) @ loss,
             }[name]
         )
     return np.array(found)
@@ -111,12 +96,7 @@ def ours(
     return np.asarray(each)[in_order(prepared)], empty, np.asarray(gradient)
 
 
-CASES = [
-    ("tied", 1.0, Tied()),
-    ("soft", 0.5, Soft(tau=0.5)),
-    ("risk", 1.5, Risk(kappa=1.5)),
-    ("oracle+risk", 1.5, OracleRisk(kappa=1.5)),
-]
+CASES = [("margin", 0.7, Margin(gamma=0.7)), ("risk", 1.5, Risk(kappa=1.5))]
 
 
 @pytest.mark.parametrize(("name", "setting", "likelihood"), CASES, ids=[c[0] for c in CASES])
@@ -163,36 +143,6 @@ def test_a_constant_of_a_list_changes_nothing(
         np.testing.assert_allclose(part, moved, rtol=1e-5, atol=1e-5)
 
 
-def test_limits_are_the_published_likelihood(lists: NBest, oracle: plain.Array) -> None:
-    apart = np.concatenate(
-        [-np.abs(np.arange(n) - best) * 1.0 for n, best in zip(SIZES, oracle, strict=True)]
-    )
-    apart -= np.arange(len(apart)) / 100  # no two are worth the same
-    apart[lists.offsets[:-1] + oracle] += 1
-    published = plain.log_likelihood(lists, oracle, [*WEIGHTS, 1.0])
-    for likelihood in (Tied(), Soft(tau=1e-300), OracleRisk(kappa=1e-9)):
-        found = ours(likelihood, lists, apart, oracle, WEIGHTS)[0]
-        np.testing.assert_allclose(found, published, rtol=2e-5, atol=2e-5)
-
-
-def test_hope_is_between_first_best_and_oracle(
-    lists: NBest, worth: plain.Array, oracle: plain.Array
-) -> None:
-    scores = lists.scores([0.4, -0.2, 1.0])
-    for kappa in (0.0, 0.3, 1e6):
-        found = Hope(kappa=kappa).targets(lists, oracle, worth, scores)
-        expected = [np.argmax((kappa * worth + scores)[lists.rows(s)]) for s in range(len(lists))]
-        assert found.tolist() == expected
-    np.testing.assert_array_equal(
-        worth[lists.offsets[:-1] + found], worth[lists.offsets[:-1] + oracle]
-    )
-    prepared, observing = Hope().prepare(
-        tabulate(lists, match(CANONICAL, lists), found, gains=worth)
-    )
-    assert observing == Oracle()
-    assert all(bucket.gain is None for bucket in prepared.buckets)
-
-
 @pytest.fixture(scope="module")
 def scored(lists: NBest, worth: plain.Array) -> NBest:
     """Lists of one length with their gains as a column: one compilation serves all."""
@@ -217,36 +167,24 @@ def test_the_mode_of_the_risk_is_found_from_the_margin(scored: NBest) -> None:
     np.testing.assert_allclose(draws.pointwise[0, 0], each, rtol=1e-5, atol=1e-5)
 
 
-def test_open_settings_are_decided_from_the_gain(scored: NBest) -> None:
+def test_open_settings_are_derived_from_the_gain(scored: NBest) -> None:
     spread = deviation_within(scored, scored.extras["worth"])
-    per_unit = {"margin": ("gamma", 2 / spread), "hope": ("kappa", 0.25 / spread)}
+    per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 4 / spread)}
     for name, (setting, value) in per_unit.items():
         posterior = adapt(scored, CANONICAL, likelihood=name, metric="worth", sampler="map")
         recorded = as_draws(posterior).attrs["likelihood"]
         assert recorded == {"name": name, setting: pytest.approx(value, rel=0.005)}
-    kinds = [LIKELIHOODS.resolve(name) for name in ("soft", "risk", "oracle+risk")]
-    expected = [Soft(tau=16.0), Risk(kappa=1.0), OracleRisk(kappa=0.5)]
-    assert [kind.scaled(4.0) for kind in kinds] == expected
+    assert Risk().scaled(4.0) == Risk(kappa=1.0)
     assert Margin(gamma=3.0).scaled(4.0) == Margin(gamma=3.0)
 
 
-def test_what_hope_observes_is_recorded(scored: NBest) -> None:
-    canonical = {"LM0": -0.4, "WP0": 0.2, "UnknownWordPenalty0": -1.0}
-    hope = Hope(kappa=0.0)
-    posterior = adapt(scored, canonical, likelihood=hope, metric="worth", sampler="map")
-    draws = as_draws(posterior)
-    first_best = scored.best(scored.scores([-0.4, 0.2, -1.0]))
-    np.testing.assert_array_equal(draws.observed["oracle"], first_best)
-    assert "oracle_score" not in draws.constants
-
-
-@pytest.mark.parametrize("name", ["margin", "soft", "risk", "oracle+risk"])
+@pytest.mark.parametrize("name", ["margin", "risk"])
 def test_what_is_no_distribution_is_not_simulated(scored: NBest, name: str) -> None:
     with pytest.raises(UsageError, match="nothing can be simulated"):
         calibrate_sampler(scored, CANONICAL, "laplace", likelihood=name, metric="worth")
 
 
-@pytest.mark.parametrize("likelihood", [Tied(), Soft(), Risk(), OracleRisk()])
+@pytest.mark.parametrize("likelihood", [Margin(), Risk()])
 def test_gains_are_needed(lists: NBest, likelihood: Likelihood) -> None:
     with pytest.raises(UsageError, match="needs gains: give them to tabulate"):
         likelihood.prepare(tabulate(lists, match(CANONICAL, lists)))

@@ -193,21 +193,17 @@ def log_likelihood(one: NBest, weights: np.ndarray, likelihood: str, setting: fl
     oracle = best[np.argmax(canonical[best])]
     if likelihood == "margin":
         return float(scores[oracle] - logsumexp(scores + setting * loss))
-    if likelihood == "tied":
-        return float(logsumexp(scores[best]) - logsumexp(scores))
-    if likelihood == "hope":
-        return float(scores[np.argmax(canonical - setting * loss)] - logsumexp(scores))
     return float(-setting * softmax(scores) @ loss)
 
 
 @pytest.mark.parametrize(
     ("likelihood", "name", "setting"),
-    [("margin", "gamma", 1.5), ("tied", "", 0.0), ("hope", "kappa", 0.4), ("risk", "kappa", 0.7)],
+    [("margin", "gamma", 1.5), ("risk", "kappa", 0.7)],
 )
 def test_the_recorded_likelihood_is_that_of_the_formula(
     likelihood: str, name: str, setting: float
 ) -> None:
-    start, pool = drawn(likelihood, **({name: setting} if name else {})), texts(0)
+    start, pool = drawn(likelihood, **{name: setting}), texts(0)
     growing = Sequential(start)
     growing.add(pool)
     found = growing.draws().pointwise.reshape(1000, -1)
