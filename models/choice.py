@@ -92,17 +92,43 @@ class OracleChoice(dist.Distribution):
         return jnp.concatenate(parts).astype(self.weights.dtype)
 
 
-def each_sentence(of_scores: OfScores, lists: Lists, weights: Any) -> jax.Array:
-    """Return a function of the scores and the gains of each list, (S,).
+class SharedChoice(OracleChoice):
+    """The same distribution, observed where ties leave open which hypothesis is the oracle.
+
+    log p = Σ_e share(e) log p(e | f, λ), with share 1/k for each of the k best hypotheses: the mean
+    log-probability of the tied ones. Without ties it is `OracleChoice`.
+    """
+
+    @validate_sample
+    def log_prob(self, value: jax.Array) -> jax.Array:
+        """Return the log-probability that the tied hypotheses have on average, (S,).
+
+        Args:
+            value: (S,) the observed rows, each of which stands for all that are tied with it.
+        """
+        return each_sentence(_shared_log_p, self.lists, self.weights, "share")
+
+
+def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return Σ_e share(e) log p(e), whose slope is share(e) − p(e)."""
+    log_total, p = normalised(scores)
+    return (share * scores).sum(axis=-1) - log_total[..., 0], share - p
+
+
+def each_sentence(
+    of_scores: OfScores, lists: Lists, weights: Any, extra: str = "gain"
+) -> jax.Array:
+    """Return a function of the scores and of one more value of each row of each list, (S,).
 
     Args:
-        of_scores: the function of the scores of a block, λ·h + base, and of `Bucket.gain`, with
+        of_scores: the function of the scores of a block, λ·h + base, and of the other values, with
             its slope; see `of_lists`.
         lists: from `tabulate`.
         weights: as for `OracleChoice`.
+        extra: the field of `Bucket` that holds the other values.
     """
     parts = [
-        of_lists(of_scores, bucket.features, bucket.base, bucket.gain, own).reshape(-1)
+        of_lists(of_scores, bucket.features, bucket.base, getattr(bucket, extra), own).reshape(-1)
         for bucket, _, own in _parts(lists, weights)
     ]
     return jnp.concatenate(parts).astype(weights.dtype)

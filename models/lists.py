@@ -39,6 +39,8 @@ class Bucket(NamedTuple):
             where no likelihood asked for it.
         count: (B, S, N) int32, how many derivations a row stands for, 0 beyond the list; None
             where there are no gains.
+        share: (B, S, N) float32, how much of the observation falls on a row: 1 / k for each of the
+            k best hypotheses of a list that ties leave undecided; None where every list has one.
 
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a b", "a", "b"]], [[[1.0], [3.0], [0.0]]], ["LM0"])
@@ -46,7 +48,7 @@ class Bucket(NamedTuple):
     >>> (bucket,) = tabulate(nbest, matched, [1], gains=[-1.0, 0.0, -1.0]).buckets
     >>> bucket.features.tolist(), bucket.gain.tolist()
     ([[[[0.0, -2.0, -3.0]]]], [[[0.0, -1.0, -1.0]]])
-    >>> bucket.bare().gain is None
+    >>> bucket.without_gains().gain is None
     True
     """
 
@@ -55,8 +57,9 @@ class Bucket(NamedTuple):
     hypothesis: Any
     gain: Any = None
     count: Any = None
+    share: Any = None
 
-    def bare(self) -> Bucket:
+    def without_gains(self) -> Bucket:
         """Return the bucket without gains, as the published likelihood takes it."""
         return self._replace(gain=None, count=None)
 
@@ -97,6 +100,7 @@ def tabulate(
     oracle: npt.ArrayLike | None = None,
     *,
     gains: npt.ArrayLike | None = None,
+    share: npt.ArrayLike | None = None,
     domain: npt.ArrayLike | None = None,
     multiple: int = 1,
 ) -> Lists:
@@ -110,6 +114,8 @@ def tabulate(
         match: the canonical weights, laid beside the features of `nbest`.
         oracle: (sentences,) position of e* in each list; None takes the first of each.
         gains: (hypotheses,) what each is worth, for likelihoods that look at it.
+        share: (hypotheses,) how much of the observation falls on each, see `Oracles.share`; None
+            is all of it on the oracle.
         domain: (sentences,) number of the domain of each; None is one domain, 0.
         multiple: the number of sentences in a block is a multiple of this.
 
@@ -131,6 +137,7 @@ def tabulate(
         match,
         _checked(np.zeros(len(nbest)) if oracle is None else oracle, nbest),
         None if gains is None else _one_each(gains, len(nbest.features), "gains", nbest),
+        None if share is None else _one_each(share, len(nbest.features), "shares", nbest),
     )
     domains = _one_each(
         np.zeros(len(nbest)) if domain is None else domain, len(nbest), "domains", nbest
@@ -163,6 +170,7 @@ class _Table(NamedTuple):
     match: Match
     oracle: Int64
     gains: Float64 | None
+    share: Float64 | None
 
 
 def _one_each(given: npt.ArrayLike, count: int, what: str, nbest: NBest) -> Float64:
@@ -198,12 +206,14 @@ def _bucket(table: _Table, members: Int64, shape: tuple[int, int, int]) -> Bucke
     hypothesis = np.full(shape, -1, np.int32)
     multiplicity = np.zeros(shape, np.int32)
     gain = None if table.gains is None else np.zeros(shape, np.float32)
+    share = None if table.share is None else np.zeros(shape, np.float32)
     for place, sentence in enumerate(members):
         block, at = divmod(place, sentences)
         own = table.nbest.features[table.nbest.rows(sentence)]
         oracle = table.oracle[sentence]
         gains = None if table.gains is None else table.gains[table.nbest.rows(sentence)]
-        rows, count, first = _relative(own, oracle, table.match, gains)
+        shares = None if table.share is None else table.share[table.nbest.rows(sentence)]
+        rows, count, first = _relative(own, oracle, table.match, gains, shares)
         used = slice(1, len(rows) + 1)
         features[block, :, at, used] = rows[:, : features.shape[1]].T
         base[block, at, used] = rows[:, features.shape[1]] + np.log(count)
@@ -213,17 +223,25 @@ def _bucket(table: _Table, members: Int64, shape: tuple[int, int, int]) -> Bucke
         if gain is not None and gains is not None:
             gain[block, at, 0] = gains[oracle]
             gain[block, at, used] = gains[first]
+        if share is not None and shares is not None:
+            share[block, at, 0] = shares[oracle]
+            share[block, at, used] = shares[first]
     counts = None if gain is None else multiplicity
-    return Bucket(features, base, hypothesis, gain, counts)
+    return Bucket(features, base, hypothesis, gain, counts, share)
 
 
 def _relative(
-    features: Float32, oracle: int, match: Match, gains: Float64 | None
+    features: Float32,
+    oracle: int,
+    match: Match,
+    gains: Float64 | None,
+    shares: Float64 | None,
 ) -> tuple[Float32, Int64, Int64]:
     """Return the distinct rows h − h* of a list but its oracle, how often each occurs, and where.
 
-    The last column but that of the gains, where there are any, is the fixed features' share of
-    the score.
+    The last column but that of the gains, where there are any, is the fixed features' part of
+    the score. Where ties are shared, equal derivations stay apart: the logarithm of their number
+    is no part of the score of one of them.
     """
     position = np.delete(np.arange(len(features)), oracle)
     relative = features[position].astype(np.float64) - features[oracle]
@@ -231,7 +249,7 @@ def _relative(
     columns = [relative[:, match.free], fixed, *([] if gains is None else [gains[position]])]
     rows = np.column_stack(columns).astype(np.float32)
     # Equal derivations are rare, and sorting to find them takes far longer than to see that.
-    if _all_differ(rows):
+    if _all_differ(rows) or (shares is not None and shares[oracle] < 1):
         return rows, np.ones(len(rows), np.int64), position
     distinct, first, count = np.unique(rows, axis=0, return_index=True, return_counts=True)
     return distinct, count, position[first]

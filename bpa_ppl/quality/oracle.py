@@ -18,8 +18,8 @@ from bpa_ppl.quality.scoring import sentence_scores
 from bpa_ppl.tables import text_table
 from bpa_ppl.workers import check_jobs
 
-#: Which of several best hypotheses is the oracle: that of the highest score, or the first.
-TIES = ("canonical", "first")
+#: Which of several best hypotheses is the oracle: that of the highest score, or all alike.
+TIES = ("canonical", "shared")
 
 _FIRST_BEST, _ORACLE, _ANTI_ORACLE = "first-best", "oracle", "anti-oracle"
 
@@ -29,12 +29,15 @@ class Oracles:
     """The oracle derivation e* of each sentence.
 
     Attributes:
-        index: (sentences,) int64, the position of e* in its list.
+        index: (sentences,) int64, the position of e* in its list; where ties stay undecided, of the
+            tied hypothesis whose text comes first in the alphabet.
         score: (sentences,) float64, the sentence score of e*, in percent or the unit of the metric.
         tied: (sentences,) int64, how many hypotheses of the list share that score, e* included.
-        ties: the policy by which e* was chosen among them, "canonical" or "first".
+        ties: the policy by which e* was chosen among them, "canonical" or "shared".
         metric: the name of the metric: "ter", "bleu", "chrf", or that of a column.
         signature: of the metric; sacreBLEU's for ours.
+        share: (hypotheses,) float64, 1 / k for each of the k best hypotheses of a list between which
+            the policy does not decide; None where it decides everywhere.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat", "the  cat"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
@@ -51,6 +54,7 @@ class Oracles:
     ties: str
     metric: str
     signature: str
+    share: Float64 | None = None
 
     def __len__(self) -> int:
         """Return the number of sentences."""
@@ -91,7 +95,8 @@ class Headroom:
         titles = ["", *(title for title, *_ in shown[_ORACLE])]
         table = text_table(rows, titles, align="l".ljust(len(titles), "r"))
         tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles)
-        ties = f"{tied} of {count} oracles tied, broken by: {self.oracles.ties}"
+        policy = {"canonical": "broken by canonical scores", "shared": "shared"}
+        ties = f"{tied} of {count} oracles tied; ties {policy[self.oracles.ties]}"
         return "\n".join([table, ties, *(s.signature for s in self.choices[_ORACLE])])
 
 
@@ -99,8 +104,8 @@ class Search(TypedDict, total=False):
     """How oracles are looked for: keywords of `oracles`, with the same defaults.
 
     Attributes:
-        ties: "canonical" takes the most preferred of equally good hypotheses, then the first;
-            "first" takes the first of the list.
+        ties: "canonical" takes the most preferred of equally good hypotheses; "shared" takes all of
+            them alike, whatever is preferred. The position in the list never decides.
         jobs: workers; -1 takes every core.
         cache: whether sentence scores are kept on disk and taken from there.
         progress: called with the sentences done, those in all, and a note.
@@ -131,10 +136,11 @@ def oracles(
         nbest: lists, with references if the metric needs them.
         metric: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
             name of a column of the lists: `comet`, or `-ter` where less is better.
-        ties: "canonical" takes the most preferred of equally good hypotheses, then the first;
-            "first" takes the first of the list.
+        ties: "canonical" takes the most preferred of equally good hypotheses; "shared" takes all of
+            them alike. Hypotheses that are equally preferred are shared in any case: see
+            `Oracles.share`. The position in the list never decides.
         preference: (hypotheses,) the higher, the more preferred, such as canonical scores;
-            default: the decoder's totals, and where the lists have none, their order.
+            default: the decoder's totals; where the lists have none, nothing is preferred.
         jobs: workers; -1 takes every core.
         cache: whether sentence scores are kept on disk and taken from there.
         progress: called with the sentences done, those in all, and a note.
@@ -152,7 +158,7 @@ def oracles(
     ([1], [0.0], [1])
     """
     require(nbest, NBest, "oracles are looked for in n-best lists (NBest)")
-    ranking = _ranking(nbest, None if ties == "first" else preference)
+    ranking = _ranking(nbest, None if ties == "shared" else preference)
     check_jobs(jobs)
     search = Search(ties=ties, jobs=jobs, cache=cache, progress=progress)
     return _searched(nbest, metric, ranking, only_best=True, **search).oracles
@@ -171,7 +177,8 @@ def headroom(
     Args:
         nbest: lists, with references if the metric needs them.
         scores: (hypotheses,) the highest of a list is its first-best, and preferred among ties;
-            default: the decoder's totals, and where the lists have none, their order.
+            default: the decoder's totals; where the lists have none, the first of each list is its
+            first-best, and nothing is preferred among ties.
         metric: as for `oracles`.
         search: `ties`, `jobs`, `cache` and `progress`, as for `oracles`.
 
@@ -225,17 +232,27 @@ def _searched(
     values = sentence_scores(
         nbest, config, only_best=only_best, jobs=jobs, cache=cache, progress=progress
     )
-    order = np.zeros(len(values)) if ties == "first" else ranking
+    order = np.zeros(len(values)) if ties == "shared" else ranking
     best, is_best = _extreme(nbest, values, lowest=config.lower_is_better)
+    _, is_oracle = _extreme(nbest, np.where(is_best, order, -np.inf), lowest=False)
+    left = np.add.reduceat(is_oracle.astype(np.int64), nbest.offsets[:-1])
     found = Oracles(
-        index=nbest.best(np.where(is_best, order, -np.inf)),
+        index=_representative(nbest, is_oracle),
         score=best,
         tied=np.add.reduceat(is_best.astype(np.int64), nbest.offsets[:-1]),
         ties=ties,
         metric=config.key,
         signature=config.signature(nbest.references or [()] * len(nbest), sentence=True),
+        share=is_oracle / np.repeat(left, nbest.sizes) if (left > 1).any() else None,
     )
     return _Found(found, values, order)
+
+
+def _representative(nbest: NBest, among: npt.NDArray[np.bool_]) -> Int64:
+    """Return the position in each list of the marked hypothesis whose text comes first."""
+    rank = np.empty(len(nbest.strings))
+    rank[sorted(range(len(nbest.strings)), key=nbest.strings.__getitem__)] = range(len(rank))
+    return nbest.best(np.where(among, -rank[nbest.string_index], -np.inf))
 
 
 def _ranking(nbest: NBest, scores: npt.ArrayLike | None) -> Float64:

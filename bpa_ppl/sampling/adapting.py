@@ -256,6 +256,7 @@ def target_of(
     likelihood: Likelihood | None = None,
     oracle: npt.ArrayLike | None = None,
     gains: npt.ArrayLike | None = None,
+    share: npt.ArrayLike | None = None,
     model: Model = log_linear,
     seed: int = 0,
     progress: Reporter = lambda done, total, note: None,
@@ -269,6 +270,7 @@ def target_of(
         likelihood: None is the published one.
         oracle: (sentences,) position of e* in each list.
         gains: (hypotheses,) what each is worth, for likelihoods that look at it.
+        share: (hypotheses,) how much of the observation falls on each, see `Oracles.share`.
         model: the NumPyro program.
         seed: of the sampler.
         progress: told how far the sampling is.
@@ -282,6 +284,7 @@ def target_of(
         matched,
         oracle,
         gains=gains,
+        share=share,
         domain=_domains(nbest),
         multiple=len(jax.devices()),
     )

@@ -22,6 +22,8 @@ from bpa_ppl.weights import Match
 #: Rows of a block: what is worked on at a time fits into a processor's cache.
 _BLOCK_ROWS = 4096
 _STORED = "added_{}"
+#: The columns that a list may lack, and their types.
+_OPTIONAL = {"gain": np.float32, "count": np.int32, "share": np.float32}
 
 
 class OneList(NamedTuple):
@@ -32,16 +34,22 @@ class OneList(NamedTuple):
         base: (N,) float32, what is added to every score.
         gain: (N,) float32, what a hypothesis is worth, or None.
         count: (N,) int32, how many derivations a row stands for, or None.
+        share: (N,) float32, how much of the observation falls on a row, or None.
     """
 
     features: Any
     base: Any
     gain: Any = None
     count: Any = None
+    share: Any = None
 
 
 def one_by_one(
-    nbest: NBest, match: Match, oracle: npt.ArrayLike, gains: npt.ArrayLike | None = None
+    nbest: NBest,
+    match: Match,
+    oracle: npt.ArrayLike,
+    gains: npt.ArrayLike | None = None,
+    share: npt.ArrayLike | None = None,
 ) -> list[OneList]:
     """Return what a model sees of each sentence; arguments and errors are those of `tabulate`.
 
@@ -51,21 +59,30 @@ def one_by_one(
     [[0.0, -2.0]]
     """
     positions: Int64 = np.asarray(oracle, np.int64)
-    worth = None if gains is None else np.asarray(gains, np.float64)
+    columns = {
+        name: np.asarray(values, np.float64)
+        for name, values in (("gains", gains), ("share", share))
+        if values is not None
+    }
     return [
-        _one(nbest[s], match, positions[s : s + 1], None if worth is None else worth[nbest.rows(s)])
+        _one(
+            nbest[s],
+            match,
+            positions[s : s + 1],
+            {name: values[nbest.rows(s)] for name, values in columns.items()},
+        )
         for s in range(len(nbest))
     ]
 
 
-def _one(nbest: NBest, match: Match, oracle: Int64, gains: Float64 | None) -> OneList:
-    bucket = tabulate(nbest, match, oracle, gains=gains).buckets[0]
+def _one(nbest: NBest, match: Match, oracle: Int64, columns: Mapping[str, Float64]) -> OneList:
+    bucket = tabulate(nbest, match, oracle, **columns).buckets[0]
     used = bucket.hypothesis[0, 0] >= 0
+    optional = {name: getattr(bucket, name) for name in _OPTIONAL}
     return OneList(
         bucket.features[0, :, 0, used].T,
         bucket.base[0, 0, used],
-        None if bucket.gain is None else bucket.gain[0, 0, used],
-        None if bucket.count is None else bucket.count[0, 0, used],
+        **{name: None if of is None else of[0, 0, used] for name, of in optional.items()},
     )
 
 
@@ -87,21 +104,29 @@ def stacked(lists: Sequence[OneList], features: int) -> Lists:
     base = np.full(shape, PADDING, np.float32)
     base[:, :, 0] = 0.0
     hypothesis = np.full(shape, -1, np.int32)
-    with_gains = lists[0].gain is not None
-    gain = np.zeros(shape, np.float32) if with_gains else None
-    count = np.zeros(shape, np.int32) if with_gains else None
+    optional = {
+        name: np.zeros(shape, kind)
+        for name, kind in _OPTIONAL.items()
+        if any(getattr(one, name) is not None for one in lists)
+    }
     for place, one in enumerate(lists):
         block, at = divmod(place, each)
         used = slice(len(one.base))
         table[block, :, at, used] = one.features
         base[block, at, used] = one.base
         hypothesis[block, at, used] = np.arange(len(one.base))
-        if gain is not None and count is not None:
-            gain[block, at, used], count[block, at, used] = one.gain, one.count
+        for name, values in optional.items():
+            values[block, at, used] = _column(one, name)
     sentence = np.full(shape[0] * each, -1, np.int32)
     sentence[: len(lists)] = np.arange(len(lists))
     zeros = np.zeros_like(sentence)
-    return Lists((Bucket(table, base, hypothesis, gain, count),), zeros, sentence, zeros)
+    return Lists((Bucket(table, base, hypothesis, **optional),), zeros, sentence, zeros)
+
+
+def _column(one: OneList, name: str) -> Any:
+    """Return a column of a list; without shares the whole observation falls on row 0, the oracle."""
+    values = getattr(one, name)
+    return np.eye(1, len(one.base), dtype=np.float32)[0] if values is None else values
 
 
 def _power_of_two(number: int) -> int:
@@ -113,9 +138,9 @@ def stored(lists: Sequence[OneList]) -> dict[str, npt.NDArray[Any]]:
     if not lists:
         return {}
     joined = {
-        name: np.concatenate([getattr(one, name) for one in lists], axis=-1)
+        name: np.concatenate([_column(one, name) for one in lists], axis=-1)
         for name in OneList._fields
-        if getattr(lists[0], name) is not None
+        if any(getattr(one, name) is not None for one in lists)
     }
     joined["size"] = np.array([len(one.base) for one in lists])
     return {_STORED.format(name): values for name, values in joined.items()}

@@ -49,5 +49,5 @@ class Margin(Likelihood, frozen=True):
             lost = bucket.gain[..., :1].astype(np.float64) - bucket.gain
             used = bucket.hypothesis >= 0
             base = np.where(used, bucket.base + gamma * lost, bucket.base)
-            buckets.append(bucket.bare()._replace(base=base.astype(np.float32)))
+            buckets.append(bucket.without_gains()._replace(base=base.astype(np.float32)))
         return lists._replace(buckets=tuple(buckets)), Oracle()

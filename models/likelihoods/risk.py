@@ -58,7 +58,9 @@ class Risk(Likelihood, frozen=True):
             UsageError: if the lists were laid out without gains.
         """
         buckets = tuple(
-            bucket.bare()._replace(gain=(self._kappa * worse(bucket)).astype(np.float32))
+            bucket._replace(
+                gain=(self._kappa * worse(bucket)).astype(np.float32), count=None, share=None
+            )
             for bucket in with_gains(lists, "risk")
         )
         return lists._replace(buckets=buckets), _Gibbs()
