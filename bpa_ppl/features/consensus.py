@@ -1,28 +1,38 @@
-"""Consensus: how much of a hypothesis the other hypotheses of its list say, too."""
+"""Consensus: how well a hypothesis agrees with the other hypotheses of its list."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.component import NotNegative
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.features.once import distinct
 from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.quality.pairs import pairs_of
 
 
 class Consensus(FeatureSource, frozen=True):
-    """Expected n-gram matches within the list, one feature for each order n.
+    """Expected n-gram matches within the list, or the mean score against its other hypotheses.
 
+    Without a metric there is one feature for each order n.
     `consensus.n` is Σ_w #_w(e) p(w): how often each n-gram w stands in the hypothesis, times the
     posterior probability that w stands in a translation at all, p(w) = Σ_e' p(e') [w in e']. With
     weights of their own these sums are the linear gain of Tromble, Kumar, Och and Macherey (2008),
     *Lattice Minimum Bayes-Risk Decoding for Statistical Machine Translation*.
 
+    With a metric there is one feature, such as `consensus.chrf`: the mean sentence score of the
+    hypothesis, in percent, with each of the other hypotheses of its list as the reference; higher
+    is better, so that TER is negated. Hypotheses of equal text count as others; a list of one has
+    the value 0. It is the expected gain of the rule `mbr` where all other hypotheses are equally
+    probable, and computed by the same code.
+
     Attributes:
+        metric: `ter`, `bleu` or `chrf`; None is n-gram matches. The settings `order`, `scale` and
+            `mean` are of n-gram matches only.
         order: the longest n-grams.
         scale: p(e') ∝ exp(scale · total of the decoder); 0 gives all hypotheses of a list the
             same, so that a string that stands twice counts twice.
@@ -30,13 +40,22 @@ class Consensus(FeatureSource, frozen=True):
         name: the beginning of the names of the columns.
     """
 
+    metric: Literal["ter", "bleu", "chrf"] | None = None
     order: Annotated[int, Meta(ge=1, le=9)] = 4
     scale: NotNegative = 0.0
     mean: bool = False
     name: str = "consensus"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.metric is not None and (self.order, self.scale, self.mean) != (4, 0.0, False):
+            raise UsageError(
+                f"consensus by the metric {self.metric} counts no n-grams: leave out order, scale "
+                "and mean"
+            )
+
     def columns(self, nbest: NBest) -> Features:
-        """Return the expected matches, once computed for each different string of a list.
+        """Return the features, computed once for each different string of a list.
 
         Raises:
             DataError: if `scale` asks for totals that the lists do not have.
@@ -45,7 +64,11 @@ class Consensus(FeatureSource, frozen=True):
         >>> found = Consensus(order=2).columns(lists)
         >>> {name: column.tolist() for name, column in found.items()}
         {'consensus.1': [1.5, 1.5], 'consensus.2': [0.5, 0.5]}
+        >>> Consensus(metric="ter").columns(lists)
+        {'consensus.ter': array([-50., -50.])}
         """
+        if self.metric is not None:
+            return {f"{self.name}.{self.metric}": self._scores(nbest, self.metric)}
         from bpa_ppl.text.gram_posteriors import expected_matches
         from bpa_ppl.text.vocabulary import Vocabulary
         from bpa_ppl.text.words import words_of
@@ -62,6 +85,21 @@ class Consensus(FeatureSource, frozen=True):
                 matches = matches / np.maximum(np.diff(text[1])[once.string] - n + 1, 1)
             columns[f"{self.name}.{n}"] = matches[once.inverse]
         return columns
+
+    def _scores(self, nbest: NBest, metric: str) -> Float64:
+        """Return the mean score against the other hypotheses of the list, (hypotheses,)."""
+        scores = np.zeros(len(nbest.string_index))
+        for s in range(len(nbest)):
+            rows = nbest.rows(s)
+            strings, inverse, count = np.unique(
+                nbest.string_index[rows], return_inverse=True, return_counts=True
+            )
+            if len(inverse) > 1:
+                each = np.arange(len(strings))
+                table = pairs_of([nbest.strings[i] for i in strings], metric).scores(each, each)
+                others = table @ count - np.diag(table)
+                scores[rows] = others[inverse] / (len(inverse) - 1)
+        return scores
 
     def _probabilities(self, nbest: NBest) -> Float64:
         """Return (hypotheses,) p(e), which sums to 1 over each list."""

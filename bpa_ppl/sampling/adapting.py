@@ -244,8 +244,8 @@ def _matched(
 
 def _target(known: Sentences, prior: Prior, **options: Any) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
-    observed = {"oracle": known.oracles.index, "gains": known.gains}
-    return target_of(known.nbest, known.match, prior, **observed, **options)
+    oracle, gains = known.oracles.index, known.gains
+    return target_of(known.nbest, known.match, prior, oracle=oracle, gains=gains, **options)
 
 
 def target_of(

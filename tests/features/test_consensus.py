@@ -1,15 +1,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu.metrics as sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bpa_ppl
 from bpa_ppl import NBest, add_features
+from bpa_ppl.decoding.mbr import Mbr
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.consensus import Consensus
+from bpa_ppl.quality.pairs import PAIRED, pairs_of
+from bpa_ppl.registry import FEATURES
 
 
 def grams(text: str, n: int) -> Counter[tuple[str, ...]]:
@@ -105,3 +113,70 @@ def test_no_lists_at_all() -> None:
     lists = NBest.from_lists([["a"]], [[[0.0]]], ["LM0"], totals=[[1.0]])
     for source in (Consensus(), Consensus(scale=1.0)):
         assert add_features(lists[:0], source).features.shape == (0, 5)
+
+
+THEIRS: dict[str, Callable[[], Any]] = {
+    "ter": sacrebleu.TER,
+    "bleu": lambda: sacrebleu.BLEU(tokenize="none", effective_order=True, force=True),
+    "chrf": sacrebleu.CHRF,
+}
+TEXTS = [
+    ["the cat sat", "The cat sat", "a cat sat down", "the cat sat", ""],
+    ["alone"],
+    ["one two three four five", "five four three two one"],
+    ["same", "same"],
+]
+
+
+def of_texts(texts: list[list[str]]) -> NBest:
+    return NBest.from_lists(texts, [np.zeros((len(own), 1)) for own in texts], ["LM0"])
+
+
+@pytest.mark.parametrize("metric", PAIRED)
+def test_the_mean_score_against_the_others_is_sacrebleus(metric: str) -> None:
+    score, sign = THEIRS[metric]().sentence_score, -1 if metric == "ter" else 1
+    expected = [
+        sign * np.mean([score(text, [o]).score for j, o in enumerate(own) if j != i] or [0.0])
+        for own in TEXTS
+        for i, text in enumerate(own)
+    ]
+    found = Consensus(metric=metric, name="other").columns(of_texts(TEXTS))
+    assert list(found) == [f"other.{metric}"]
+    np.testing.assert_allclose(found[f"other.{metric}"], expected, atol=1e-9)
+    assert len(set(np.round(expected, 6))) >= 5
+
+
+@pytest.mark.parametrize("metric", PAIRED)
+def test_the_mean_score_is_the_expected_gain_of_the_rule_mbr(metric: str) -> None:
+    """With the same probability for each of the others; and that of all, but for the own one."""
+    texts = ["the cat sat", "the cat sat down", "a dog sat down", "the dog sat", "a cat"]
+    lists, count = of_texts([texts]), len(texts)
+    found = np.asarray(Consensus(metric=metric).columns(lists)[f"consensus.{metric}"])
+    pairs, own = pairs_of(texts, metric), 0.0 if metric == "ter" else 100.0
+    for i in range(count):
+        p = np.full(count, 1 / (count - 1))
+        p[i] = 0.0
+        scores = pairs.scores(np.array([i]), np.arange(count))
+        assert found[i] == pytest.approx((scores @ p).item())
+    uniform = np.full(count, 1 / count)
+    best, gain = pairs.best(uniform)
+    assert [best] == Mbr(gain=metric).decide(lists, uniform).tolist() == [int(found.argmax())]
+    assert gain == pytest.approx(((count - 1) * found[best] + own) / count)
+
+
+@pytest.mark.parametrize("settings", [{"order": 2}, {"scale": 0.1}, {"mean": True}])
+def test_settings_of_n_grams_are_refused_with_a_metric(settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="metric chrf counts no n-grams: leave out order"):
+        Consensus(metric="chrf", **settings)
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(UsageError, match="metric must be"):
+        FEATURES.resolve("consensus", {"metric": "comet"})
+
+
+def test_the_mean_chrf_is_that_computed_elsewhere(shared_data: Path) -> None:
+    lists = bpa_ppl.read_nbest(shared_data / "judged/wmt23.en-de.jsonl.gz")
+    expected = lists.features[:, lists.feature_names.index("consensus_chrf")]
+    found = Consensus(metric="chrf").columns(lists)["consensus.chrf"]
+    np.testing.assert_allclose(found, expected, atol=6e-4)  # rounded to three decimals
