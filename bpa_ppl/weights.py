@@ -22,8 +22,11 @@ UNTUNED = ("UnknownWordPenalty0",)
 #: where nothing else is known. Words end at a digit, at `_`, `-` or `.`; `score` must stand alone.
 LOG_PROBABILITIES = ("logprob", "logprobs", "logp", "lprob", "loglikelihood", "lm")
 
-#: What weights may be given as: by name, in the order of the columns, or not at all.
-AnyWeights = Mapping[str, float] | Sequence[float] | npt.NDArray[Any] | None
+#: The name of weights that count every feature alike.
+EQUAL = "equal"
+
+#: What weights may be given as: by name, in the order of the columns, "equal", or not at all.
+AnyWeights = Mapping[str, float] | Sequence[float] | npt.NDArray[Any] | str | None
 
 
 class Weights(Mapping[str, float]):
@@ -311,6 +314,40 @@ def first_weights(nbest: NBest) -> Weights:
         elif is_log_probability(name) and spread > 0:
             values[name] = 1 / spread
     return Weights(values, "no canonical weights")
+
+
+def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
+    """Return weights that count every feature alike: the mean of the standardised features.
+
+    ±1 / (2 K spread) for K features, where the spread is the standard deviation within the lists.
+
+    Args:
+        nbest: the lists.
+        lower_is_better: names or labels of features of which less is better.
+
+    Raises:
+        DataError: if one of them is no feature.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 3.0]]], ["comet", "errors"])
+    >>> equal_weights(lists, ["errors"])
+    Weights({'comet': 2.5, 'errors': -0.25})
+    """
+    names = tuple(lower_is_better)
+    for name in names:
+        if not any(matches(feature, [name]) for feature in nbest.feature_names):
+            raise DataError(
+                f"{name} is not a feature, so lower values of it cannot be better: features are "
+                f"{', '.join(nbest.feature_names)}",
+                nbest.origin,
+            )
+    spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
+    counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in UNTUNED]
+    values = dict.fromkeys(nbest.feature_names, 0.0)
+    values |= {name: 1.0 for name in nbest.feature_names if name in UNTUNED}
+    for name in counted:
+        sign = -1 if matches(name, names) else 1
+        values[name] = sign / (2 * len(counted) * spread[name])
+    return Weights(values, "equal weights")
 
 
 def is_log_probability(name: str) -> bool:

@@ -248,17 +248,22 @@ def _relative(
     fixed = relative[:, ~match.free] @ match.values[~match.free]
     columns = [relative[:, match.free], fixed, *([] if gains is None else [gains[position]])]
     rows = np.column_stack(columns).astype(np.float32)
-    # Equal derivations are rare, and sorting to find them takes far longer than to see that.
-    if _all_differ(rows) or (shares is not None and shares[oracle] < 1):
-        return rows, np.ones(len(rows), np.int64), position
+    # In an order that depends on the rows alone, the order of a list changes no sum.
+    hashes = _hashes(rows)
+    order = np.argsort(hashes, kind="stable")
+    all_differ = not (np.diff(hashes[order]) == 0).any()
+    # Equal derivations are rare, and to find them by sorting rows takes far longer than this.
+    if all_differ or (shares is not None and shares[oracle] < 1):
+        return rows[order], np.ones(len(rows), np.int64), position[order]
     distinct, first, count = np.unique(rows, axis=0, return_index=True, return_counts=True)
     return distinct, count, position[first]
 
 
-def _all_differ(rows: Float32) -> bool:
-    """Say whether no two rows are equal to the bit; rarely it cannot tell, and says no.
+def _hashes(rows: Float32) -> npt.NDArray[np.uint64]:
+    """Return a number for each row, which is equal for rows that are equal to the bit.
 
-    >>> _all_differ(np.eye(3, dtype=np.float32)), _all_differ(np.ones((2, 3), np.float32))
+    >>> first, second, third = _hashes(np.float32([[1, 2], [1, 2], [2, 1]])).tolist()
+    >>> first == second, second == third
     (True, False)
     """
     words = np.ascontiguousarray(rows).view(np.uint32)
@@ -269,8 +274,7 @@ def _all_differ(rows: Float32) -> bool:
         words.T, np.cumprod(np.full(len(words.T), _ODD, np.uint64)), strict=True
     ):
         hashes += column * power
-    hashes.sort()
-    return not (hashes[1:] == hashes[:-1]).any()
+    return hashes
 
 
 def _shape(sentences: int, width: int, multiple: int) -> tuple[int, int, int]:

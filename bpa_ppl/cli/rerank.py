@@ -31,8 +31,12 @@ def run(
         ),
     ] = "error",
     rule: Annotated[
-        str, typer.Option(help=f"{options.names_in(RULES)}; mbr:gain=bleu with a setting.")
-    ] = "predictive",
+        str | None,
+        typer.Option(
+            help=f"{options.names_in(RULES)}; mbr:gain=bleu with a setting. Unless given, what the "
+            "posterior records: mean without canonical weights, else predictive."
+        ),
+    ] = None,
     derivations: Annotated[
         str, typer.Option(help="Equal strings: scored separate, as published, or summed.")
     ] = "separate",
@@ -67,7 +71,7 @@ def run(
         output,
         details,
         lines=lines,
-        rule=options.component(RULES, rule, "--rule"),
+        rule=None if rule is None else options.component(RULES, rule, "--rule"),
         derivations=derivations,
         sure=sure,
         temperature=temperature,

@@ -13,6 +13,7 @@ from bpa_ppl.workers import check_backend, number_of
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import Where
+    from bpa_ppl.posterior import Draws
 
 #: What competes in a list: each derivation, or each string with its derivations summed.
 DERIVATIONS = ("separate", "summed")
@@ -21,7 +22,7 @@ DERIVATIONS = ("separate", "summed")
 class Options(TypedDict, total=False):
     """The keywords that set `Deciding`, of functions that pass them on."""
 
-    rule: str | Rule
+    rule: str | Rule | None
     derivations: str
     sure: float | None
     temperature: float | None
@@ -42,11 +43,14 @@ class Deciding:
         UsageError: if there is no such rule, treatment of derivations or backend, or a number is
             out of range.
 
-    >>> Deciding(rule="mbr", sure=0.7).chosen.gain
-    'ter'
+    >>> import numpy as np
+    >>> from bpa_ppl import Draws
+    >>> draws = Draws({"weights": np.zeros((1, 2, 1))}, ("comet",), attrs={"rule": "mean"})
+    >>> Deciding().rule_for(draws), Deciding(rule="mbr").rule_for(draws).criterion
+    (Mean(), 'ter')
     """
 
-    rule: str | Rule = "predictive"
+    rule: str | Rule | None = None
     derivations: str = "separate"
     sure: float | None = None
     temperature: float | None = None
@@ -66,14 +70,10 @@ class Deciding:
             raise UsageError(f"sure is a probability from 0 to 1, not {self.sure}")
         if self.temperature is not None and not 0 < self.temperature < float("inf"):
             raise UsageError(f"a temperature is a number above 0, not {self.temperature}")
-        RULES.resolve(self.rule)
+        if self.rule is not None:
+            RULES.resolve(self.rule)
 
-    @property
-    def chosen(self) -> Rule:
-        """The rule with its settings."""
-        return RULES.resolve(self.rule)
-
-    @property
-    def name(self) -> str:
-        """What is done, for a bar of progress."""
-        return f"rerank {RULES.name_of(self.chosen)}"
+    def rule_for(self, draws: Draws) -> Rule:
+        """Return the rule with its settings: the one given, or recorded, or `predictive`."""
+        recorded = draws.attrs.get("rule", "predictive")
+        return RULES.resolve(recorded if self.rule is None else self.rule)

@@ -90,7 +90,7 @@ def rerank_to(
     paths = [output] if details is None else [output, details]
     with (
         atomic_writers(*paths) as (texts, *tables),
-        reporter(progress, deciding.name) as report,
+        reporter(progress, "rerank") as report,
     ):
         for table in tables:
             table.write("\t".join((*DETAILS, *CONFIDENCE)) + "\n")

@@ -1,22 +1,37 @@
-"""Rules by which one vector of weights decides: the mode, or the mean."""
+"""Rules by which one vector of weights decides: the mean, or the mode."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from bpa_ppl.decoding.base import Voters
+from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.predictive import Predictive
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.weights import match
 
 
-class Mean(Predictive, frozen=True):
-    """The posterior mean of the weights decides."""
+class Mean(Rule, frozen=True):
+    """p(e | f, E[λ]): the posterior mean of the weights decides.
 
-    point: ClassVar[str] = "mean"
+    The average of p(e | f, λ) over wide posteriors prefers candidates with unusual features, for
+    some draws rank them high by chance; the mean of the scores does not.
+    """
+
+    def votes(self, features: jax.Array, base: jax.Array, voters: Voters) -> jax.Array:
+        """Return these draws' part of the mean score."""
+        share = jnp.exp(voters.log_weight)
+        return features @ (share @ voters.weights) + base * share.sum()
+
+    def combined(self, parts: jax.Array) -> jax.Array:
+        """Return the sum over groups of draws."""
+        return parts.sum(axis=0)
+
+
+class Map(Predictive, frozen=True):
+    """The mode of the posterior decides."""
 
     def voters(self, draws: Draws, nbest: NBest) -> Voters:
         """Return the one vector.
@@ -25,11 +40,5 @@ class Mean(Predictive, frozen=True):
             DataError: if the posterior does not hold it, or the lists have a feature without a
                 weight.
         """
-        chosen = match(draws.at_point(self.point), nbest, fixed=())
+        chosen = match(draws.at_point("mode"), nbest, fixed=())
         return Voters(chosen.values[None], np.zeros(1), np.zeros(1), 1.0)
-
-
-class Map(Mean, frozen=True):
-    """The mode of the posterior decides."""
-
-    point: ClassVar[str] = "mode"

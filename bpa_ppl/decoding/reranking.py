@@ -94,7 +94,7 @@ def rerank(
     nbest: NBest | Iterable[NBest],
     posterior: Posterior,
     *,
-    rule: str | Rule = "predictive",
+    rule: str | Rule | None = None,
     derivations: str = "separate",
     sure: float | None = None,
     temperature: float | None = None,
@@ -114,7 +114,9 @@ def rerank(
         posterior: from `adapt`, or anybody's with a variable `weights` and feature names.
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
             (the best pair of weights and translation), `map` or `mean` (one weight vector), `mbr`
-            (the translation that is expected to be worth most), or a rule with its settings.
+            (the translation that is expected to be worth most), or a rule with its settings. None
+            takes what the posterior records, else `predictive`: `adapt` records `mean` where there
+            were no canonical weights.
         derivations: `separate` scores each derivation, as published; `summed` adds up those of
             equal strings.
         sure: change the canonical first-best only where the choice is better than it with a higher
@@ -169,7 +171,7 @@ def rerank(
     total = len(nbest) if isinstance(nbest, NBest) else 0
     parts: list[Reranked] = []
     done = 0
-    with reporter(progress, deciding.name) as report:
+    with reporter(progress, "rerank") as report:
         for _, part in stream:
             parts.append(part)
             done += len(part.choice)
@@ -208,7 +210,7 @@ def decisions(
     draws = with_defaults(as_draws(posterior), deciding.defaults)
     if not deciding.unchecked:
         refuse_unconverged(draws)
-    panels = _Panels(draws, deciding.chosen, _settings(deciding, draws))
+    panels = _Panels(draws, deciding.rule_for(draws), _settings(deciding, draws))
     prepared = Preparation.recorded(draws.attrs, draws.constants, deciding.where)
     tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
     if deciding.backend == "local" and number_of(deciding.jobs) == 1:

@@ -36,8 +36,8 @@ class Oracles:
         ties: the policy by which e* was chosen among them, "canonical" or "shared".
         metric: the name of the metric: "ter", "bleu", "chrf", or that of a column.
         signature: of the metric; sacreBLEU's for ours.
-        share: (hypotheses,) float64, 1 / k for each of the k best hypotheses of a list between which
-            the policy does not decide; None where it decides everywhere.
+        share: (hypotheses,) float64, 1 / k for each of the k best hypotheses of a list between
+            which the policy does not decide; None where it decides everywhere.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat", "the  cat"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
@@ -237,7 +237,7 @@ def _searched(
     _, is_oracle = _extreme(nbest, np.where(is_best, order, -np.inf), lowest=False)
     left = np.add.reduceat(is_oracle.astype(np.int64), nbest.offsets[:-1])
     found = Oracles(
-        index=_representative(nbest, is_oracle),
+        index=_representatives(nbest, is_oracle),
         score=best,
         tied=np.add.reduceat(is_best.astype(np.int64), nbest.offsets[:-1]),
         ties=ties,
@@ -248,11 +248,18 @@ def _searched(
     return _Found(found, values, order)
 
 
-def _representative(nbest: NBest, among: npt.NDArray[np.bool_]) -> Int64:
-    """Return the position in each list of the marked hypothesis whose text comes first."""
-    rank = np.empty(len(nbest.strings))
-    rank[sorted(range(len(nbest.strings)), key=nbest.strings.__getitem__)] = range(len(rank))
-    return nbest.best(np.where(among, -rank[nbest.string_index], -np.inf))
+def _representatives(nbest: NBest, marked: npt.NDArray[np.bool_]) -> Int64:
+    """Return the position in each list of the marked hypothesis whose text comes first.
+
+    Of equal texts the one with the smallest features, so that positions do not matter.
+    """
+    index = nbest.best(marked)
+    several = np.add.reduceat(marked.astype(np.int64), nbest.offsets[:-1]) > 1
+    for sentence in np.flatnonzero(several):
+        rows = nbest.offsets[sentence] + np.flatnonzero(marked[nbest.rows(sentence)])
+        first = min(rows, key=lambda row: (nbest.text(row), nbest.features[row].tolist()))
+        index[sentence] = first - nbest.offsets[sentence]
+    return index
 
 
 def _ranking(nbest: NBest, scores: npt.ArrayLike | None) -> Float64:

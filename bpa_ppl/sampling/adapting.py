@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache as remembered
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import UsageError, checked_seed, require
+from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
@@ -25,9 +26,16 @@ from bpa_ppl.models import (
     preparation,
     tabulate,
 )
-from bpa_ppl.models.priors.isotropic import Isotropic, build_prior, completed, variances
+from bpa_ppl.models.priors.isotropic import (
+    Isotropic,
+    build_prior,
+    completed,
+    expected_scale,
+    learns_scale,
+    variances,
+)
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import note
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
@@ -48,15 +56,19 @@ from bpa_ppl.sampling.density import (
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.presets import default_likelihood, with_preset
+from bpa_ppl.sampling.prior_scale import learn_scale
 from bpa_ppl.sampling.sentences import Sentences, scored
 from bpa_ppl.sampling.unmoved import warn_unmoved
 from bpa_ppl.weights import (
+    EQUAL,
     AnyWeights,
     Bare,
     Match,
     Weights,
     check_named,
     check_totals,
+    equal_weights,
+    first_weights,
     match,
 )
 
@@ -81,7 +93,8 @@ def adapt(
     prior_variance: npt.ArrayLike | Mapping[str, float] | None = None,
     seed: int = 0,
     metric: Any = "ter",
-    ties: str = "canonical",
+    ties: str | None = None,
+    lower_is_better: str | Iterable[str] = (),
     oracle: Oracles | None = None,
     jobs: int = 1,
     cache: bool = True,
@@ -101,24 +114,28 @@ def adapt(
             no sentence at all gives the prior back. An extra `domain` of the sentences numbers
             their domains.
         weights: the canonical weights λ_T, by feature name, or one a column in their order. None
-            starts at 0 for all features but those named as log-probabilities, and scales the
-            prior to the spread of each feature within the lists: see `first_weights`.
+            starts at 0 for all features but those named as log-probabilities (see
+            `first_weights`); `"equal"` starts at the mean of the standardised features (see
+            `equal_weights`). Both scale the prior to the spread of each feature within the lists.
         preset: `published` is the paper's likelihood and sampler: see `PRESETS`. What is named
             besides is taken instead.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`; or a sampler with its settings. None is `auto`.
         likelihood: `oracle`, as published, `margin`, `risk`, or a likelihood with its settings.
             Settings that are left open are derived from the gain, and recorded. None is `margin`
-            where the metric is TER, BLEU, chrF or `ter+bleu`, and `oracle` elsewhere: see
+            where the metric is TER, BLEU, chrF or `ter+bleu`, and `risk` for any other gain: see
             `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`, whatever it was made of; or a family of them.
         prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature,
-            or {name: variance} of single ones; None means 0.1. See `Isotropic` for features that
-            have no canonical weight.
+            or {name: variance} of single ones. None means 0.1, and for features without a
+            canonical weight a scale that is learned from these sentences: see `Isotropic`.
         seed: the same seed gives the same draws to the bit on the same machine.
         metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, a metric, a
             function, or the name of a column of the lists, which then is no feature: see `oracles`.
-        ties: how ties between oracles are broken.
+        ties: how ties between oracles are broken: `canonical`, by the canonical scores, or
+            `shared`, where each of the k tied candidates counts 1/k. None is `canonical` where
+            there are canonical weights, else `shared`.
+        lower_is_better: features of which less is better, for equal weights.
         oracle: oracles found before; then no references are needed.
         jobs: processes of the search for oracles, see `oracles`.
         cache: whether the gains of its sentences are kept on the disk.
@@ -160,10 +177,14 @@ def adapt(
     likely = _likelihood(likelihood, goal, nbest)
     family = _family(prior, prior_variance)
     prepared = preparation(nbest, goal, categorical, add)
+    started = _started(weights)
+    if started:
+        initial = _initial_weights(started, prepared.apart(nbest), lower_is_better)
+        weights, defaults = None, {**initial, **(defaults or {})}
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
     build_prior(family, matched)  # what does not fit is found before anything is scored
     model = _model(model, family, matched)
-    if weights is not None:
+    if not started:
         check_totals(nbest, matched.values)
     known = scored(
         nbest,
@@ -171,20 +192,22 @@ def adapt(
         goal,
         oracle,
         with_gains=likely.needs_gains,
-        ties=ties,
+        ties=ties or ("shared" if started else "canonical"),
         jobs=jobs,
         cache=cache,
         progress=progress,
     )
     keep_compiled()
-    recorded, before = _prior(family, matched)
+    _require_differences(known)
+    scale = _scale(family, known, progress)
+    recorded, before = _prior(family, matched, scale)
     likely = known.scaled(likely)
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
         target = _target(known, before, likelihood=likely, model=model, seed=seed, progress=report)
         draws = draws_of(target, engine.sample(target))
         made = _settings(target, likely, recorded, engine)
     made |= {
-        **({"canonical_weights": "none"} if weights is None and not defaults else {}),
+        **({"canonical_weights": started, "rule": "mean"} if started else {}),
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
         **_provenance(nbest, known.oracles),
@@ -203,6 +226,62 @@ def adapt(
     )
     warn_unmoved(draws, nbest)
     return to_arviz(draws) if arviz else draws
+
+
+def _started(weights: Any) -> str:
+    """Return the name of the weights to start from where there are no canonical ones."""
+    if weights is None:
+        return "none"
+    return one_of(weights, (EQUAL,), "weights by name") if isinstance(weights, str) else ""
+
+
+def _initial_weights(started: str, nbest: NBest, lower_is_better: str | Iterable[str]) -> Weights:
+    """Return the weights to start from, of the features that the lists came with."""
+    lower = [lower_is_better] if isinstance(lower_is_better, str) else list(lower_is_better)
+    if started == EQUAL:
+        return equal_weights(nbest, lower)
+    if lower:
+        raise UsageError("lower_is_better goes with equal weights: give weights='equal'")
+    return first_weights(nbest)
+
+
+def _require_differences(known: Sentences) -> None:
+    """Refuse sentences of which nothing can be learned; log how many have tied best candidates.
+
+    Raises:
+        DataError: if all candidates of each list are equally good.
+    """
+    sizes, tied, metric = known.nbest.sizes, known.oracles.tied, known.oracles.metric
+    if (sizes > 1).any() and (tied == sizes).all():
+        raise DataError(
+            f"all candidates have the same {metric} in each of {len(sizes)} lists, so nothing can "
+            "be learned from them: give lists whose candidates differ, or choose another metric",
+            known.nbest.origin,
+        )
+    if known.oracles.share is not None:
+        note(
+            f"{int((tied > 1).sum())} of {len(sizes)} lists have several best candidates by "
+            f"{metric}, {tied.mean():.1f} of {sizes.mean():.1f} on average: they share the "
+            "observation"
+        )
+
+
+def _scale(
+    family: PriorFamily | Prior, known: Sentences, progress: bool | Reporter
+) -> float | None:
+    """Return the scale of the prior that the sentences suggest; None where none is learned."""
+    features = learns_scale(family, known.match)
+    if not features:
+        return None
+    if not len(known.nbest):
+        return expected_scale(len(features))
+    known = known._replace(gains=None)  # the published likelihood needs none
+    with reporter(progress, "learn the scale of the prior"):
+        return learn_scale(
+            partial(_target, known),
+            lambda scale: build_prior(family, known.match, scale),
+            len(features),
+        )
 
 
 def _settings(
@@ -244,8 +323,12 @@ def _matched(
 
 def _target(known: Sentences, prior: Prior, **options: Any) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
-    oracle, gains = known.oracles.index, known.gains
-    return target_of(known.nbest, known.match, prior, oracle=oracle, gains=gains, **options)
+    observed = {
+        "oracle": known.oracles.index,
+        "gains": known.gains,
+        "share": known.oracles.share,
+    }
+    return target_of(known.nbest, known.match, prior, **observed, **options)
 
 
 def target_of(
@@ -394,16 +477,18 @@ def _family(chosen: str | PriorFamily | Prior, variance: Any) -> PriorFamily | P
     return PRIORS.resolve(chosen, {} if variance is None else variances(variance))
 
 
-def _prior(family: PriorFamily | Prior, matched: Match) -> tuple[dict[str, Any], Prior]:
-    """Return the prior in words, for the record, and the prior of the free features."""
+def _prior(
+    family: PriorFamily | Prior, matched: Match, scale: float | None
+) -> tuple[dict[str, Any], Prior]:
+    """Return the record of the prior, and the prior of the free features."""
     if isinstance(family, Prior):
-        before, new = completed(family, matched)
+        before, new = completed(family, matched, scale)
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         return {"name": kind, **({"isotropic": new} if new else {})}, before
     settings = {n: np.asarray(v).tolist() for n, v in family.settings().items()}
     if isinstance(family, Isotropic):
-        settings = {"variance": settings["variance"], **_scaled(family, matched)}
-    return {"name": PRIORS.name_of(family), **settings}, build_prior(family, matched)
+        settings = {"variance": settings["variance"], **_scaled(family, matched, scale)}
+    return {"name": PRIORS.name_of(family), **settings}, build_prior(family, matched, scale)
 
 
 def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:
@@ -415,21 +500,22 @@ def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:
     return family.model(matched) or model
 
 
-def _scaled(family: Isotropic, matched: Match) -> dict[str, Any]:
-    """Return which variances are not σ_T, for the record, and say so in one line."""
+def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[str, Any]:
+    """Return the record of the variances that are not σ_T, and log them in one line."""
     single = {"single": family.single} if family.single else {}
     scaled = family.scaled(matched)
     if not scaled:
         return single
     means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     started = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
-    tell(
+    scale = family.scale if learned is None else learned
+    note(
         f"no canonical weight for {', '.join(scaled)}: the prior has "
-        + (f"mean 0, but for {', '.join(started)}," if started else "mean 0")
-        + f" and variance {np.asarray(family.variance):g} ({family.typical_spread:g} / spread)², "
-        "with the spread of the feature within the lists"
+        + (f"mean 0, except {', '.join(started)}," if started else "mean 0")
+        + f" and standard deviation {scale:.3g} / spread, with the spread of each feature within "
+        f"the lists; this scale was {'given' if learned is None else 'learned'}"
     )
-    return {**single, "typical_spread": family.typical_spread, "spread": scaled}
+    return {**single, "scale": scale, "scale_learned": learned is not None, "spread": scaled}
 
 
 def _domains(nbest: NBest) -> npt.NDArray[np.int64] | None:

@@ -124,7 +124,7 @@ def stacked(lists: Sequence[OneList], features: int) -> Lists:
 
 
 def _column(one: OneList, name: str) -> Any:
-    """Return a column of a list; without shares the whole observation falls on row 0, the oracle."""
+    """Return a column of a list; without shares all of the observation falls on row 0."""
     values = getattr(one, name)
     return np.eye(1, len(one.base), dtype=np.float32)[0] if values is None else values
 

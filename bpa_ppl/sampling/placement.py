@@ -28,6 +28,7 @@ def place(data: Data) -> Data:
             hypothesis=rows,
             gain=None if bucket.gain is None else rows,
             count=None if bucket.count is None else rows,
+            share=None if bucket.share is None else rows,
         )
         for bucket in data.lists.buckets
     )

@@ -311,7 +311,7 @@ class PriorFamily(Component, frozen=True):
 
     >>> from bpa_ppl.registry import PRIORS
     >>> PRIORS.resolve("isotropic", {"variance": 0.3})
-    Isotropic(variance=0.3, single={}, typical_spread=6.0)
+    Isotropic(variance=0.3, single={}, scale=None)
     """
 
     def build(self, match: Match) -> Prior:

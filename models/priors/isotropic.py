@@ -16,34 +16,38 @@ from bpa_ppl.notes import held, tell
 from bpa_ppl.weights import Match
 
 _NAMED = 5  # features, where there are many
+#: The variance of the published prior.
+_VARIANCE = 0.1
+#: τ is expected where the score of K uncorrelated features varies by this much, K τ².
+_SCORE_VARIANCE = 0.5
 
 
 class Isotropic(PriorFamily, frozen=True):
     """p(λ | T) = N(λ; λ_T, σ_T I).
 
-    A feature without a canonical weight has a unit of its own, which may be anything: its variance
-    is σ_T (r / s)², with s its standard deviation within the lists and r that of a typical feature
-    with a canonical weight, such as the logarithm of a language model. So λ·h varies a priori as
-    much as for such a feature, about two nats, whatever the unit is.
+    A feature without a canonical weight has a unit of its own, which may be anything: the variance
+    of its weight is (τ / s)², with s the standard deviation of the feature within the lists. So a
+    priori λ·h varies within a list by τ nats, whatever the unit is. The scale τ is 0.1 for neural
+    candidates that differ little, and 2 for 500-best lists of a phrase-based decoder.
 
     Args:
-        variance: σ_T, a variance: one number, or one a free feature, which are then taken as they
-            are.
+        variance: σ_T, the variance of weights with a canonical value: one number, or one a free
+            feature, which are then taken as they are.
         single: variances of single features, or of the features of one label, taken as they are.
-        typical_spread: r. Of 1, 3, 5.5 and 10, 1 held good features of text back (2 TER points at
-            10 sentences), and from 5.5 on nothing changed any more.
+        scale: τ, for features without a canonical weight. None is learned from the adaptation
+            sentences, see `bpa_ppl.sampling.prior_scale`.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
     ...               spread=np.array([np.nan, 0.1]))
-    >>> Isotropic().build(match).variance.round(3).tolist()
-    [0.1, 360.0]
+    >>> Isotropic(scale=0.2).build(match).variance.round(3).tolist()
+    [0.1, 4.0]
     >>> Isotropic(single={"comet": 2.0}).build(match).variance.tolist()
     [0.1, 2.0]
     """
 
-    variance: Any = 0.1
+    variance: Any = _VARIANCE
     single: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
-    typical_spread: Positive = 6.0
+    scale: Positive | None = None
 
     def build(self, match: Match) -> Prior:
         """Return the prior around the canonical weights of the free features.
@@ -74,8 +78,11 @@ class Isotropic(PriorFamily, frozen=True):
         if not (spread or self.single):
             return base
         names = match.free_names
-        scale = [self.typical_spread / spread[n] if n in spread else 1.0 for n in names]
-        values = np.array(np.broadcast_to(base, len(names)) * np.square(scale))
+        scale = expected_scale(len(spread)) if self.scale is None else self.scale
+        values = np.array(np.broadcast_to(base, len(names)))
+        for at, name in enumerate(names):
+            if name in spread:
+                values[at] = (scale / spread[name]) ** 2
         for chosen, variance in self.single.items():
             meant = [matches(name, [chosen]) for name in names]
             if not any(meant):
@@ -91,8 +98,22 @@ class Isotropic(PriorFamily, frozen=True):
         Prior.isotropic(dict.fromkeys(self.single, 0.0), list(self.single.values()))
 
 
-def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
-    """Return a prior over all free features: isotropic where it has none, which is told.
+def expected_scale(features: int) -> float:
+    """Return the scale τ that is expected of some features without a canonical weight.
+
+    >>> round(expected_scale(2), 2), round(expected_scale(50), 2)
+    (0.5, 0.1)
+    """
+    return float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
+
+
+def completed(chosen: Prior, match: Match, scale: float | None = None) -> tuple[Prior, list[str]]:
+    """Return a prior over all free features: isotropic where it has none, which is logged.
+
+    Args:
+        chosen: the prior of some features.
+        match: the canonical weights of all.
+        scale: τ of the isotropic prior.
 
     Returns:
         the prior, and the features that it did not have.
@@ -105,7 +126,8 @@ def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
     missing = [name for name in names if name not in (chosen.names or ())]
     if not missing:
         return chosen.matched(names), []
-    before = chosen.completed(Isotropic().build(match)._replace(names=names))
+    others = Isotropic(scale=scale).build(match)._replace(names=names)
+    before = chosen.completed(others)
     each = zip(names, before.mean, np.sqrt(np.diag(before.full_covariance)), strict=True)
     told = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in each if name in missing]
     more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
@@ -116,8 +138,27 @@ def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
     return before, missing
 
 
-def build_prior(family: PriorFamily | Prior, match: Match) -> Prior:
+def learns_scale(family: PriorFamily | Prior, match: Match) -> list[str]:
+    """Return the free features whose prior has a scale that is learned, in their order.
+
+    >>> match = Match(("a", "b"), np.array([0.5, 0.0]), np.ones(2, bool), np.array([np.nan, 6.0]))
+    >>> learns_scale(Isotropic(), match), learns_scale(Isotropic(scale=0.1), match)
+    (['b'], [])
+    """
+    if isinstance(family, Isotropic):
+        return list(family.scaled(match)) if family.scale is None else []
+    if not isinstance(family, Prior):
+        return []
+    return [name for name in Isotropic().scaled(match) if name not in (family.names or ())]
+
+
+def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None = None) -> Prior:
     """Return the prior of the free features, without logging which features it lacks.
+
+    Args:
+        family: a prior, or what makes one.
+        match: the canonical weights of the features.
+        scale: τ of features for which `learns_scale` asks.
 
     Raises:
         DataError: if it does not fit the features.
@@ -128,18 +169,25 @@ def build_prior(family: PriorFamily | Prior, match: Match) -> Prior:
     """
     if isinstance(family, Prior):
         with held():
-            return completed(family, match)[0]
+            return completed(family, match, scale)[0]
+    if scale is not None and isinstance(family, Isotropic):
+        family = Isotropic(family.variance, family.single, scale)
     return family.build(match).matched(match.free_names)
 
 
 def variances(given: Any) -> dict[str, Any]:
     """Return the settings of the isotropic prior that a number, several, or a mapping stand for.
 
-    >>> variances(0.5), variances({"LM0": 2.0})
-    ({'variance': 0.5}, {'single': {'LM0': 2.0}})
+    One number is the variance of every weight, in standardised units where it has no canonical
+    value.
+
+    >>> variances(0.25), variances([0.1, 2.0]), variances({"LM0": 2.0})
+    ({'variance': 0.25, 'scale': 0.5}, {'variance': [0.1, 2.0]}, {'single': {'LM0': 2.0}})
     """
     if not isinstance(given, Mapping):
-        return {"variance": given}
+        values = _numbers(given)
+        one = values.ndim == 0 and 0 < values < np.inf
+        return {"variance": given, **({"scale": float(np.sqrt(values))} if one else {})}
     try:
         return {"single": {str(name): float(value) for name, value in given.items()}}
     except (TypeError, ValueError) as error:
