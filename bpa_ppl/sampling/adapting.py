@@ -132,9 +132,10 @@ def adapt(
         seed: the same seed gives the same draws to the bit on the same machine.
         metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, a metric, a
             function, or the name of a column of the lists, which then is no feature: see `oracles`.
-        ties: how ties between oracles are broken: `canonical`, by the canonical scores, or
-            `shared`, where each of the k tied candidates counts 1/k. None is `canonical` where
-            there are canonical weights, else `shared`.
+        ties: how ties between oracles are broken: `canonical`, by the canonical scores or, without
+            canonical weights, by the totals that the lists have; or `shared`, where each of the k
+            tied candidates counts 1/k, as it does where the scores are equal too. None is
+            `canonical` where there are canonical weights or totals, else `shared`.
         lower_is_better: features of which less is better, for equal weights.
         oracle: oracles found before; then no references are needed.
         jobs: processes of the search for oracles, see `oracles`.
@@ -192,16 +193,17 @@ def adapt(
         goal,
         oracle,
         with_gains=likely.needs_gains,
-        ties=ties or ("shared" if started else "canonical"),
+        ties=ties or ("shared" if started and nbest.totals is None else "canonical"),
+        preference=None if started else nbest.scores(matched.values),
         jobs=jobs,
         cache=cache,
         progress=progress,
     )
     keep_compiled()
     _require_differences(known)
-    scale = _scale(family, known, progress)
-    recorded, before = _prior(family, matched, scale)
     likely = known.scaled(likely)
+    scale = _scale(family, known, likely, progress)
+    recorded, before = _prior(family, matched, scale)
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
         target = _target(known, before, likelihood=likely, model=model, seed=seed, progress=report)
         draws = draws_of(target, engine.sample(target))
@@ -267,7 +269,10 @@ def _require_differences(known: Sentences) -> None:
 
 
 def _scale(
-    family: PriorFamily | Prior, known: Sentences, progress: bool | Reporter
+    family: PriorFamily | Prior,
+    known: Sentences,
+    likelihood: Likelihood,
+    progress: bool | Reporter,
 ) -> float | None:
     """Return the scale of the prior that the sentences suggest; None where none is learned."""
     features = learns_scale(family, known.match)
@@ -275,10 +280,13 @@ def _scale(
         return None
     if not len(known.nbest):
         return expected_scale(len(features))
-    known = known._replace(gains=None)  # the published likelihood needs none
+    if likelihood.start() is not None:
+        likelihood = Oracle()
+    if not likelihood.needs_gains:
+        known = known._replace(gains=None)
     with reporter(progress, "learn the scale of the prior"):
         return learn_scale(
-            partial(_target, known),
+            partial(_target, known, likelihood=likelihood),
             lambda scale: build_prior(family, known.match, scale),
             len(features),
         )

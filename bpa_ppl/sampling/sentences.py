@@ -53,6 +53,7 @@ def scored(
     *,
     with_gains: bool,
     ties: str,
+    preference: Float64 | None = None,
     jobs: int = 1,
     cache: bool = True,
     progress: bool | Reporter = False,
@@ -61,11 +62,11 @@ def scored(
 
     Args:
         nbest: the lists, with the features that are adapted.
-        match: the canonical weights, laid beside them: their scores break ties.
+        match: the canonical weights, matched to them.
         metric: that makes oracles and gains; None where oracles are given and no gain is needed.
         oracle: oracles found before.
         with_gains: whether gains are looked for.
-        ties, jobs, cache, progress: as for `oracles`.
+        ties, preference, jobs, cache, progress: as for `oracles`.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -82,7 +83,7 @@ def scored(
                 nbest,
                 goal,
                 ties=ties,
-                preference=nbest.scores(match.values),
+                preference=preference,
                 jobs=jobs,
                 cache=cache,
                 progress=report,
