@@ -42,6 +42,7 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
+from bpa_ppl.sampling.comparisons import observed
 from bpa_ppl.sampling.density import (
     anatomy,
     constrained,
@@ -57,7 +58,7 @@ from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.presets import default_likelihood, with_preset
 from bpa_ppl.sampling.prior_scale import learn_scale
-from bpa_ppl.sampling.sentences import Sentences, scored
+from bpa_ppl.sampling.sentences import Sentences
 from bpa_ppl.sampling.unmoved import warn_unmoved
 from bpa_ppl.weights import (
     EQUAL,
@@ -107,7 +108,7 @@ def adapt(
     arviz: bool = True,
     **settings: Any,
 ) -> InferenceData:
-    """Condition the weights on the oracles of a few sentences (Eq. 7).
+    """Condition the weights on the oracles of a few sentences (Eq. 7), or on preferences.
 
     Args:
         nbest: n-best lists of the adaptation sentences, with references if the metric needs them;
@@ -121,9 +122,10 @@ def adapt(
             besides is taken instead.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`; or a sampler with its settings. None is `auto`.
-        likelihood: `oracle`, as published, `margin`, `risk`, or a likelihood with its settings.
-            Settings that are left open are derived from the gain, and recorded. None is `margin`
-            where the metric is TER, BLEU, chrF or `ter+bleu`, and `risk` for any other gain: see
+        likelihood: `oracle`, as published, `margin`, `risk`, `preference`, or a likelihood with its
+            settings. Settings that are left open are derived from the gain, and recorded. None is
+            `margin` where the metric is TER, BLEU, chrF or `ter+bleu`, `risk` for any other gain,
+            and `preference` for lists without references that carry preferences: see
             `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`, whatever it was made of; or a family of them.
         prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature,
@@ -186,7 +188,8 @@ def adapt(
     model = _model(model, family, matched)
     if not started:
         check_totals(nbest, matched.values)
-    known = scored(
+    known = observed(
+        likely,
         nbest,
         matched,
         goal,
@@ -210,21 +213,17 @@ def adapt(
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
-        **_provenance(nbest, known.oracles),
+        **_provenance(known),
         **prepared.record(columns),
     }
     draws = replace(
         draws,
         observed={"oracle": known.oracles.index},
-        constants={
-            **draws.constants,
-            "oracle_score": known.oracles.score,
-            **prepared.stored(),
-        },
-        sentence_ids=nbest.sentence_ids,
+        constants={**draws.constants, **known.scores(), **prepared.stored()},
+        sentence_ids=known.nbest.sentence_ids,
         attrs={**made, **draws.attrs},
     )
-    warn_unmoved(draws, nbest)
+    warn_unmoved(draws, known.nbest)
     return to_arviz(draws) if arviz else draws
 
 
@@ -525,13 +524,11 @@ def _domains(nbest: NBest) -> npt.NDArray[np.int64] | None:
     return np.unique(np.asarray(nbest.sentence_extras[DOMAIN]), return_inverse=True)[1]
 
 
-def _provenance(nbest: NBest, chosen: Oracles) -> dict[str, Any]:
+def _provenance(known: Sentences) -> dict[str, Any]:
     return {
-        "oracle_metric": chosen.metric,
-        "oracle_ties": chosen.ties,
-        "oracle_signature": chosen.signature,
-        "adaptation_sentences": len(nbest),
-        "lists": nbest.origin,
+        **known.record(),
+        "adaptation_sentences": len(known.nbest),
+        "lists": known.nbest.origin,
         "versions": {name: _version(name) for name in _PACKAGES},
     }
 

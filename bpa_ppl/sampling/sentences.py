@@ -23,6 +23,7 @@ class Sentences(NamedTuple):
         metric: what a gain is in; None where neither oracles nor gains are looked for.
         oracles: which hypotheses are the best.
         gains: (hypotheses,) what each is worth; None where nothing asked for it.
+        counts: of the preferences that the lists are made from; None where they are sentences.
     """
 
     nbest: NBest
@@ -30,6 +31,7 @@ class Sentences(NamedTuple):
     metric: Metric | None
     oracles: Oracles
     gains: Float64 | None
+    counts: dict[str, int] | None = None
 
     @property
     def edit(self) -> float:
@@ -43,6 +45,20 @@ class Sentences(NamedTuple):
         if self.gains is None or not likelihood.needs_gains:
             return likelihood
         return likelihood.scaled(self.edit)
+
+    def record(self) -> dict[str, Any]:
+        """Return what a posterior records of the criterion, or of the preferences."""
+        if self.counts is not None:
+            return {"comparisons": self.counts}
+        return {
+            "oracle_metric": self.oracles.metric,
+            "oracle_ties": self.oracles.ties,
+            "oracle_signature": self.oracles.signature,
+        }
+
+    def scores(self) -> dict[str, Float64]:
+        """Return the sentence scores of the oracles by name; none of preferences."""
+        return {"oracle_score": self.oracles.score} if self.counts is None else {}
 
 
 def scored(
