@@ -42,7 +42,7 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
-from bpa_ppl.sampling.comparisons import observed
+from bpa_ppl.sampling.comparisons import observed, with_choices
 from bpa_ppl.sampling.density import (
     anatomy,
     constrained,
@@ -58,7 +58,7 @@ from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.presets import default_likelihood, with_preset
 from bpa_ppl.sampling.prior_scale import learn_scale
-from bpa_ppl.sampling.sentences import Sentences
+from bpa_ppl.sampling.sentences import Sentences, domain_numbers
 from bpa_ppl.sampling.unmoved import warn_unmoved
 from bpa_ppl.weights import (
     EQUAL,
@@ -77,8 +77,6 @@ if TYPE_CHECKING:
     from bpa_ppl.features import Added, AnySource
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-#: The extra of a sentence that says to which of several domains it belongs.
-DOMAIN = "domain"
 _PRIOR_DRAWS = 1000
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
 
@@ -218,9 +216,9 @@ def adapt(
     }
     draws = replace(
         draws,
-        observed={"oracle": known.oracles.index},
+        observed={"oracle": known.observed},
         constants={**draws.constants, **known.scores(), **prepared.stored()},
-        sentence_ids=known.nbest.sentence_ids,
+        sentence_ids=known.sentence_ids,
         attrs={**made, **draws.attrs},
     )
     warn_unmoved(draws, known.nbest)
@@ -326,6 +324,7 @@ def _target(known: Sentences, prior: Prior, **options: Any) -> Target:
         "oracle": known.oracles.index,
         "gains": known.gains,
         "share": known.oracles.share,
+        "compared": known.compared,
     }
     return target_of(known.nbest, known.match, prior, **observed, **options)
 
@@ -339,6 +338,7 @@ def target_of(
     oracle: npt.ArrayLike | None = None,
     gains: npt.ArrayLike | None = None,
     share: npt.ArrayLike | None = None,
+    compared: Sentences | None = None,
     model: Model = log_linear,
     seed: int = 0,
     progress: Reporter = lambda done, total, note: None,
@@ -353,6 +353,7 @@ def target_of(
         oracle: (sentences,) position of e* in each list.
         gains: (hypotheses,) what each is worth, for likelihoods that look at it.
         share: (hypotheses,) how much of the observation falls on each, see `Oracles.share`.
+        compared: preferences that are observed besides.
         model: the NumPyro program.
         seed: of the sampler.
         progress: told how far the sampling is.
@@ -361,19 +362,25 @@ def target_of(
         DataError: if something does not fit the lists.
         UsageError: if the model has no `weights` of one value a free feature.
     """
+    domain = domain_numbers(nbest, compared)
+    multiple = len(jax.devices())
     lists = tabulate(
         nbest,
         matched,
         oracle,
         gains=gains,
         share=share,
-        domain=_domains(nbest),
-        multiple=len(jax.devices()),
+        domain=None if domain is None else domain[: len(nbest)],
+        multiple=multiple,
     )
+    likelihood = likelihood or Oracle()
+    if compared is not None:
+        own = None if domain is None else domain[len(nbest) :]
+        lists, likelihood = with_choices(lists, likelihood, compared, own, multiple)
     before = prior._replace(names=None)
     return begun(
         lambda likely: _laid_out(model, likely, lists, before),
-        likelihood or Oracle(),
+        likelihood,
         seed,
         progress,
         matched,
@@ -517,17 +524,9 @@ def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[st
     return {**single, "scale": scale, "scale_learned": learned is not None, "spread": scaled}
 
 
-def _domains(nbest: NBest) -> npt.NDArray[np.int64] | None:
-    """Return the number of the domain of each sentence: names are numbered in their order."""
-    if DOMAIN not in nbest.sentence_extras:
-        return None
-    return np.unique(np.asarray(nbest.sentence_extras[DOMAIN]), return_inverse=True)[1]
-
-
 def _provenance(known: Sentences) -> dict[str, Any]:
     return {
         **known.record(),
-        "adaptation_sentences": len(known.nbest),
         "lists": known.nbest.origin,
         "versions": {name: _version(name) for name in _PACKAGES},
     }

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.models import Likelihood, Preference
+from bpa_ppl.models import Likelihood, Lists, Preference, tabulate
+from bpa_ppl.models.likelihoods.mixed import Mixed, joined
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import Metric, Oracles, choice_sets
+from bpa_ppl.notes import note
+from bpa_ppl.quality import Metric, Oracles, choice_sets, has_preferences
 from bpa_ppl.sampling.sentences import Sentences, scored
 from bpa_ppl.weights import Match
 
@@ -17,14 +19,14 @@ def observed(
     likelihood: Likelihood,
     nbest: NBest,
     match: Match,
-    metric: Metric | None,
+    metric: Metric,
     oracle: Oracles | None,
     **search: Any,
 ) -> Sentences:
-    """Return what a likelihood observes: the preferences that lists carry, or their oracles.
+    """Return what is observed of some lists: their preferences, their oracles, or both.
 
     Args:
-        likelihood: of preferences, or of oracles.
+        likelihood: of preferences, or of oracles; preferences are then observed besides.
         nbest: the lists, with the features that are adapted.
         match: the canonical weights, matched to these features.
         metric, oracle, search: of oracles, as for `scored`.
@@ -35,7 +37,42 @@ def observed(
     """
     if likelihood.compares:
         return compared(nbest, match, likelihood)
-    return scored(nbest, match, metric, oracle, **search)
+    if oracle is not None or not has_preferences(nbest):
+        return scored(nbest, match, metric, oracle, **search)
+    choices = compared(nbest, match, Preference())
+    rated = scored(_rated(nbest, metric), match, metric, oracle, **search)
+    note(
+        f"{nbest.origin}: {len(rated.nbest)} rated lists and {len(choices.nbest)} choices between "
+        "candidates are observed together"
+    )
+    return rated._replace(compared=choices)
+
+
+def _rated(nbest: NBest, metric: Metric) -> NBest:
+    """Return the lists whose candidates all have a value in the column that is the metric."""
+    missing = np.zeros(len(nbest.features), bool)
+    for name in metric.columns:
+        values = nbest.extras.get(name, ())
+        missing |= np.array([isinstance(v, float) and np.isnan(v) for v in values] or False)
+    return nbest[~np.logical_or.reduceat(missing, nbest.offsets[:-1])] if missing.any() else nbest
+
+
+def with_choices(
+    lists: Lists, likelihood: Likelihood, choices: Sentences, domain: Any, multiple: int
+) -> tuple[Lists, Likelihood]:
+    """Return rated lists and preferences in one table, and the likelihood of both.
+
+    Args:
+        lists: rated lists, laid out.
+        likelihood: of the rated lists.
+        choices: the preferences.
+        domain: (choices,) number of the domain of each, or None.
+        multiple: the number of sentences in a block is a multiple of this.
+    """
+    found = (choices.nbest, choices.match, choices.oracles.index)
+    more = tabulate(*found, gains=choices.gains, domain=domain, multiple=multiple)
+    both = Mixed(rated=likelihood, compared=Preference(), buckets=len(lists.buckets))
+    return joined(lists, more), both
 
 
 def compared(

@@ -8,10 +8,13 @@ import numpy as np
 
 from bpa_ppl.errors import require
 from bpa_ppl.models import Likelihood
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles
 from bpa_ppl.weights import Match, deviation_within
+
+#: The extra of a sentence that says to which of several domains it belongs.
+DOMAIN = "domain"
 
 
 class Sentences(NamedTuple):
@@ -24,6 +27,7 @@ class Sentences(NamedTuple):
         oracles: which hypotheses are the best.
         gains: (hypotheses,) what each is worth; None where nothing asked for it.
         counts: of the preferences that the lists are made from; None where they are sentences.
+        compared: the preferences that the same lists carry besides; None where there are none.
     """
 
     nbest: NBest
@@ -32,6 +36,7 @@ class Sentences(NamedTuple):
     oracles: Oracles
     gains: Float64 | None
     counts: dict[str, int] | None = None
+    compared: Sentences | None = None
 
     @property
     def edit(self) -> float:
@@ -47,18 +52,51 @@ class Sentences(NamedTuple):
         return likelihood.scaled(self.edit)
 
     def record(self) -> dict[str, Any]:
-        """Return what a posterior records of the criterion, or of the preferences."""
+        """Return what a posterior records of the criterion and of the preferences."""
+        others = {} if self.compared is None else self.compared.record()
+        count = {"adaptation_sentences": len(self.observed)}
         if self.counts is not None:
-            return {"comparisons": self.counts}
+            return {"comparisons": self.counts, **count}
         return {
             "oracle_metric": self.oracles.metric,
             "oracle_ties": self.oracles.ties,
             "oracle_signature": self.oracles.signature,
+            **others,
+            **count,
         }
 
+    @property
+    def observed(self) -> Int64:
+        """(observations,) which hypothesis was observed of each list; preferences come last."""
+        others = () if self.compared is None else (self.compared.observed,)
+        return np.concatenate([self.oracles.index, *others])
+
+    @property
+    def sentence_ids(self) -> Int64:
+        """(observations,) the id of the sentence of each of them."""
+        others = () if self.compared is None else (self.compared.sentence_ids,)
+        return np.concatenate([self.nbest.sentence_ids, *others])
+
     def scores(self) -> dict[str, Float64]:
-        """Return the sentence scores of the oracles by name; none of preferences."""
-        return {"oracle_score": self.oracles.score} if self.counts is None else {}
+        """Return the sentence scores of the oracles by name; none where there are preferences."""
+        compared = self.counts is not None or self.compared is not None
+        return {} if compared else {"oracle_score": self.oracles.score}
+
+
+def domain_numbers(nbest: NBest, compared: Sentences | None = None) -> Int64 | None:
+    """Return the number of the domain of each list and each preference, in the order of the names.
+
+    None where the lists name no domains.
+
+    >>> lists = NBest.from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
+    >>> domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
+    array([1, 0])
+    """
+    if DOMAIN not in nbest.sentence_extras:
+        return None
+    tables = [nbest] if compared is None else [nbest, compared.nbest]
+    names = np.concatenate([np.asarray(table.sentence_extras[DOMAIN]) for table in tables])
+    return np.asarray(np.unique(names, return_inverse=True)[1])
 
 
 def scored(
