@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from numbers import Integral
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -187,10 +186,10 @@ class _Entries(NamedTuple):
         """Return the position of a candidate that is named by its position or its id."""
         nbest, rows = self.nbest, self.nbest.rows(self.sentence)
         size = rows.stop - rows.start
-        if isinstance(candidate, Integral) and not isinstance(candidate, bool):
+        if isinstance(candidate, int) and not isinstance(candidate, bool):
             if not 0 <= candidate < size:
                 self.fail(place, f"names candidate {candidate} of a list of {size}: count from 0")
-            return int(candidate)
+            return candidate
         if not isinstance(candidate, str):
             self.fail(place, f"names a candidate {quoted(candidate)}: give its position or its id")
         if CANDIDATE_ID not in nbest.extras:
@@ -228,10 +227,11 @@ class _Entries(NamedTuple):
 
 
 def _listed(values: Any) -> list[Any] | None:
-    """Return the members of a list, tuple or array; None for anything else."""
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
-    return list(values) if isinstance(values, list | tuple) else None
+    """Return the members of a list, tuple or array, with Python's numbers; None for others."""
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    if not isinstance(listed, list | tuple):
+        return None
+    return [value.item() if isinstance(value, np.generic) else value for value in listed]
 
 
 def _pairs(of: _Entries, entries: Any) -> Iterator[_Choice]:

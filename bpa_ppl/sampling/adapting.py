@@ -200,7 +200,7 @@ def adapt(
     )
     keep_compiled()
     _require_differences(known)
-    scale = _scale(family, known, progress)
+    scale = _scale(family, known, likely, progress)
     recorded, before = _prior(family, matched, scale)
     likely = known.scaled(likely)
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
@@ -249,7 +249,7 @@ def _require_differences(known: Sentences) -> None:
         DataError: if all candidates of each list are equally good.
     """
     sizes, tied, metric = known.nbest.sizes, known.oracles.tied, known.oracles.metric
-    if (sizes > 1).any() and (tied == sizes).all():
+    if known.compared is None and (sizes > 1).any() and (tied == sizes).all():
         raise DataError(
             f"all candidates have the same {metric} in each of {len(sizes)} lists, so nothing can "
             "be learned from them: give lists whose candidates differ, or choose another metric",
@@ -264,7 +264,10 @@ def _require_differences(known: Sentences) -> None:
 
 
 def _scale(
-    family: PriorFamily | Prior, known: Sentences, progress: bool | Reporter
+    family: PriorFamily | Prior,
+    known: Sentences,
+    likelihood: Likelihood,
+    progress: bool | Reporter,
 ) -> float | None:
     """Return the scale of the prior that the sentences suggest; None where none is learned."""
     features = learns_scale(family, known.match)
@@ -272,10 +275,11 @@ def _scale(
         return None
     if not len(known.nbest):
         return expected_scale(len(features))
-    known = known._replace(gains=None)  # the published likelihood needs none
+    if not likelihood.compares:  # the published likelihood needs no gains
+        known, likelihood = known._replace(gains=None), Oracle()
     with reporter(progress, "learn the scale of the prior"):
         return learn_scale(
-            partial(_target, known),
+            partial(_target, known, likelihood=likelihood),
             lambda scale: build_prior(family, known.match, scale),
             len(features),
         )
@@ -320,7 +324,7 @@ def _matched(
 
 def _target(known: Sentences, prior: Prior, **options: Any) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
-    observed = {
+    observed: dict[str, Any] = {
         "oracle": known.oracles.index,
         "gains": known.gains,
         "share": known.oracles.share,
