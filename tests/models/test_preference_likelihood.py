@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import jax
@@ -16,7 +15,6 @@ from targets import integrated
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.calibrating import calibrate_sampler
-from bpa_ppl.errors import BpaWarning
 from bpa_ppl.models import Hierarchical, Preference, Prior
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
@@ -82,8 +80,7 @@ def target(
     lists: NBest, likelihood: Preference, canonical: Any = CANONICAL, variance: float = VARIANCE
 ) -> Target:
     """The posterior of some compared lists."""
-    with warnings.catch_warnings(action="ignore", category=BpaWarning):
-        known = compared(lists, match(canonical, lists), likelihood)
+    known = compared(lists, match(canonical, lists), likelihood)
     free = dict(zip(known.match.free_names, known.match.free_values.tolist(), strict=True))
     return target_of(
         known.nbest,
@@ -189,16 +186,15 @@ def near(draws: Array, mean: Array, deviation: Array) -> None:
 @pytest.mark.parametrize("slip", [0.0, 0.15])
 def test_the_posterior_of_two_weights_is_that_of_quadrature(lists: NBest, slip: float) -> None:
     given = ranked(lists, ties=False)
-    with warnings.catch_warnings(action="ignore", category=BpaWarning):
-        posterior = adapt(
-            given,
-            CANONICAL,
-            likelihood=Preference(slip=slip),
-            prior_variance=VARIANCE,
-            sampler="laplace",
-            draws=20_000,
-            arviz=False,
-        )
+    posterior = adapt(
+        given,
+        CANONICAL,
+        likelihood=Preference(slip=slip),
+        prior_variance=VARIANCE,
+        sampler="laplace",
+        draws=20_000,
+        arviz=False,
+    )
     of = lambda x: log_density(given, Preference(slip=slip), x, free=False)  # noqa: E731
     log_p = lambda grid: np.array([of(x) for x in grid])  # noqa: E731
     mean, deviation = moments(log_p, np.array([0.4, -0.2]), 4.0, 61)
@@ -209,16 +205,15 @@ def test_the_posterior_of_two_weights_is_that_of_quadrature(lists: NBest, slip: 
 def test_the_posterior_of_a_weight_and_of_ties_is_that_of_quadrature(lists: NBest) -> None:
     given = ranked(lists.without_features("WP0"), ties=True)
     canonical = {name: CANONICAL[name] for name in ("LM0", "UnknownWordPenalty0")}
-    with warnings.catch_warnings(action="ignore", category=BpaWarning):
-        posterior = adapt(
-            given,
-            canonical,
-            likelihood="preference",
-            prior_variance=VARIANCE,
-            sampler="laplace",
-            draws=20_000,
-            arviz=False,
-        )
+    posterior = adapt(
+        given,
+        canonical,
+        likelihood="preference",
+        prior_variance=VARIANCE,
+        sampler="laplace",
+        draws=20_000,
+        arviz=False,
+    )
 
     def log_p(grid: Array) -> Array:
         likelihood = [brute(given, w, np.exp(log_nu), 0.0).sum() for log_nu, *w in grid]
@@ -261,17 +256,16 @@ def _unobserved(posterior: Target) -> Any:
 
 @pytest.mark.parametrize("likelihood", [Preference(), Preference(slip=0.1)])
 def test_weights_and_ties_are_calibrated(lists: NBest, likelihood: Preference) -> None:
-    with warnings.catch_warnings(action="ignore", category=BpaWarning):
-        found = calibrate_sampler(
-            ranked(lists, ties=True),
-            CANONICAL,
-            "imh",
-            replications=200,
-            prior_variance=VARIANCE,
-            seed=1,
-            likelihood=likelihood,
-            draws=300,
-        )
+    found = calibrate_sampler(
+        ranked(lists, ties=True),
+        CANONICAL,
+        "imh",
+        replications=200,
+        prior_variance=VARIANCE,
+        seed=1,
+        likelihood=likelihood,
+        draws=300,
+    )
     assert found.names == ("LM0", "WP0", "log_nu", "log p(A|λ)")
     assert found, str(found)
 
@@ -289,15 +283,14 @@ def test_calibration_finds_a_prior_of_ties_that_is_another(
         return truth.at[-1].add(1.5), oracle, likelihood
 
     monkeypatch.setattr(calibrating, "simulated", shifted)
-    with warnings.catch_warnings(action="ignore", category=BpaWarning):
-        found = calibrate_sampler(
-            ranked(lists, ties=True),
-            CANONICAL,
-            "laplace",
-            replications=50,
-            likelihood="preference",
-            draws=500,
-        )
+    found = calibrate_sampler(
+        ranked(lists, ties=True),
+        CANONICAL,
+        "laplace",
+        replications=50,
+        likelihood="preference",
+        draws=500,
+    )
     assert not found
     assert kstest(found.ranks[:, found.names.index("log_nu")], "uniform").pvalue < 1e-4
 
@@ -310,16 +303,12 @@ def test_settings_have_bounds() -> None:
 
 def test_a_model_that_forgets_the_parameter_of_ties_is_refused(lists: NBest) -> None:
     given = ranked(lists, ties=True).with_sentence_extras(domain=["a", "b", "a", "b"])
-    with (
-        warnings.catch_warnings(action="ignore", category=BpaWarning),
-        pytest.raises(UsageError, match="sample_parameters"),
-    ):
+    with pytest.raises(UsageError, match="sample_parameters"):
         adapt(given, CANONICAL, likelihood="preference", model=Hierarchical(2), sampler="nuts")
 
 
 def test_as_draws_has_the_weights_alone(lists: NBest) -> None:
-    with warnings.catch_warnings(action="ignore", category=BpaWarning):
-        posterior = adapt(ranked(lists, ties=True), CANONICAL, sampler="imh", draws=50)
+    posterior = adapt(ranked(lists, ties=True), CANONICAL, sampler="imh", draws=50)
     draws = as_draws(posterior)
     assert draws.weights.shape == (4, 50, 2)
     assert set(draws.sites) == {"weights", "log_nu"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.quality import choice_sets, has_preferences
 
 
@@ -78,10 +78,13 @@ def test_arrays_are_lists(lists: NBest) -> None:
     ]
 
 
-def test_contradictions_are_kept_and_counted(lists: NBest) -> None:
+def test_contradictions_are_kept_and_counted(
+    lists: NBest, caplog: pytest.LogCaptureFixture
+) -> None:
     given = [[[2, 0], [0, 2], [1, 0], [0, 2]], [[0, 1]]]
-    with pytest.warns(BpaWarning, match="1 pair of candidates preferred in both directions"):
+    with caplog.at_level("INFO", "bpa_ppl"):
         assert len(choices(lists, preferences=given)) == 5
+    assert "1 pair of candidates preferred in both directions" in caplog.text
 
 
 @pytest.mark.parametrize(
