@@ -220,6 +220,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
         "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
+        "preference-pairs": "bpa_ppl.formats.preference_pairs:PreferencePairs",
         "tsv": "bpa_ppl.formats.separated:Tsv",
         "csv": "bpa_ppl.formats.separated:Csv",
         "parquet": "bpa_ppl.formats.parquet:Parquet",
@@ -279,6 +280,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
         "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
         "margin": "bpa_ppl.models.likelihoods.margin:Margin",
         "risk": "bpa_ppl.models.likelihoods.risk:Risk",
+        "preference": "bpa_ppl.models.likelihoods.preference:Preference",
     },
 )
 PRIORS: Registry[PriorFamily] = Registry(

@@ -10,6 +10,7 @@ from bpa_ppl.diagnostics.report_page.page import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.quality import choice_sets, has_preferences
 
 if TYPE_CHECKING:
     from bpa_ppl.diagnostics.pages.page import Section, Verdict
@@ -86,8 +87,15 @@ def _same_lists(draws: Draws, lists: NBest) -> bool:
     return draws.attrs.get("lists") == lists.origin and _same_sentences(draws, lists)
 
 
+def _observed(draws: Draws, lists: NBest) -> NBest:
+    """Return the lists of which a posterior has one observation each: choices, if compared."""
+    compared = "comparisons" in draws.attrs and has_preferences(lists)
+    return choice_sets(lists).nbest if compared else lists
+
+
 def _same_sentences(draws: Draws, lists: NBest) -> bool:
     """Say whether lists may be of the adaptation sentences: as many, with the same ids."""
+    lists = _observed(draws, lists)
     count, ids = draws.attrs.get("adaptation_sentences"), draws.sentence_ids
     if ids is not None:
         return np.array_equal(np.asarray(ids), lists.sentence_ids)
@@ -102,7 +110,8 @@ def texts_of(posterior: Posterior, known: NBest) -> list[str]:
         known: the lists that it was adapted to.
 
     Returns:
-        the oracle of each; else its first reference, else its first hypothesis.
+        the oracle of each, or the candidate that was preferred; else its first reference, else
+        its first hypothesis.
 
     Raises:
         DataError: if they have other sentences than the posterior records.
@@ -118,6 +127,7 @@ def texts_of(posterior: Posterior, known: NBest) -> list[str]:
             "adapted to: give the lists that it was adapted to (known)",
             known.origin,
         )
+    known = _observed(draws, known)
     oracle = np.asarray(draws.observed.get("oracle", ()))
     whole = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(known),)
     if whole and np.all((oracle >= 0) & (oracle < known.sizes)):

@@ -8,7 +8,7 @@ from bpa_ppl.models.log_linear import log_linear  # of the same name as its modu
 if TYPE_CHECKING:
     from bpa_ppl.models.choice import OracleChoice
     from bpa_ppl.models.hierarchical import Hierarchical
-    from bpa_ppl.models.likelihoods import Likelihood, Margin, Oracle, Risk
+    from bpa_ppl.models.likelihoods import Likelihood, Margin, Oracle, Preference, Risk
     from bpa_ppl.models.lists import Bucket, Lists, in_order, tabulate
     from bpa_ppl.models.preparing import Preparation, preparation
     from bpa_ppl.models.priors import Horseshoe, Isotropic, Prior, PriorFamily, SpikeSlab
@@ -25,6 +25,7 @@ _PUBLIC = {
     "Margin": "likelihoods",
     "Oracle": "likelihoods",
     "OracleChoice": "choice",
+    "Preference": "likelihoods",
     "Preparation": "preparing",
     "Prior": "priors",
     "PriorFamily": "priors",
@@ -46,6 +47,7 @@ __all__ = [
     "Margin",
     "Oracle",
     "OracleChoice",
+    "Preference",
     "Preparation",
     "Prior",
     "PriorFamily",

@@ -33,5 +33,6 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     import numpyro
 
     weights = numpyro.sample("weights", prior.distribution())
+    likelihood = likelihood.sample_parameters()
     with numpyro.plate("sentence", len(lists.oracle)):
         likelihood.observe(lists, weights)

@@ -46,5 +46,6 @@ class SparseLogLinear:
         factor = jnp.ones(size).at[jnp.array(at)].set(shrunk)
         spread = jnp.sqrt(jnp.asarray(prior.variance))
         weights = numpyro.deterministic("weights", prior.mean + spread * factor * unit)
+        likelihood = likelihood.sample_parameters()
         with numpyro.plate("sentence", len(lists.oracle)):
             likelihood.observe(lists, weights)

@@ -89,14 +89,15 @@ ROOMS = {
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
     "models": "Bucket Hierarchical Horseshoe Isotropic Likelihood Lists Margin Oracle "
-    "OracleChoice Preparation Prior PriorFamily Risk SpikeSlab in_order "
+    "OracleChoice Preference Preparation Prior PriorFamily Risk SpikeSlab in_order "
     "log_linear log_probabilities preparation tabulate",
     "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix "
     "read_counts read_pairs read_table write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights inference_data kish point_weights "
     "pooled quantiles read_draws read_posterior to_arviz write_posterior",
-    "quality": "Averaged BLEU CHRF Column Function Headroom Metric Mixed Oracles Score Scoreboard "
-    "TER by_name choice_score column_of compared corpus_score counted_metrics gains headroom "
+    "quality": "Averaged BLEU CHRF ChoiceSets Column Function Headroom Metric Mixed Oracles Score "
+    "Scoreboard TER by_name choice_score choice_sets column_of compared corpus_score "
+    "counted_metrics gains has_preferences headroom "
     "numeric_columns oracles resolve set_aside statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
@@ -107,9 +108,10 @@ ROOMS = {
 #: Registry -> the names that can be chosen, in order.
 CHOICES = {
     "FEATURES": "lm lexicon phrases invariance length consensus indicators",
-    "LIKELIHOODS": "oracle margin risk",
+    "LIKELIHOODS": "oracle margin risk preference",
     "METRICS": "ter bleu chrf ter+bleu unbabel-comet unbabel-cometkiwi column",
-    "NBEST_FORMATS": "fairseq sockeye jsonl tsv csv parquet plain marian travatar cdec moses",
+    "NBEST_FORMATS": "fairseq sockeye jsonl preference-pairs tsv csv parquet plain marian travatar "
+    "cdec moses",
     "PRIORS": "isotropic horseshoe spike-slab",
     "RULES": "predictive viterbi map mean mbr",
     "SAMPLERS": "auto heuristic imh laplace map nuts rwm rwm-isotropic weight-trace",

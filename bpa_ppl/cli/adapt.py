@@ -16,7 +16,7 @@ from bpa_ppl.notes import LOGGER
 from bpa_ppl.registry import PRIORS, SAMPLERS
 
 if TYPE_CHECKING:
-    from bpa_ppl.models import Prior, PriorFamily
+    from bpa_ppl.models import Likelihood, Prior, PriorFamily
     from bpa_ppl.nbest import NBest
     from bpa_ppl.posterior import Draws
     from bpa_ppl.quality import Metric
@@ -50,9 +50,13 @@ class Before:
         """Return the arguments of `bpa_ppl.adapt` that say which prior."""
         return _priors(self.prior, self.prior_variance)
 
-    def lists(self, lists: NBest, goal: str | Metric) -> NBest:
+    def lists(self, lists: NBest, goal: str | Metric, likelihood: Likelihood | None) -> NBest:
         """Return the sentences to adapt to: where there are none, lists with their features."""
+        from bpa_ppl.quality import has_preferences
+
         if not self.no_sentences:
+            if likelihood.compares if likelihood else has_preferences(lists):
+                return lists
             return options.with_needs(lists, goal, "adapt")
         if lists.references is not None:
             raise UsageError("--no-sentences takes no --references: nothing is adapted to")
@@ -136,7 +140,7 @@ def run(
         settings["development"] = extra
     # Before all work: a path that cannot be written shall not cost the user the sampling.
     require_writable(output)
-    lists = before.lists(reading.read_together(nbest, references, sources), goal)
+    lists = before.lists(reading.read_together(nbest, references, sources), goal, likely)
     posterior: Draws = bpa_ppl.adapt(
         lists,
         options.canonical(weights),

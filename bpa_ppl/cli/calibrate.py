@@ -26,8 +26,9 @@ def run(
     likelihood: Annotated[
         str,
         typer.Option(
-            help="The likelihood that oracles are simulated from, with its settings: oracle, or "
-            "a registered one that is a distribution."
+            help="The likelihood that observations are simulated from, with its settings: oracle, "
+            "preference for lists that carry preferences, or a registered one that is a "
+            "distribution."
         ),
     ] = "oracle",
     metric: options.Metric = "ter",
@@ -52,7 +53,7 @@ def run(
         options.metric(metric),
     )
     lists = reading.read(nbest, references)
-    if likely.needs_gains:
+    if likely.needs_gains and not likely.compares:
         lists = options.with_needs(lists, goal, f"calibrate --likelihood {likelihood}")
     canonical = options.canonical(weights)
     found = []

@@ -200,7 +200,7 @@ class BlockDecoder:
         values = chain.from_iterable(map(self._numbers, candidates))
         table = np.fromiter(values, np.float64, len(candidates) * width)
         sound = bool(np.all(np.abs(table) < TOO_LARGE))
-        return table.astype(np.float32).reshape(-1, width) if sound else None
+        return table.astype(np.float32).reshape(len(candidates), width) if sound else None
 
     def _extras(self, candidates: list[Any]) -> dict[str, Any] | None:
         """Return the texts and lists of hypotheses; None where one of them is no list."""

@@ -9,6 +9,7 @@ from bpa_ppl.quality.column import Column, by_name, column_of, numeric_columns, 
 from bpa_ppl.quality.function import Function
 from bpa_ppl.quality.mixed import Mixed
 from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, oracles
+from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
 from bpa_ppl.quality.scoreboard import Scoreboard, compared
 from bpa_ppl.quality.scoring import choice_score, corpus_score, gains, statistics
 from bpa_ppl.quality.ter import TER, ter_edits
@@ -18,6 +19,7 @@ __all__ = [
     "CHRF",
     "TER",
     "Averaged",
+    "ChoiceSets",
     "Column",
     "Function",
     "Headroom",
@@ -28,11 +30,13 @@ __all__ = [
     "Scoreboard",
     "by_name",
     "choice_score",
+    "choice_sets",
     "column_of",
     "compared",
     "corpus_score",
     "counted_metrics",
     "gains",
+    "has_preferences",
     "headroom",
     "numeric_columns",
     "oracles",

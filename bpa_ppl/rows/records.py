@@ -154,7 +154,8 @@ class RecordReader:
         assert layout is not None  # asked for after the first record
         strings, index = intern(self._texts)
         width = len(layout.numbers)
-        table = np.array(self._values, dtype=np.float64).astype(np.float32).reshape(-1, width)
+        table = np.array(self._values, dtype=np.float64).astype(np.float32)
+        table = table.reshape(len(self._values), width)  # width may be 0
         rows = Rows(
             layout.names,
             np.array(self._ids, dtype=np.int64),

@@ -42,6 +42,7 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
+from bpa_ppl.sampling.comparisons import observed, with_choices
 from bpa_ppl.sampling.density import (
     anatomy,
     constrained,
@@ -57,7 +58,7 @@ from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.presets import default_likelihood, with_preset
 from bpa_ppl.sampling.prior_scale import learn_scale
-from bpa_ppl.sampling.sentences import Sentences, scored
+from bpa_ppl.sampling.sentences import Sentences, domain_numbers
 from bpa_ppl.sampling.unmoved import warn_unmoved
 from bpa_ppl.weights import (
     EQUAL,
@@ -76,9 +77,8 @@ if TYPE_CHECKING:
     from bpa_ppl.features import Added, AnySource
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-#: The extra of a sentence that says to which of several domains it belongs.
-DOMAIN = "domain"
 _PRIOR_DRAWS = 1000
+_ONLY_EQUAL = "lower_is_better goes with equal weights: give weights='equal'"
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
 
 
@@ -107,7 +107,7 @@ def adapt(
     arviz: bool = True,
     **settings: Any,
 ) -> InferenceData:
-    """Condition the weights on the oracles of a few sentences (Eq. 7).
+    """Condition the weights on the oracles of a few sentences (Eq. 7), or on preferences.
 
     Args:
         nbest: n-best lists of the adaptation sentences, with references if the metric needs them;
@@ -121,9 +121,10 @@ def adapt(
             besides is taken instead.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`; or a sampler with its settings. None is `auto`.
-        likelihood: `oracle`, as published, `margin`, `risk`, or a likelihood with its settings.
-            Settings that are left open are derived from the gain, and recorded. None is `margin`
-            where the metric is TER, BLEU, chrF or `ter+bleu`, and `risk` for any other gain: see
+        likelihood: `oracle`, as published, `margin`, `risk`, `preference`, or a likelihood with its
+            settings. Settings that are left open are derived from the gain, and recorded. None is
+            `margin` where the metric is TER, BLEU, chrF or `ter+bleu`, `risk` for any other gain,
+            and `preference` for lists without references that carry preferences: see
             `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`, whatever it was made of; or a family of them.
         prior_variance: σ_T of the isotropic prior, a variance; one number, or one a free feature,
@@ -182,19 +183,22 @@ def adapt(
     if started:
         initial = _initial_weights(started, prepared.apart(nbest), lower_is_better)
         weights, defaults = None, {**initial, **(defaults or {})}
+    elif lower_is_better:
+        raise UsageError(_ONLY_EQUAL)
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
     build_prior(family, matched)  # what does not fit is found before anything is scored
     model = _model(model, family, matched)
     if not started:
         check_totals(nbest, matched.values)
-    known = scored(
+    known = observed(
+        likely,
         nbest,
         matched,
         goal,
         oracle,
         with_gains=likely.needs_gains,
         ties=ties or ("shared" if started and nbest.totals is None else "canonical"),
-        preference=None if started else nbest.scores(matched.values),
+        canonical=not started,
         jobs=jobs,
         cache=cache,
         progress=progress,
@@ -212,21 +216,17 @@ def adapt(
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
-        **_provenance(nbest, known.oracles),
+        **_provenance(known),
         **prepared.record(columns),
     }
     draws = replace(
         draws,
-        observed={"oracle": known.oracles.index},
-        constants={
-            **draws.constants,
-            "oracle_score": known.oracles.score,
-            **prepared.stored(),
-        },
-        sentence_ids=nbest.sentence_ids,
+        observed={"oracle": known.observed},
+        constants={**draws.constants, **known.scores(), **prepared.stored()},
+        sentence_ids=known.sentence_ids,
         attrs={**made, **draws.attrs},
     )
-    warn_unmoved(draws, nbest)
+    warn_unmoved(draws, known.nbest)
     return to_arviz(draws) if arviz else draws
 
 
@@ -243,7 +243,7 @@ def _initial_weights(started: str, nbest: NBest, lower_is_better: str | Iterable
     if started == EQUAL:
         return equal_weights(nbest, lower)
     if lower:
-        raise UsageError("lower_is_better goes with equal weights: give weights='equal'")
+        raise UsageError(_ONLY_EQUAL)
     return first_weights(nbest)
 
 
@@ -254,7 +254,7 @@ def _require_differences(known: Sentences) -> None:
         DataError: if all candidates of each list are equally good.
     """
     sizes, tied, metric = known.nbest.sizes, known.oracles.tied, known.oracles.metric
-    if (sizes > 1).any() and (tied == sizes).all():
+    if known.compared is None and (sizes > 1).any() and (tied == sizes).all():
         raise DataError(
             f"all candidates have the same {metric} in each of {len(sizes)} lists, so nothing can "
             "be learned from them: give lists whose candidates differ, or choose another metric",
@@ -331,10 +331,11 @@ def _matched(
 
 def _target(known: Sentences, prior: Prior, **options: Any) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
-    observed = {
+    observed: dict[str, Any] = {
         "oracle": known.oracles.index,
         "gains": known.gains,
         "share": known.oracles.share,
+        "compared": known.compared,
     }
     return target_of(known.nbest, known.match, prior, **observed, **options)
 
@@ -348,6 +349,7 @@ def target_of(
     oracle: npt.ArrayLike | None = None,
     gains: npt.ArrayLike | None = None,
     share: npt.ArrayLike | None = None,
+    compared: Sentences | None = None,
     model: Model = log_linear,
     seed: int = 0,
     progress: Reporter = lambda done, total, note: None,
@@ -362,6 +364,7 @@ def target_of(
         oracle: (sentences,) position of e* in each list.
         gains: (hypotheses,) what each is worth, for likelihoods that look at it.
         share: (hypotheses,) how much of the observation falls on each, see `Oracles.share`.
+        compared: preferences that are observed besides.
         model: the NumPyro program.
         seed: of the sampler.
         progress: told how far the sampling is.
@@ -370,19 +373,25 @@ def target_of(
         DataError: if something does not fit the lists.
         UsageError: if the model has no `weights` of one value a free feature.
     """
+    domain = domain_numbers(nbest, compared)
+    multiple = len(jax.devices())
     lists = tabulate(
         nbest,
         matched,
         oracle,
         gains=gains,
         share=share,
-        domain=_domains(nbest),
-        multiple=len(jax.devices()),
+        domain=None if domain is None else domain[: len(nbest)],
+        multiple=multiple,
     )
+    likelihood = likelihood or Oracle()
+    if compared is not None:
+        own = None if domain is None else domain[len(nbest) :]
+        lists, likelihood = with_choices(lists, likelihood, compared, own, multiple)
     before = prior._replace(names=None)
     return begun(
         lambda likely: _laid_out(model, likely, lists, before),
-        likelihood or Oracle(),
+        likelihood,
         seed,
         progress,
         matched,
@@ -526,20 +535,10 @@ def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[st
     return {**single, "scale": scale, "scale_learned": learned is not None, "spread": scaled}
 
 
-def _domains(nbest: NBest) -> npt.NDArray[np.int64] | None:
-    """Return the number of the domain of each sentence: names are numbered in their order."""
-    if DOMAIN not in nbest.sentence_extras:
-        return None
-    return np.unique(np.asarray(nbest.sentence_extras[DOMAIN]), return_inverse=True)[1]
-
-
-def _provenance(nbest: NBest, chosen: Oracles) -> dict[str, Any]:
+def _provenance(known: Sentences) -> dict[str, Any]:
     return {
-        "oracle_metric": chosen.metric,
-        "oracle_ties": chosen.ties,
-        "oracle_signature": chosen.signature,
-        "adaptation_sentences": len(nbest),
-        "lists": nbest.origin,
+        **known.record(),
+        "lists": known.nbest.origin,
         "versions": {name: _version(name) for name in _PACKAGES},
     }
 

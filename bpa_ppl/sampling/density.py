@@ -109,6 +109,10 @@ class _Watched:
     def __init__(self, likelihood: Likelihood):
         self._likelihood, self.observed = likelihood, False
 
+    def sample_parameters(self) -> _Watched:
+        self._likelihood = self._likelihood.sample_parameters()
+        return self
+
     def observe(self, lists: Lists, weights: Any) -> None:
         self.observed = True
         self._likelihood.observe(lists, weights)
@@ -387,7 +391,8 @@ def _log_density(site: dict[str, Any]) -> jax.Array:
 
 def prior_draws(program: Program, data: Data, count: int, seed: int) -> Sites:
     """Return draws of the weights, and of the other latent sites, from the prior, (count, …)."""
-    if program.model is log_linear and data.prior.other is None:
+    of_weights = anatomy(program, data).latent == (WEIGHTS,)
+    if program.model is log_linear and of_weights and data.prior.other is None:
         return {WEIGHTS: data.prior.drawn(np.random.default_rng([seed, 5]), count)}
     return _prior_draws(program, data, count, jax.random.key(seed))
 

@@ -15,8 +15,9 @@ from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarc
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.posterior import Draws, as_draws, read_draws
-from bpa_ppl.sampling.adapting import DOMAIN, adapt
+from bpa_ppl.sampling.adapting import adapt
 from bpa_ppl.sampling.domain_terms import DomainTerms, sampled_hierarchy
+from bpa_ppl.sampling.sentences import DOMAIN
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from bpa_ppl.errors import one_of
-from bpa_ppl.models import Likelihood, Margin, Oracle, Risk
+from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Risk
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import Metric
+from bpa_ppl.quality import Metric, has_preferences
 from bpa_ppl.sampling.base import Sampler
 
 #: Name -> sampler and likelihood. `published` is Bayesian predictive adaptation as its authors
@@ -48,8 +48,9 @@ def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
     `margin` for TER, BLEU, chrF and `ter+bleu`, where it halves the spread over samples of
     sentences. `risk` for any other gain, such as the judgements of experts or a neural metric: with
     few features and 10 judged lists of neural systems it wins a fifth more of the headroom than
-    `margin`. `oracle` where gains are not known because the lists have no references.
+    `margin`. Where gains are not known because the lists have no references, `preference` for lists
+    that carry preferences, else `oracle`.
     """
     if "references" in metric.needs and nbest.references is None and len(nbest):
-        return Oracle()
+        return Preference() if has_preferences(nbest) else Oracle()
     return Margin() if metric.key in WITH_MARGIN else Risk()

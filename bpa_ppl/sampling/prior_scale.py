@@ -6,7 +6,8 @@ that differ little. The scale τ (see `Isotropic`) maximises the marginal likeli
     log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, 1),   τ₀² = 1 / (2 K) for K such features,
 
 with Laplace's approximation of p(A | τ) (MacKay 1992) under the published likelihood with shared
-ties, which is a distribution of what was observed, as a margin or a risk is not. One number, chosen
+ties, which is a distribution of what was observed, as a margin or a risk is not; of preferences
+under their own. One number, chosen
 before sampling, keeps the posterior log-concave. A site for τ would give it the shape of a funnel,
 which the fast samplers cannot follow.
 """
@@ -40,7 +41,8 @@ def learn_scale(
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 
     Args:
-        target_of: returns the posterior with a prior, under the published likelihood.
+        target_of: returns the posterior with a prior, under the published likelihood, or that of
+            preferences.
         prior_of: returns the prior with a scale.
         features: K, how many features the prior scales.
     """

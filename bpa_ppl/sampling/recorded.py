@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.models import Likelihood, Preparation
+from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
-from bpa_ppl.quality import Metric, Oracles, gains, resolve
+from bpa_ppl.quality import Metric, Oracles, choice_sets, gains, resolve
 from bpa_ppl.registry import LIKELIHOODS, METRICS
+from bpa_ppl.sampling.comparisons import compared
 from bpa_ppl.sampling.growing import OneList, one_by_one
-from bpa_ppl.sampling.sentences import scored
+from bpa_ppl.sampling.sentences import Sentences, scored
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ class Recorded:
         match: the canonical weights in the order of the columns that are observed: the free
             features in the order of the posterior, then the fixed ones.
         signature: of the metric, or an empty text.
+        sites: the sampled sites of the posterior.
+        canonical: whether there were canonical weights, whose scores break ties.
     """
 
     likelihood: Likelihood
@@ -88,6 +92,8 @@ class Recorded:
     prepared: Preparation
     match: Match
     signature: str
+    sites: tuple[str, ...] = ()
+    canonical: bool = True
 
     @classmethod
     def of(
@@ -123,6 +129,8 @@ class Recorded:
             prepared=prepared,
             match=match,
             signature=str(draws.attrs.get("oracle_signature", "")),
+            sites=draws.sites,
+            canonical="canonical_weights" not in draws.attrs,
         )
 
     def observe(
@@ -141,16 +149,37 @@ class Recorded:
             UsageError: if there is no sentence, or the metric is not that of the posterior.
         """
         lists = self._prepared(nbest, own)
-        looks = self.likelihood.needs_gains
-        goal = self._goal(lists) if looks or oracle is None else None
-        known = scored(lists, self.match, goal, oracle, with_gains=looks, ties=self.ties, **search)
+        if self.likelihood.compares:
+            known = self._compared(lists)
+        else:
+            looks = self.likelihood.needs_gains
+            goal = self._goal(lists) if looks or oracle is None else None
+            known = scored(
+                lists,
+                self.match,
+                goal,
+                oracle,
+                with_gains=looks,
+                ties=self.ties,
+                canonical=self.canonical,
+                **search,
+            )
         best = known.oracles
         return Seen(
-            one_by_one(lists, self.match, best.index, known.gains),
+            one_by_one(known.nbest, self.match, best.index, known.gains, best.share),
             best.index,
             best.score,
-            lists.sentence_ids,
+            known.nbest.sentence_ids,
         )
+
+    def _compared(self, lists: NBest) -> Sentences:
+        """Return the preferences that lists carry, with the answers that the posterior knows."""
+        fixed = self.likelihood.settings().get("nu") is not None
+        return compared(lists, self.match, self.likelihood, ties=fixed or LOG_NU in self.sites)
+
+    def observations(self, nbest: NBest) -> int:
+        """Return how many observations some lists hold: a sentence each, or a choice each."""
+        return len(choice_sets(nbest).chosen) if self.likelihood.compares else len(nbest)
 
     def observe_again(self, nbest: NBest, seen: Seen, **search: Any) -> Seen:
         """Return sentences that the posterior was adapted to with what a model sees of them.
@@ -163,6 +192,8 @@ class Recorded:
         Raises:
             DataError, UsageError: as `observe`.
         """
+        if self.likelihood.compares or not self.canonical:
+            return replace(seen, lists=self.observe(nbest, own=True, **search).lists)
         lists = self._prepared(nbest, own=True)
         worth = None
         if self.likelihood.needs_gains:

@@ -8,10 +8,13 @@ import numpy as np
 
 from bpa_ppl.errors import require
 from bpa_ppl.models import Likelihood
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles
 from bpa_ppl.weights import Match, deviation_within
+
+#: The extra of a sentence that says to which of several domains it belongs.
+DOMAIN = "domain"
 
 
 class Sentences(NamedTuple):
@@ -23,6 +26,8 @@ class Sentences(NamedTuple):
         metric: what a gain is in; None where neither oracles nor gains are looked for.
         oracles: which hypotheses are the best.
         gains: (hypotheses,) what each is worth; None where nothing asked for it.
+        counts: of the preferences that the lists are made from; None where they are sentences.
+        compared: the preferences that the same lists carry besides; None where there are none.
     """
 
     nbest: NBest
@@ -30,6 +35,8 @@ class Sentences(NamedTuple):
     metric: Metric | None
     oracles: Oracles
     gains: Float64 | None
+    counts: dict[str, int] | None = None
+    compared: Sentences | None = None
 
     @property
     def edit(self) -> float:
@@ -44,6 +51,53 @@ class Sentences(NamedTuple):
             return likelihood
         return likelihood.scaled(self.edit)
 
+    def record(self) -> dict[str, Any]:
+        """Return what a posterior records of the criterion and of the preferences."""
+        others = {} if self.compared is None else self.compared.record()
+        count = {"adaptation_sentences": len(self.observed)}
+        if self.counts is not None:
+            return {"comparisons": self.counts, **count}
+        return {
+            "oracle_metric": self.oracles.metric,
+            "oracle_ties": self.oracles.ties,
+            "oracle_signature": self.oracles.signature,
+            **others,
+            **count,
+        }
+
+    @property
+    def observed(self) -> Int64:
+        """(observations,) which hypothesis was observed of each list; preferences come last."""
+        others = () if self.compared is None else (self.compared.observed,)
+        return np.concatenate([self.oracles.index, *others])
+
+    @property
+    def sentence_ids(self) -> Int64:
+        """(observations,) the id of the sentence of each of them."""
+        others = () if self.compared is None else (self.compared.sentence_ids,)
+        return np.concatenate([self.nbest.sentence_ids, *others])
+
+    def scores(self) -> dict[str, Float64]:
+        """Return the sentence scores of the oracles by name; none where there are preferences."""
+        compared = self.counts is not None or self.compared is not None
+        return {} if compared else {"oracle_score": self.oracles.score}
+
+
+def domain_numbers(nbest: NBest, compared: Sentences | None = None) -> Int64 | None:
+    """Return the number of the domain of each list and each preference, in the order of the names.
+
+    None where the lists name no domains.
+
+    >>> lists = NBest.from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
+    >>> domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
+    array([1, 0])
+    """
+    if DOMAIN not in nbest.sentence_extras:
+        return None
+    tables = [nbest] if compared is None else [nbest, compared.nbest]
+    names = np.concatenate([np.asarray(table.sentence_extras[DOMAIN]) for table in tables])
+    return np.asarray(np.unique(names, return_inverse=True)[1])
+
 
 def scored(
     nbest: NBest,
@@ -53,7 +107,7 @@ def scored(
     *,
     with_gains: bool,
     ties: str,
-    preference: Float64 | None = None,
+    canonical: bool = True,
     jobs: int = 1,
     cache: bool = True,
     progress: bool | Reporter = False,
@@ -66,7 +120,9 @@ def scored(
         metric: that makes oracles and gains; None where oracles are given and no gain is needed.
         oracle: oracles found before.
         with_gains: whether gains are looked for.
-        ties, preference, jobs, cache, progress: as for `oracles`.
+        canonical: whether there are canonical weights, whose scores break ties; else the totals
+            of the lists do.
+        ties, jobs, cache, progress: as for `oracles`.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -83,7 +139,7 @@ def scored(
                 nbest,
                 goal,
                 ties=ties,
-                preference=preference,
+                preference=nbest.scores(match.values) if canonical else None,
                 jobs=jobs,
                 cache=cache,
                 progress=report,

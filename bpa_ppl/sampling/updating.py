@@ -28,6 +28,7 @@ from numpyro.infer import log_likelihood
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
+from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish
@@ -51,6 +52,7 @@ _SHARE, _FEWEST = 0.1, 100.0
 #: Draws evaluated side by side: their scores of one list still fit into a cache.
 _DRAWS = 256
 _RATIO, _MEAN, _COVARIANCE = "log_ratio", "summary_mean", "summary_covariance"
+_SITES = {WEIGHTS, LOG_NU}  # on which a likelihood depends
 _SITE, _COUNT = "oracle", "adaptation_sentences"
 #: Findings on draws that are no longer there.
 _STALE = ("chosen", "chosen_because", "step_setting", "pareto_k")
@@ -95,30 +97,31 @@ class _Weighed:
 
     Attributes:
         draws: as they were made.
-        weights: (blocks, `_DRAWS`, Q) on JAX's device, the last block filled up.
+        values: site -> (blocks, `_DRAWS`, …) on JAX's device, the last block filled up.
         efficiency: independent draws behind each of them.
         log_ratio: (n,) logarithms of the importance weights, not smoothed.
         since: (n, …) log-likelihoods of sentences that were added since, a step each.
     """
 
     draws: Draws
-    weights: Any
+    values: dict[str, Any]
     efficiency: float
     log_ratio: Float64
     since: tuple[np.ndarray, ...] = ()
 
     @classmethod
     def of(cls, draws: Draws) -> Self:
-        count, features = len(draws.flat), len(draws.features)
-        filled = np.resize(draws.flat, (-(-count // _DRAWS) * _DRAWS, features))
+        count = len(draws.flat)
         recorded = draws.statistics.get(_RATIO, draws.log_weight)
         log_ratio = np.zeros(count) if recorded is None else np.asarray(recorded, np.float64)
         efficiency = 1.0
         if draws.kind == "chains" or _RATIO in draws.statistics:
             each = np.nan_to_num(ess(draws.weights, "mean")) / count
             efficiency = float(np.clip(each, 0.0, 1.0).min())
-        blocks = jnp.asarray(filled.reshape(-1, _DRAWS, features))
-        return cls(draws, blocks, efficiency, log_ratio.reshape(-1))
+        order = np.arange(-(-count // _DRAWS) * _DRAWS).reshape(-1, _DRAWS) % count
+        flat = {n: np.concatenate(draws.values[n]) for n in _SITES & set(draws.values)}
+        values = {name: jnp.asarray(value[order]) for name, value in flat.items()}
+        return cls(draws, values, efficiency, log_ratio.reshape(-1))
 
     @property
     def moved(self) -> bool:
@@ -275,7 +278,8 @@ class Sequential:
         # Only the likelihood is asked for: the prior is there because a program takes one.
         prior = Prior(features, np.ones_like(features))
         program, data = _laid_out(self._recorded.likelihood, seen.lists, prior)
-        found = _log_likelihoods(program, data, self._weighed.weights[:blocks])
+        some = {name: value[:blocks] for name, value in self._weighed.values.items()}
+        found = _log_likelihoods(program, data, some)
         count = len(self._weighed.log_ratio)
         return np.asarray(found).reshape(-1, found.shape[-1])[:count, : len(seen)]
 
@@ -283,7 +287,9 @@ class Sequential:
         """Return draws of the posterior given all that was added, and what came before."""
         old = self._weighed.draws
         model = str(old.attrs.get("model", log_linear.__name__))
-        if model != log_linear.__name__ or old.sites != (WEIGHTS,):
+        # A Gaussian summary is of the weights alone.
+        known = {WEIGHTS} if self._before.kind == "Gaussian" else _SITES
+        if model != log_linear.__name__ or not set(old.sites) <= known:
             raise DataError(
                 "the importance weights of the draws cannot be trusted any more, and draws of the "
                 f"model {model} cannot be made afresh here: adapt to all sentences"
@@ -317,10 +323,9 @@ class Sequential:
         """Return the exact density of what came before, from the lists of its sentences."""
         draws = self._weighed.draws
         require(known, NBest, "the known sentences are n-best lists (NBest)")
-        if len(known) != first:
+        if (count := self._recorded.observations(known)) != first:
             raise DataError(
-                f"the known lists are of {len(known)} sentences, and the posterior was adapted to "
-                f"{first}: give those, and not what was added since",
+                f"the known lists are of {count} sentences, the posterior of {first}: give those",
                 known.origin,
             )
         recorded = _sentences(draws)
@@ -485,11 +490,11 @@ def _target(recorded: Recorded, seen: Seen, prior: Prior, seed: int, report: Rep
 
 
 @partial(jax.jit, static_argnums=0)
-def _log_likelihoods(program: Program, data: Data, weights: jax.Array) -> jax.Array:
-    """Return log-likelihoods of sentences under blocks of draws, (B, D, Q) ↦ (B, D, S) float32."""
+def _log_likelihoods(program: Program, data: Data, values: dict[str, jax.Array]) -> jax.Array:
+    """Return log-likelihoods of sentences under blocks of draws, (B, D, …) ↦ (B, D, S) float32."""
 
-    def one(vector: jax.Array) -> jax.Array:
-        sites = log_likelihood(program, {WEIGHTS: vector}, *data, batch_ndims=0)
+    def one(draw: dict[str, jax.Array]) -> jax.Array:
+        sites = log_likelihood(program, draw, *data, batch_ndims=0)
         return sum(sites.values()).astype(jnp.float32)
 
-    return jax.lax.map(jax.vmap(one), weights)
+    return jax.lax.map(jax.vmap(one), values)

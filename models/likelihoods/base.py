@@ -22,6 +22,8 @@ class Likelihood(Component, frozen=True):
             which one is the oracle.
         generative: whether it is a distribution of the observed row, which can be simulated; it
             then observes a site called `oracle`.
+        compares: whether it observes preferences, laid out by `bpa_ppl.quality.choice_sets`, in
+            place of the oracles of the lists.
 
     >>> from bpa_ppl.registry import LIKELIHOODS
     >>> likely = LIKELIHOODS.resolve("margin", {"gamma": 1.5})
@@ -31,6 +33,7 @@ class Likelihood(Component, frozen=True):
 
     needs_gains: ClassVar[bool] = False
     generative: ClassVar[bool] = False
+    compares: ClassVar[bool] = False
 
     def scaled(self, edit: float) -> Likelihood:
         """Return the likelihood with a number for every setting that was left open.
@@ -58,6 +61,13 @@ class Likelihood(Component, frozen=True):
             the lists to condition on, and the likelihood that observes those.
         """
         return lists, self
+
+    def sample_parameters(self) -> Likelihood:
+        """Sample the parameters of the likelihood itself, and return it with their values.
+
+        A model calls it before the plate over sentences. Most likelihoods have no parameter.
+        """
+        return self
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """State in NumPyro what was observed, within a plate over sentences.

@@ -16,7 +16,8 @@ from bpa_ppl.registry import NBEST_FORMATS
 MANY = 10_000
 # In proportion they take a tenth of this; with one pass over all names for each, many times it.
 SECONDS = 2.0
-TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in ("plain", "fairseq", "sockeye")]
+OTHERS = ("plain", "fairseq", "sockeye", "preference-pairs")
+TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in OTHERS]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,91 @@
+"""Preference data sets: a prompt, the answer that was chosen, the one that was rejected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sameness import content
+
+from bpa_ppl import NBest, adapt, iter_nbest, point_weights, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+
+GOLDEN = Path(__file__).parent / "golden" / "preference-pairs.jsonl"
+Write = Callable[..., Path]
+
+
+def line(chosen: Any, rejected: Any, **more: Any) -> str:
+    return json.dumps({**more, "chosen": chosen, "rejected": rejected})
+
+
+def test_the_golden_file() -> None:
+    nbest = read_nbest(GOLDEN, strict=True)
+    assert nbest.sizes.tolist() == [2, 2, 2]
+    assert nbest.sources == ("Un chat", "Été", "")
+    assert [nbest.texts(s) for s in range(3)] == [
+        ["a cat", "cat a"],
+        ["summer", ""],
+        ['"yes"', "no"],
+    ]
+    assert nbest.feature_names == ("lm", "scores.kiwi")
+    assert nbest.features[:2].tolist() == np.float32([[-1.5, 0.8], [-7.25, 0.31]]).tolist()
+    assert nbest.sentence_extras == {"judge": ("ann", "bob", "ann"), "preferences": ([[0, 1]],) * 3}
+
+
+def test_a_stream_is_the_whole() -> None:
+    parts = list(iter_nbest(GOLDEN, chunk=2))
+    assert [len(part) for part in parts] == [2, 1]
+    assert content(NBest.concatenate(parts)) == content(read_nbest(GOLDEN))
+
+
+def test_texts_alone_need_a_source_of_features(write: Write) -> None:
+    lists = read_nbest(write(*(line("a b c", "a", prompt=str(s)) for s in range(20))))
+    assert (lists.feature_names, lists.features.shape) == ((), (40, 0))
+    with pytest.warns(BpaWarning, match="no canonical weight for LengthWords"):
+        posterior = adapt(lists, None, add="length", sampler="map")
+    assert point_weights(posterior)["LengthWords"] > 0
+
+
+def test_of_a_conversation_the_last_turn_is_the_answer(write: Write) -> None:
+    hello = {"role": "user", "content": "hello"}
+    turns = [[hello, {"role": "assistant", "content": text}] for text in ("hi", "no")]
+    lists = read_nbest(write(line(*turns, prompt=[hello], score_chosen=5.0)))
+    assert (lists.texts(0), lists.sources) == (["hi", "no"], ("hello",))
+    assert lists.sentence_extras["score_chosen"] == (5.0,)
+
+
+def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
+    lists = read_nbest(GOLDEN)
+    write_nbest(lists, tmp_path / "lists.jsonl")
+    assert content(read_nbest(tmp_path / "lists.jsonl")) == content(lists)
+    with pytest.raises(UsageError, match="choose jsonl"):
+        write_nbest(lists, tmp_path / "pairs", format="preference-pairs")
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("[1]", r":2: \[1\] is not an object"),
+        ('{"chosen": {"text": "a", "lm": 1}}', ":2: no field rejected"),
+        (line(3, "b"), ":2: chosen is 3, not a text, or an object with a text or content"),
+        (line("a", []), r":2: rejected is \[\], not a text"),
+        (line({"lm": 1}, "b"), ":2: chosen is {'lm': 1}, not a text"),
+        (line("a", "b"), r":2: no field candidates\[0\].lm, which the first line has"),
+        (line({"text": "a", "lm": "x"}, {"text": "b", "lm": 1}), ":2: .*lm is 'x', not a finite"),
+        (line("a", "b", preferences=[]), ":2: a field preferences next to chosen and rejected"),
+        ("{", ":2: not JSON"),
+    ],
+)
+def test_what_is_wrong_is_named(write: Write, second: str, message: str) -> None:
+    first = line({"text": "a", "lm": 1}, {"text": "b", "lm": 2})
+    with pytest.raises(DataError, match=message):
+        read_nbest(write(first, second))
+
+
+def test_an_empty_file_is_refused(write: Write) -> None:
+    with pytest.raises(DataError, match="empty"):
+        read_nbest(write(), format="preference-pairs")

@@ -1,0 +1,214 @@
+"""Preferences from end to end: adapt, check, rerank, update, report; alone and with gains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest, adapt, check, rerank, update
+from bpa_ppl.diagnostics import loo
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
+from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
+from bpa_ppl.reporting import report_page, texts_of
+from bpa_ppl.sampling import evaluate, target_of
+from bpa_ppl.sampling.comparisons import compared, observed
+from bpa_ppl.weights import match
+
+TRUE = np.array([1.0, -0.6])
+NAMES = ("LM0", "WP0")
+ZERO = dict.fromkeys(NAMES, 0.0)
+SENTENCES, CANDIDATES = 40, 6
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    """Lists whose candidates were compared, four pairs each, and whose first half has a gain."""
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(SENTENCES, CANDIDATES, 2)).astype(np.float32)
+    gain = features @ TRUE + 0.5 * rng.normal(size=(SENTENCES, CANDIDATES))
+    gain[SENTENCES // 2 :] = np.nan
+    found: dict[str, list[Any]] = {"preferences": [], "ties": []}
+    for own in features @ TRUE:
+        pairs = [rng.choice(CANDIDATES, 2, replace=False).tolist() for _ in range(4)]
+        worth = [np.exp([own[i], own[j], (own[i] + own[j]) / 2]) for i, j in pairs]
+        answers = [rng.choice(3, p=w / w.sum()) for w in worth]
+        found["ties"].append([p for p, a in zip(pairs, answers, strict=True) if a == 2])
+        won = [p[:: 1 - 2 * a] for p, a in zip(pairs, answers, strict=True) if a < 2]
+        found["preferences"].append(won)
+    return NBest.from_lists(
+        [[f"{s} {c}" for c in range(CANDIDATES)] for s in range(SENTENCES)],
+        features,
+        NAMES,
+        extras={"mqm": gain},
+    ).with_sentence_extras(**found)
+
+
+def adapted(lists: NBest, **options: Any) -> Draws:
+    given = {"prior_variance": 1.0, "arviz": False, **options}
+    given |= {} if "sampler" in options else {"sampler": "imh", "draws": 500}
+    found: Draws = adapt(lists, ZERO, **given)
+    return found
+
+
+def close(ours: Draws, theirs: Draws) -> None:
+    """Assert equal moments, within the Monte Carlo error of two samples of 500 or more."""
+    error = np.hypot(ours.deviation, theirs.deviation) / np.sqrt(500)
+    assert np.all(np.abs(ours.mean - theirs.mean) < 5 * error)
+    assert np.all(np.abs(ours.deviation - theirs.deviation) < 5 * error)
+
+
+def test_weights_are_found_from_preferences(lists: NBest) -> None:
+    posterior = adapted(lists.without("mqm"))
+    assert posterior.attrs["likelihood"] == {"name": "preference", "slip": 0.0, "nu": None}
+    counts = posterior.attrs["comparisons"]
+    assert counts["lists"] == SENTENCES
+    assert counts["preferences"] + counts["ties"] == 4 * SENTENCES
+    assert posterior.attrs["adaptation_sentences"] == 4 * SENTENCES
+    assert check(posterior)
+    assert len(loo(posterior).pointwise) == 4 * SENTENCES
+    z = (posterior.mean - TRUE) / posterior.deviation
+    assert np.all(np.abs(z) < 3)
+    log_nu = posterior.values["log_nu"]
+    assert abs(log_nu.mean() - 0.0) < 3 * log_nu.std()  # ν = 1 made the data
+    chosen = rerank(lists, posterior).choice
+    best = lists.best(lists.scores(dict(zip(NAMES, TRUE, strict=True))))
+    assert np.mean(chosen == best) > 0.8
+
+
+def test_what_is_compared_is_the_default_without_references(lists: NBest) -> None:
+    bare = lists.without("preferences", "ties")
+    with pytest.raises(DataError, match="reference"):
+        adapt(bare, ZERO)
+    translated = bare.with_references(["0 0"] * SENTENCES)
+    assert adapted(translated, sampler="map").attrs["likelihood"]["name"] == "margin"
+    with pytest.raises(DataError, match="no sentence carries a preference"):
+        adapt(bare, ZERO, likelihood="preference")
+
+
+def test_an_update_is_adapting_to_all(lists: NBest) -> None:
+    first, rest = lists[:25], lists[25:]
+    whole, part = adapted(lists), adapted(first)
+    grown = as_draws(update(part, rest))
+    assert grown.attrs["updates"][0]["afresh"] == ""
+    assert grown.attrs["adaptation_sentences"] == 4 * SENTENCES
+    close(grown, whole)
+    assert len(loo(grown).pointwise) == 4 * SENTENCES
+    known = as_draws(update(part, rest, known=first))
+    np.testing.assert_allclose(known.mean, grown.mean, rtol=1e-6)
+
+
+def test_fresh_draws_need_the_lists_where_ties_have_a_parameter(lists: NBest) -> None:
+    few, many = lists[:2], lists[2:]
+    part = adapted(few)
+    with pytest.raises(DataError, match="log_linear cannot be made afresh here"):
+        update(part, many)
+    grown = as_draws(update(part, many, known=few))
+    assert "exact" in grown.attrs["updates"][0]["afresh"]
+    close(grown, adapted(lists))
+
+
+def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
+    first = lists[:20].without("ties")
+    part = adapted(first)
+    assert part.sites == ("weights",)
+    with pytest.raises(DataError, match="where no tie is part of the model"):
+        update(part, lists[20:])
+    grown = as_draws(update(part, lists[20:].without("ties")))
+    close(grown, adapted(lists.without("ties")))
+
+
+def test_files_and_pages_keep_what_was_compared(lists: NBest, tmp_path: Any) -> None:
+    posterior = adapted(lists)
+    write_posterior(posterior, tmp_path / "p.nc")
+    again = as_draws(read_posterior(tmp_path / "p.nc"))
+    assert again.attrs["comparisons"] == posterior.attrs["comparisons"]
+    np.testing.assert_array_equal(again.values["log_nu"], posterior.values["log_nu"])
+    texts = texts_of(again, lists)
+    (winner, _), *_ = lists.sentence_extras["preferences"][0]
+    assert (len(texts), texts[0]) == (4 * SENTENCES, lists.texts(0)[winner])
+    assert "log_nu" in report_page(again, known=lists)
+
+
+def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
+    posterior = adapt(
+        lists, None, likelihood="preference", prior_variance=1.0, sampler="map", arviz=False
+    )
+    spread = [posterior.attrs["prior"]["spread"][name] for name in NAMES]
+    values = lists.features.reshape(SENTENCES, CANDIDATES, 2)
+    np.testing.assert_allclose(spread, values.std(axis=1).mean(axis=0), rtol=0.1)
+
+
+@pytest.mark.parametrize("likelihood", [Margin(gamma=0.5), Oracle(), Risk(kappa=1.0)])
+def test_gains_and_preferences_together_are_the_sum_of_both(
+    lists: NBest, likelihood: Likelihood
+) -> None:
+    matched = match(ZERO, lists)
+    from bpa_ppl.quality import Column
+
+    goal = Column(column="mqm")
+    both = observed(likelihood, lists, matched, goal, None, with_gains=True, ties="canonical")
+    assert len(both.nbest) == SENTENCES // 2
+    alone = both._replace(compared=None)
+    choices = compared(lists, matched, Preference())
+    rng = np.random.default_rng(0)
+    z = {"weights": rng.normal(size=(1, 5, 2)), "log_nu": rng.normal(size=(1, 5))}
+    found = []
+    with jax.enable_x64(True):
+        for known, likely in ((both, likelihood), (alone, likelihood), (choices, Preference())):
+            target = target_of(
+                known.nbest,
+                matched,
+                Prior.isotropic(ZERO, 1.0),
+                likelihood=likely,
+                oracle=known.oracles.index,
+                gains=known.gains,
+                compared=known.compared,
+            )
+            found.append(evaluate(target.program, target.data, {n: z[n] for n in target.start})[1])
+    together, *apart = (one["oracle"] for one in found)
+    np.testing.assert_array_equal(together, np.concatenate(apart, axis=-1))
+
+
+def test_adapt_takes_gains_and_preferences_together(lists: NBest) -> None:
+    posterior = adapted(lists, metric="mqm", likelihood="margin")
+    assert posterior.attrs["likelihood"]["name"] == "margin"
+    assert posterior.attrs["adaptation_sentences"] == 4 * SENTENCES + SENTENCES // 2
+    assert posterior.attrs["comparisons"]["lists"] == SENTENCES
+    assert set(posterior.sites) == {"weights", "log_nu"}
+    assert check(posterior)
+    alone = adapted(lists[: SENTENCES // 2].without("preferences", "ties"), metric="mqm")
+    assert np.all(posterior.deviation < alone.deviation)
+    assert "comparisons" not in alone.attrs
+    assert len(loo(posterior).pointwise) == 4 * SENTENCES + SENTENCES // 2
+    assert rerank(lists, posterior).choice.shape == (SENTENCES,)
+    with pytest.raises(DataError, match="the known lists are of"):
+        update(posterior, lists[:3].without("preferences", "ties"), known=lists)
+
+
+def test_domains_have_one_number_in_gains_and_preferences(lists: NBest) -> None:
+    from bpa_ppl.sampling.sentences import domain_numbers
+
+    named = lists.with_sentence_extras(domain=["web"] * 20 + ["news"] * 10 + ["art"] * 10)
+    rated, choices = named[:20], compared(named[20:], match(ZERO, lists), Preference())
+    numbers = domain_numbers(rated, choices)
+    assert numbers is not None
+    assert numbers.tolist() == [2] * 20 + [1] * 40 + [0] * 40
+
+
+def test_no_sentence_gives_the_prior(lists: NBest) -> None:
+    posterior = adapted(lists[:0], likelihood="preference")
+    assert posterior.attrs["comparisons"]["preferences"] == 0
+    assert np.all(np.abs(posterior.mean) < 5 / np.sqrt(500))
+
+
+def test_other_things_that_make_no_sense_are_refused(lists: NBest) -> None:
+    from bpa_ppl.calibrating import calibrate_sampler
+
+    with pytest.raises(UsageError, match="choose oracle or preference"):
+        calibrate_sampler(lists, ZERO, "imh", likelihood="margin")
+    with pytest.raises(UsageError, match="has no setting"):
+        adapt(lists, ZERO, likelihood="preference", gamma=1.0)
