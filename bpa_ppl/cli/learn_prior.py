@@ -31,6 +31,13 @@ def run(
             "correlations) by NUTS, instead of the most probable one: half a minute.",
         ),
     ] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A feature that the lists of the new domain lack, or the label of several; repeat "
+            "for more. Their weights are taken as 0."
+        ),
+    ] = None,
     report: Annotated[
         str | None,
         typer.Option(help="Page (HTML): which weights all domains share, which are one's own."),
@@ -38,7 +45,7 @@ def run(
     unchecked: options.Unchecked = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Learn from the posteriors of several domains a prior for another one."""
+    """Learn from the posteriors of one or more domains a prior for another one."""
     from bpa_ppl.decoding import refuse_unconverged
     from bpa_ppl.diagnostics.learned_prior import as_table, learned_prior_page
     from bpa_ppl.diagnostics.pages.page import write_page
@@ -48,7 +55,9 @@ def run(
     for one in draws.values():
         if not unchecked:
             refuse_unconverged(one)
-    found = learn_hierarchy(draws, shrinkage=shrinkage, strength=strength, full=full)
+    found = learn_hierarchy(
+        draws, shrinkage=shrinkage, strength=strength, full=full, without=without or ()
+    )
     found.prior().write(output, record(found, draws))
     if report is not None:
         write_page(learned_prior_page(found, draws), report)

@@ -92,7 +92,10 @@ class Isotropic(PriorFamily, frozen=True):
 
 
 def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
-    """Return a prior over all free features: isotropic where it has none, which is told.
+    """Return a prior over all free features: isotropic where it has none, which is logged.
+
+    Weights of the prior that are fixed have their fixed values; features that the lists lack have
+    the weight 0 (`Prior.matched`).
 
     Returns:
         the prior, and the features that it did not have.
@@ -102,6 +105,7 @@ def completed(chosen: Prior, match: Match) -> tuple[Prior, list[str]]:
         UsageError: if it is no Gaussian and not of the free features.
     """
     names = match.free_names
+    chosen = chosen.conditioned(dict(zip(match.fixed_names, match.fixed_values, strict=True)))
     missing = [name for name in names if name not in (chosen.names or ())]
     if not missing:
         return chosen.matched(names), []
