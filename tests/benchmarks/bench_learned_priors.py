@@ -3,7 +3,8 @@
     python tests/benchmarks/bench_learned_priors.py [--tables NAME …] [--draws 10]
 
 Tables: `shared` (the list's 14 features; prior from the two other domains, 100 sentences each),
-`rich` (with a language model and a lexicon of each domain's own texts), `held` (settings of learned
+`rich` (with a language model and a lexicon of each domain's own texts), `partial` (where only
+captions have those features, and the lists adapted to do not), `held` (settings of learned
 priors for those, on adaptation sentences held out), `full` (the hierarchical model sampled over all
 sentences at once, beside empirical Bayes, and by NUTS over all hypotheses in every step) and
 `sparse` (priors of 500 indicators, simulated; ours beside NumPyro's NUTS as it comes).
@@ -216,6 +217,37 @@ def rich_table(draws: int, folder: Path) -> None:
         "margin 8, mixed": Learning(rich, likelihood=Margin(gamma=8.0), metric="ter+bleu"),
     }
     table("14 + LM, OOV and lexicon", learnings, draws)
+
+
+def partial_table(draws: int, folder: Path) -> None:
+    """Print what a prior is worth for 14 features, where captions have more than those."""
+    rich, options = Rich(folder), {"likelihood": Margin(gamma=8.0), "metric": "ter+bleu"}
+    few = Learning(lambda domain, seed: plain(domain), **options)
+    many = Learning(rich, **options)
+    targets = ("medical", "conversation")
+    rows: dict[str, tuple[Learning, bool, dict[str, Any]]] = {
+        "all without": (few, True, {}),
+        "captions with, conditioned on 0": (many, True, {}),
+        "captions with, left out": (many, True, {"without": rich("captions", 0).new}),
+        "captions alone with, conditioned on 0": (many, False, {}),
+        "captions alone with, left out": (many, False, {"without": rich("captions", 0).new}),
+        "captions alone without": (few, False, {}),
+    }
+
+    def of_draw(name: str, domain: str, size: int, seed: int) -> tuple[float, ...]:
+        captions, both, how = rows[name]
+        posteriors = {"captions": captions.posterior("captions", seed)}
+        if both:
+            (other,) = set(targets) - {domain}
+            posteriors[other] = few.posterior(other, seed)
+        task = plain(domain)
+        sample = drawn(task.pool, size, seed) if size else task.pool[:0]
+        prior = bpa.learn_prior(posteriors, **how)
+        return scores(task.test, few.adapted(task, sample, sampler="map", prior=prior))
+
+    head("Features of captions alone", (0, 10))
+    for name in rows:
+        means(name, {d: cache(partial(of_draw, name, d)) for d in targets}, draws, (0, 10))
 
 
 #: Ways to learn a prior that are compared on adaptation sentences alone.
@@ -456,7 +488,7 @@ def sparse_table(features: int, chains: int = 2, draws: int = 300) -> None:
 
 def main() -> None:
     """Read the command line and print the tables."""
-    names = ("shared", "rich", "held", "full", "sparse")
+    names = ("shared", "rich", "partial", "held", "full", "sparse")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", default=names, choices=names)
     parser.add_argument("--draws", type=int, default=10)
@@ -468,6 +500,8 @@ def main() -> None:
             shared_table(options.draws)
         if "rich" in options.tables:
             rich_table(options.draws, Path(name))
+        if "partial" in options.tables:
+            partial_table(options.draws, Path(name))
         if "held" in options.tables:
             held_table(options.draws, Path(name))
         if "full" in options.tables:
