@@ -23,14 +23,6 @@ def run(
         ),
     ] = 0.05,
     strength: Annotated[float, typer.Option(help="How many domains that counts as.")] = 10.0,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Average over all covariances between domains (half-normal scales, LKJ "
-            "correlations) by NUTS, instead of the most probable one: half a minute.",
-        ),
-    ] = False,
     without: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,9 +47,7 @@ def run(
     for one in draws.values():
         if not unchecked:
             refuse_unconverged(one)
-    found = learn_hierarchy(
-        draws, shrinkage=shrinkage, strength=strength, full=full, without=without or ()
-    )
+    found = learn_hierarchy(draws, shrinkage=shrinkage, strength=strength, without=without or ())
     found.prior().write(output, record(found, draws))
     if report is not None:
         write_page(learned_prior_page(found, draws), report)

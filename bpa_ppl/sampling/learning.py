@@ -17,7 +17,6 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.sampling.adapting import DOMAIN, adapt
-from bpa_ppl.sampling.domain_terms import DomainTerms, sampled_hierarchy
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ def learn_prior(
     *,
     shrinkage: float = 0.05,
     strength: float = 10.0,
-    full: bool = False,
     without: Iterable[str] = (),
 ) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
@@ -54,8 +52,6 @@ def learn_prior(
         shrinkage: what Σ is shrunk to, as a share of the variance of the posteriors' own priors:
             0.05 of σ_T = 0.1 is 0.005 I.
         strength: how many domains that counts as.
-        full: sample Σ by the full hierarchical model, instead of its mode by EM; then shrinkage
-            and strength say nothing: see `sampled_hierarchy`.
         without: features, or labels of features, that the lists of the new domain lack. The
             evidence of a domain that has them is then taken where their weights are 0, because
             other weights differ with and without them.
@@ -66,7 +62,7 @@ def learn_prior(
     Raises:
         DataError: if a posterior does not record a Gaussian prior, or is a single point; or if some
             posteriors have no feature in common with the others.
-        UsageError: if there is none, or `full` is asked for with one.
+        UsageError: if there is none.
 
     >>> from bpa_ppl import Draws
     >>> known = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
@@ -78,7 +74,7 @@ def learn_prior(
     (('LM0',), [0.5], True)
     """
     return learn_hierarchy(
-        posteriors, shrinkage=shrinkage, strength=strength, full=full, without=without
+        posteriors, shrinkage=shrinkage, strength=strength, without=without
     ).prior()
 
 
@@ -87,7 +83,6 @@ def learn_hierarchy(
     *,
     shrinkage: float = 0.05,
     strength: float = 10.0,
-    full: bool = False,
     without: Iterable[str] = (),
 ) -> Hierarchy:
     """Learn what the weights of several domains share, and what is a domain's own.
@@ -109,8 +104,6 @@ def learn_hierarchy(
     draws = labelled(posteriors)
     if not draws:
         raise UsageError("a prior is learned from the posterior of at least one domain")
-    if full and len(draws) < 2:
-        raise UsageError("the full hierarchical model is learned from at least two domains")
     _refuse_strangers(draws)
     _warn_unlike(draws)
     found: dict[str, Evidence] = {}
@@ -121,8 +114,6 @@ def learn_hierarchy(
             raise DataError(f"the posterior {label}: {error}") from error
     found = _restricted(found, tuple(without))
     _warn_partial(found)
-    if full:
-        return sampled_hierarchy(found)
     return hierarchy(found, shrinkage=shrinkage, strength=strength)
 
 
@@ -142,9 +133,8 @@ def learn_prior_jointly(
         pools: the lists of each domain, of one system: with the same features.
         weights: the canonical weights.
         model: None is `Hierarchical` with its defaults.
-        options: of `adapt`. The sampler is `DomainTerms` unless another one is given, such as
-            `nuts`, which looks at all lists in every step; settings of it are `chains`, `draws`
-            and `warmup`.
+        options: of `adapt`. The sampler `auto` takes `nuts`, which looks at all lists in every
+            step; its settings are `chains`, `draws` and `warmup`.
 
     Raises:
         UsageError: if there are fewer than two domains.
@@ -158,10 +148,6 @@ def learn_prior_jointly(
         pool.with_sentence_extras(**{DOMAIN: (f"{number:06d}",) * len(pool)})
         for number, pool in enumerate(pools.values())
     ]
-    if "sampler" not in options:
-        named = [name for name in DomainTerms.__struct_fields__ if name in options]
-        own = {name: options.pop(name) for name in named}
-        options["sampler"] = DomainTerms.configured("sampler of domains", own)
     return adapt(NBest.concatenate(tagged, renumber=True), weights, model=chosen, **options)
 
 

@@ -322,7 +322,7 @@ def _variance(names: Sequence[str], found: Iterable[Evidence]) -> Float64:
     log_spread: dict[str, list[float]] = {}
     log_tau = []
     for one in found:
-        if one.spread is None:
+        if one.spread is None or np.isnan(one.spread).all():
             continue
         scaled = np.isfinite(one.spread)
         each = np.log(one.spread[scaled])

@@ -64,17 +64,6 @@ def test_features_that_the_new_lists_lack_are_left_out(learned: Path) -> None:
     assert "LengthWords" not in done.err
 
 
-@pytest.mark.slow
-def test_the_full_model_agrees_with_em(learned: Path) -> None:
-    done = run("learn-prior", "talks.nc", "leaflets.nc", "-o", "full.json", "--full")
-    assert done.code == 0, done.err
-    em, full = Prior.read("prior.json"), Prior.read("full.json")
-    assert full.names == em.names
-    wide = np.sqrt(np.diag(full.covariance))
-    np.testing.assert_array_less(np.abs(full.mean - em.mean), wide)
-    np.testing.assert_array_less(np.sqrt(np.diag(em.covariance)) / 3, wide)
-
-
 def test_no_sentence_is_the_prior_and_can_be_used(learned: Path) -> None:
     arguments = ("adapt", "nbest", "-w", "moses.ini", "--prior", "prior.json", "--no-sentences")
     more = ("--add", ADDED, "--sampler", "laplace", "--likelihood", "margin", "-o", "zero.nc")
@@ -129,7 +118,6 @@ def test_files_without_a_common_feature_are_refused(folder: Path) -> None:
     ("arguments", "said"),
     [
         (("learn-prior", "good.nc", "-o", "p.json"), "good: it holds only its mode"),
-        (("learn-prior", "good.nc", "-o", "p.json", "--full"), "at least two domains"),
         (("learn-prior", "good.nc", "none.nc", "-o", "p.json"), "none.nc: no such file"),
         (
             ("adapt", "nbest", "-w", "moses.ini", "--no-sentences", "-r", "ref", "-o", "z.nc"),

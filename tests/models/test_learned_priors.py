@@ -286,6 +286,15 @@ def test_a_feature_of_one_domain_has_the_unit_of_all() -> None:
     np.testing.assert_allclose(np.sqrt(found.variance[1]) * 2.0, 0.02 ** (1 / 3))
 
 
+def test_a_domain_without_such_features_sets_no_unit() -> None:
+    """Those that had a spread were left out, or there never was one."""
+    terms = scaled_domains({"0": 0.1, "1": 0.3, "2": 2.0})
+    few = {**terms, "2": without(terms["2"], "b")._replace(spread=np.array([np.nan]))}
+    none = {**terms, "2": without(terms["2"], "b")}
+    for found in (laid_out(few), laid_out(none)):
+        np.testing.assert_allclose(np.sqrt(found.variance[1]) * 0.5, 0.03**0.5)
+
+
 def test_features_with_a_canonical_weight_keep_their_prior_variance() -> None:
     terms = simulated(2)
     terms["1"] = terms["1"]._replace(

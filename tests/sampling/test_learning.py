@@ -114,8 +114,6 @@ def test_what_cannot_be_learned_from_is_named(posteriors: dict[str, Draws]) -> N
         bpa.learn_prior(posteriors["talks"])  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="at least one domain"):
         bpa.learn_prior([])
-    with pytest.raises(UsageError, match="full hierarchical model is learned from at least two"):
-        bpa.learn_prior([posteriors["talks"]], full=True)
     bare = Draws({"weights": np.zeros((1, 99, 2))}, ("LM0", "WP0"))
     with pytest.raises(DataError, match=r"the posterior bare: .* record a Gaussian prior"):
         bpa.learn_prior({"talks": posteriors["talks"], "bare": bare})
