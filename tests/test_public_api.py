@@ -29,7 +29,7 @@ FUNCTIONS = {
     "gains": "nbest metric='ter' * jobs=1 cache=True progress=None",
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
     "bad='error' strict=False",
-    "learn_prior": "posteriors * shrinkage=0.05 strength=10.0 full=False",
+    "learn_prior": "posteriors * shrinkage=0.05 strength=10.0 without=()",
     "next_sentences": "pool posterior * criterion='information' draws=500 defaults=None where=None "
     "unchecked=False progress=False",
     "oracles": "nbest metric='ter' * ties='canonical' preference=None jobs=1 cache=True "
@@ -65,8 +65,8 @@ CLASSES = {
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "",
-    "Prior": "completed constants covariance distribution drawn full_covariance gaussian isotropic "
-    "matched mean named names of other read recorded variance write",
+    "Prior": "completed conditioned constants covariance distribution drawn full_covariance "
+    "gaussian isotropic matched mean named names of other read recorded variance write",
     "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",

@@ -23,14 +23,13 @@ def run(
         ),
     ] = 0.05,
     strength: Annotated[float, typer.Option(help="How many domains that counts as.")] = 10.0,
-    full: Annotated[
-        bool,
+    without: Annotated[
+        list[str] | None,
         typer.Option(
-            "--full",
-            help="Average over all covariances between domains (half-normal scales, LKJ "
-            "correlations) by NUTS, instead of the most probable one: half a minute.",
+            help="A feature that the lists of the new domain lack, or the label of several; repeat "
+            "for more. Their weights are taken as 0."
         ),
-    ] = False,
+    ] = None,
     report: Annotated[
         str | None,
         typer.Option(help="Page (HTML): which weights all domains share, which are one's own."),
@@ -38,7 +37,7 @@ def run(
     unchecked: options.Unchecked = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Learn from the posteriors of several domains a prior for another one."""
+    """Learn from the posteriors of one or more domains a prior for another one."""
     from bpa_ppl.decoding import refuse_unconverged
     from bpa_ppl.diagnostics.learned_prior import as_table, learned_prior_page
     from bpa_ppl.diagnostics.pages.page import write_page
@@ -48,7 +47,7 @@ def run(
     for one in draws.values():
         if not unchecked:
             refuse_unconverged(one)
-    found = learn_hierarchy(draws, shrinkage=shrinkage, strength=strength, full=full)
+    found = learn_hierarchy(draws, shrinkage=shrinkage, strength=strength, without=without or ())
     found.prior().write(output, record(found, draws))
     if report is not None:
         write_page(learned_prior_page(found, draws), report)

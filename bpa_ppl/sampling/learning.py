@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bpa_ppl.errors import BpaError, DataError, UsageError
+from bpa_ppl.labels import matches
 from bpa_ppl.models import Prior
 from bpa_ppl.models.hierarchical import Hierarchical
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
@@ -16,7 +17,6 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.sampling.adapting import adapt
-from bpa_ppl.sampling.domain_terms import DomainTerms, sampled_hierarchy
 from bpa_ppl.sampling.sentences import DOMAIN
 from bpa_ppl.weights import AnyWeights
 
@@ -31,10 +31,15 @@ if TYPE_CHECKING:
 _ALIKE = {"likelihood": "likelihoods", "oracle_metric": "metrics"}
 
 _COUNT = "adaptation_sentences"
+_NAMED = 5  # features in a message
 
 
 def learn_prior(
-    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 10.0, full: bool = False
+    posteriors: Posteriors,
+    *,
+    shrinkage: float = 0.05,
+    strength: float = 10.0,
+    without: Iterable[str] = (),
 ) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
 
@@ -43,12 +48,14 @@ def learn_prior(
     domain says nothing of those that it has not. See `learn_hierarchy`.
 
     Args:
-        posteriors: of at least two domains: by label, or one after the other; paths are read.
+        posteriors: one a domain: by label, or one after the other; paths are read. One domain is
+            enough, and then Σ is what it is shrunk to.
         shrinkage: what Σ is shrunk to, as a share of the variance of the posteriors' own priors:
             0.05 of σ_T = 0.1 is 0.005 I.
         strength: how many domains that counts as.
-        full: sample Σ by the full hierarchical model, instead of its mode by EM; then shrinkage
-            and strength say nothing: see `sampled_hierarchy`.
+        without: features, or labels of features, that the lists of the new domain lack. The
+            evidence of a domain that has them is then taken where their weights are 0, because
+            other weights differ with and without them.
 
     Returns:
         a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` keeps it.
@@ -56,7 +63,7 @@ def learn_prior(
     Raises:
         DataError: if a posterior does not record a Gaussian prior, or is a single point; or if some
             posteriors have no feature in common with the others.
-        UsageError: if there are fewer than two.
+        UsageError: if there is none.
 
     >>> from bpa_ppl import Draws
     >>> known = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
@@ -67,12 +74,17 @@ def learn_prior(
     >>> prior.names, prior.mean.round(1).tolist(), bool(prior.covariance[0, 0] < 0.1)
     (('LM0',), [0.5], True)
     """
-    found = learn_hierarchy(posteriors, shrinkage=shrinkage, strength=strength, full=full)
-    return found.prior()
+    return learn_hierarchy(
+        posteriors, shrinkage=shrinkage, strength=strength, without=without
+    ).prior()
 
 
 def learn_hierarchy(
-    posteriors: Posteriors, *, shrinkage: float = 0.05, strength: float = 10.0, full: bool = False
+    posteriors: Posteriors,
+    *,
+    shrinkage: float = 0.05,
+    strength: float = 10.0,
+    without: Iterable[str] = (),
 ) -> Hierarchy:
     """Learn what the weights of several domains share, and what is a domain's own.
 
@@ -91,8 +103,8 @@ def learn_hierarchy(
     ('LM0',)
     """
     draws = labelled(posteriors)
-    if len(draws) < 2:
-        raise UsageError("a prior is learned from the posteriors of at least two domains")
+    if not draws:
+        raise UsageError("a prior is learned from the posterior of at least one domain")
     _refuse_strangers(draws)
     _warn_unlike(draws)
     found: dict[str, Evidence] = {}
@@ -101,8 +113,8 @@ def learn_hierarchy(
             found[label] = evidence(one)
         except BpaError as error:
             raise DataError(f"the posterior {label}: {error}") from error
-    if full:
-        return sampled_hierarchy(found)
+    found = _restricted(found, tuple(without))
+    _warn_partial(found)
     return hierarchy(found, shrinkage=shrinkage, strength=strength)
 
 
@@ -122,9 +134,8 @@ def learn_prior_jointly(
         pools: the lists of each domain, of one system: with the same features.
         weights: the canonical weights.
         model: None is `Hierarchical` with its defaults.
-        options: of `adapt`. The sampler is `DomainTerms` unless another one is given, such as
-            `nuts`, which looks at all lists in every step; settings of it are `chains`, `draws`
-            and `warmup`.
+        options: of `adapt`. The sampler `auto` takes `nuts`, which looks at all lists in every
+            step; its settings are `chains`, `draws` and `warmup`.
 
     Raises:
         UsageError: if there are fewer than two domains.
@@ -138,10 +149,6 @@ def learn_prior_jointly(
         pool.with_sentence_extras(**{DOMAIN: (f"{number:06d}",) * len(pool)})
         for number, pool in enumerate(pools.values())
     ]
-    if "sampler" not in options:
-        named = [name for name in DomainTerms.__struct_fields__ if name in options]
-        own = {name: options.pop(name) for name in named}
-        options["sampler"] = DomainTerms.configured("sampler of domains", own)
     return adapt(NBest.concatenate(tagged, renumber=True), weights, model=chosen, **options)
 
 
@@ -150,10 +157,10 @@ def labelled(posteriors: Posteriors) -> dict[str, Draws]:
 
     Raises:
         DataError: if a file is no posterior.
-        UsageError: if there are no several posteriors.
+        UsageError: if it is a single posterior and no list.
     """
     if isinstance(posteriors, str | Path | Draws) or not isinstance(posteriors, Iterable):
-        raise UsageError("a prior is learned from several posteriors: give a list of them")
+        raise UsageError("learn_prior takes posteriors by label or a list of them, even of one")
     if isinstance(posteriors, Mapping) and not hasattr(posteriors, "groups"):
         return {str(label): _loaded(one) for label, one in posteriors.items()}
     found: dict[str, Draws] = {}
@@ -198,6 +205,38 @@ def _warn_unlike(draws: Mapping[str, Draws]) -> None:
                 f"the posteriors were adapted with different {what} ({each}), so that the scale of "
                 "their weights may differ: adapt them alike"
             )
+
+
+def _restricted(found: dict[str, Evidence], without: Sequence[str]) -> dict[str, Evidence]:
+    """Return what domains say where the weights of some features are 0.
+
+    Raises:
+        DataError: if no domain has such a feature, or a domain has no other.
+    """
+    for name in without:
+        if not any(matches(own, [name]) for one in found.values() for own in one.names):
+            raise DataError(f"no domain has a feature {name} that could be left out")
+    left = {
+        label: one.over([name for name in one.names if not matches(name, without)])
+        for label, one in found.items()
+    }
+    for label, one in left.items():
+        if not one.names:
+            raise DataError(f"the posterior {label} has no feature but those that are left out")
+    return left
+
+
+def _warn_partial(found: Mapping[str, Evidence]) -> None:
+    """Warn of features that only some of the domains have."""
+    every = dict.fromkeys(name for one in found.values() for name in one.names)
+    partial = [n for n in every if any(n not in one.names for one in found.values())]
+    if partial:
+        more = f" and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
+        tell(
+            f"only some of the domains have {', '.join(partial[:_NAMED])}{more}, and with such a "
+            "feature the other weights differ: adapt all domains to lists with the same features, "
+            "or leave out (without) what the lists of the new domain lack"
+        )
 
 
 def record(found: Hierarchy, draws: Mapping[str, Draws]) -> dict[str, Any]:

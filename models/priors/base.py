@@ -177,7 +177,10 @@ class Prior(NamedTuple):
         return cls.isotropic(mean, known["prior_variance"])
 
     def matched(self, names: Sequence[str]) -> Prior:
-        """Return the prior of some features, in their order; of the others nothing is left.
+        """Return the prior of some features, in their order, given that the other weights are 0.
+
+        Lists without a feature are lists where its weight is 0. The other weights differ from those
+        of lists that have it, which is why the prior is conditioned and not marginalised.
 
         Raises:
             DataError: if a feature has no prior.
@@ -197,7 +200,43 @@ class Prior(NamedTuple):
                 f"this prior is of {', '.join(own)} in this order, and the free features are "
                 f"{', '.join(names)}: build it for those"
             )
-        at = [own.index(name) for name in names]
+        return self.conditioned({name: 0.0 for name in own if name not in names})._ordered(names)
+
+    def conditioned(self, weights: Mapping[str, float]) -> Prior:
+        """Return the prior of the other features, given the weights of some; others are ignored.
+
+        Raises:
+            UsageError: if the prior is no Gaussian.
+
+        >>> prior = Prior.gaussian({"a": 0.5, "b": 1.0}, [[0.2, 0.1], [0.1, 0.2]])
+        >>> given = prior.conditioned({"a": 0.0})
+        >>> given.names, given.mean.tolist(), given.covariance.round(3).tolist()
+        (('b',), [0.75], [[0.15]])
+        """
+        own = tuple(self.names or ())
+        rest = [name for name in own if name not in weights]
+        if len(rest) == len(own):
+            return self
+        if self.other is not None:
+            raise UsageError(
+                f"this prior is of {', '.join(own)} and no Gaussian, so that it cannot be "
+                f"restricted to {', '.join(rest)}: build it for those"
+            )
+        if self.covariance is None:
+            return self._ordered(rest)
+        at = [own.index(name) for name in rest]
+        out = [k for k in range(len(own)) if k not in at]
+        covariance = np.asarray(self.covariance, np.float64)
+        slope = np.linalg.solve(covariance[np.ix_(out, out)], covariance[np.ix_(out, at)]).T
+        shift = np.array([weights[own[k]] for k in out]) - self.mean[out]
+        left = covariance[np.ix_(at, at)] - slope @ covariance[np.ix_(out, at)]
+        return Prior(
+            self.mean[at] + slope @ shift, covariance=(left + left.T) / 2, names=tuple(rest)
+        )
+
+    def _ordered(self, names: Sequence[str]) -> Prior:
+        """Return the prior with some of its features, in their order; of dependent ones all."""
+        at = [(self.names or ()).index(name) for name in names]
         return Prior(
             self.mean[at],
             None if self.variance is None else self.variance[at],
@@ -208,7 +247,7 @@ class Prior(NamedTuple):
     def completed(self, others: Prior) -> Prior:
         """Return the prior of the features of `others`: this one, and `others` where it has none.
 
-        What `others` gives is independent of the rest; features that it has not are marginal.
+        What `others` gives is independent of the rest; features that it has not have the weight 0.
 
         Raises:
             DataError: if they have no feature in common, which no prior is meant for.
@@ -216,8 +255,8 @@ class Prior(NamedTuple):
 
         >>> learned = Prior.gaussian({"a": 0.5, "b": 1.0}, [[0.2, 0.1], [0.1, 0.2]])
         >>> both = learned.completed(Prior.isotropic({"b": 0.0, "c": 3.0}, 0.7))
-        >>> both.names, both.mean.tolist(), both.covariance.tolist()
-        (('b', 'c'), [1.0, 3.0], [[0.2, 0.0], [0.0, 0.7]])
+        >>> both.names, both.mean.tolist(), both.covariance.round(3).tolist()
+        (('b', 'c'), [0.75, 3.0], [[0.15, 0.0], [0.0, 0.7]])
         """
         own, names = tuple(self.names or ()), tuple(others.names or ())
         known = [name for name in names if name in own]

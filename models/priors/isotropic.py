@@ -110,6 +110,9 @@ def expected_scale(features: int) -> float:
 def completed(chosen: Prior, match: Match, scale: float | None = None) -> tuple[Prior, list[str]]:
     """Return a prior over all free features: isotropic where it has none, which is logged.
 
+    Weights of the prior that are fixed have their fixed values; features that the lists lack have
+    the weight 0 (`Prior.matched`).
+
     Args:
         chosen: the prior of some features.
         match: the canonical weights of all.
@@ -123,6 +126,7 @@ def completed(chosen: Prior, match: Match, scale: float | None = None) -> tuple[
         UsageError: if it is no Gaussian and not of the free features.
     """
     names = match.free_names
+    chosen = chosen.conditioned(dict(zip(match.fixed_names, match.fixed_values, strict=True)))
     missing = [name for name in names if name not in (chosen.names or ())]
     if not missing:
         return chosen.matched(names), []

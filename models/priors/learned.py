@@ -33,6 +33,8 @@ class Evidence(NamedTuple):
         shift: (q,) precision times the weights that the likelihood is highest at.
         prior_mean: (q,) of the prior that the domain was adapted with.
         prior_variance: (q,) of that prior.
+        spread: (q,) standard deviation within the lists of each feature whose prior variance was
+            scaled by it, nan for the others; None where none was.
     """
 
     names: tuple[str, ...]
@@ -40,6 +42,25 @@ class Evidence(NamedTuple):
     shift: Float64
     prior_mean: Float64
     prior_variance: Float64
+    spread: Float64 | None = None
+
+    def over(self, names: Sequence[str]) -> Evidence:
+        """Return what the sentences say of some features where the other weights are 0.
+
+        >>> both = Evidence(("a", "b"), np.array([[2.0, 1], [1, 3]]), np.ones(2), *np.zeros((2, 2)))
+        >>> one = both.over(["b"])
+        >>> one.names, one.precision.tolist(), one.shift.tolist()
+        (('b',), [[3.0]], [1.0])
+        """
+        at = [self.names.index(name) for name in names]
+        return Evidence(
+            tuple(names),
+            self.precision[np.ix_(at, at)],
+            self.shift[at],
+            self.prior_mean[at],
+            self.prior_variance[at],
+            None if self.spread is None else self.spread[at],
+        )
 
 
 class Domain(NamedTuple):
@@ -124,8 +145,22 @@ def evidence(draws: Draws) -> Evidence:
     turned = np.linalg.solve(factor.T, axes)
     own = (turned * gained) @ turned.T
     return Evidence(
-        draws.features, own, turned @ shift + own @ before.mean, before.mean, np.diag(covariance)
+        draws.features,
+        own,
+        turned @ shift + own @ before.mean,
+        before.mean,
+        np.diag(covariance),
+        _spread(draws),
     )
+
+
+def _spread(draws: Draws) -> Float64 | None:
+    """Return the spreads that a posterior records, (q,), nan for features without one."""
+    recorded = draws.attrs.get("prior")
+    spread = recorded.get("spread") if isinstance(recorded, dict) else None
+    if not spread:
+        return None
+    return np.array([float(spread.get(name, np.nan)) for name in draws.features])
 
 
 def hierarchy(
@@ -134,22 +169,23 @@ def hierarchy(
     """Return what domains share, by EM over Σ; μ and the weights of the domains are integrated out.
 
     Σ = (Σ_d E[(λ_d − μ)(λ_d − μ)ᵀ] + strength · shrinkage · diag v) / (domains + strength), at
-    the fixed point: the mode of Σ under an inverse Wishart prior, which two domains need.
+    the fixed point: the mode of Σ under an inverse Wishart prior, which few domains need. From one
+    domain Σ is known by that prior alone.
 
     Args:
         found: what each domain says, by its label. A domain says nothing of features that it has
             not.
-        shrinkage: what Σ is shrunk to, as a share of the variance v of the domains' own priors:
-            0.05 of σ_T = 0.1 is 0.005 I.
+        shrinkage: what Σ is shrunk to, as a share of the prior variance v of μ (`laid_out`): 0.05
+            of σ_T = 0.1 is 0.005 I.
         strength: how many domains that counts as. Of 1, 2.5, 5, 10 and 20, 10 and 20 are the best
             without any sentence of the next domain (on sentences held out, with two domains to
             learn from: 0.2 to 0.7 TER, a third of the spread); with sentences all are equal.
 
     Raises:
-        UsageError: if there are fewer than two domains, or a setting is not positive.
+        UsageError: if there is no domain, or a setting is not positive.
     """
-    if len(found) < 2:
-        raise UsageError("a prior is learned from the posteriors of at least two domains")
+    if not found:
+        raise UsageError("a prior is learned from the posterior of at least one domain")
     if not (shrinkage > 0 and strength > 0):
         raise UsageError("shrinkage and strength of a learned prior are positive numbers")
     names, start, variance, terms = laid_out(found)
@@ -189,7 +225,7 @@ class LaidOut(NamedTuple):
     Attributes:
         names: (Q,) every feature that some domain has.
         mean: (Q,) of the priors that they were adapted with: the mean over the domains.
-        variance: (Q,) v of those.
+        variance: (Q,) v, the prior variance of μ; √v is the unit of a feature.
         terms: of each domain (Q, Q) precision and (Q,) shift; 0 for what it has not.
     """
 
@@ -200,12 +236,18 @@ class LaidOut(NamedTuple):
 
 
 def laid_out(found: Mapping[str, Evidence]) -> LaidOut:
-    """Match the features of several domains by name."""
+    """Match the features of several domains by name.
+
+    v is the mean prior variance over the domains that have a feature. Where prior variances were
+    scaled, τ² / spread², v is of that form too: with the geometric means over the domains, of the
+    spread for each feature and of τ for all features. So a domain with a much wider prior does not
+    set the unit of the features that it alone has.
+    """
     names = tuple(dict.fromkeys(name for one in found.values() for name in one.names))
     return LaidOut(
         names,
         _average(names, found.values(), "prior_mean"),
-        _average(names, found.values(), "prior_variance"),
+        _variance(names, found.values()),
         [_over(names, one) for one in found.values()],
     )
 
@@ -272,6 +314,24 @@ def _over(names: Sequence[str], one: Evidence) -> tuple[Float64, Float64]:
     precision, shift = np.zeros((len(names), len(names))), np.zeros(len(names))
     precision[np.ix_(at, at)], shift[at] = one.precision, one.shift
     return precision, shift
+
+
+def _variance(names: Sequence[str], found: Iterable[Evidence]) -> Float64:
+    """Return v, (Q,): see `laid_out`."""
+    variance = _average(names, found, "prior_variance")
+    log_spread: dict[str, list[float]] = {}
+    log_tau = []
+    for one in found:
+        if one.spread is None or np.isnan(one.spread).all():
+            continue
+        scaled = np.isfinite(one.spread)
+        each = np.log(one.spread[scaled])
+        log_tau.append(np.mean(np.log(one.prior_variance[scaled]) / 2 + each))
+        for name, value in zip(np.array(one.names)[scaled], each, strict=True):
+            log_spread.setdefault(str(name), []).append(float(value))
+    for name, values in log_spread.items():
+        variance[names.index(name)] = np.exp(2 * (np.mean(log_tau) - np.mean(values)))
+    return variance
 
 
 def _average(names: Sequence[str], found: Iterable[Evidence], field: str) -> Float64:

@@ -3,10 +3,10 @@
     python tests/benchmarks/bench_learned_priors.py [--tables NAME …] [--draws 10]
 
 Tables: `shared` (the list's 14 features; prior from the two other domains, 100 sentences each),
-`rich` (with a language model and a lexicon of each domain's own texts), `held` (settings of learned
-priors for those, on adaptation sentences held out), `full` (the hierarchical model sampled over all
-sentences at once, beside empirical Bayes, and by NUTS over all hypotheses in every step) and
-`sparse` (priors of 500 indicators, simulated; ours beside NumPyro's NUTS as it comes).
+`rich` (with a language model and a lexicon of each domain's own texts), `partial` (where only
+captions have those features, and the lists adapted to do not), `held` (settings of learned priors
+for those of `rich`, on adaptation sentences held out) and `sparse` (priors of 500 indicators,
+simulated; ours and NumPyro's NUTS with its defaults).
 
 Each draw has its own sentences in every domain; the mode of the posterior chooses among the
 500-best lists of all 500 test sentences. Printed: TER ± 2 standard deviations over the draws /
@@ -26,31 +26,19 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from bench_features import CORPORA, DOMAINS, Task, head, row, scores
-from measuring import DATA, canonical, clock, drawn, lists
+from measuring import DATA, canonical, drawn, lists
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
-from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models import Horseshoe, Margin, Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.statistics import ess, r_hat
-from bpa_ppl.sampling import (
-    Sampled,
-    Sampler,
-    Target,
-    learn_hierarchy,
-    learn_prior_jointly,
-    target_of,
-)
-from bpa_ppl.sampling.chains import Plan, run_chains
-from bpa_ppl.sampling.domain_terms import DomainTerms
-from bpa_ppl.sampling.nuts import FIELDS
+from bpa_ppl.sampling import target_of
 from bpa_ppl.weights import match
 
 #: Sentences of every other domain that a prior is learned from.
@@ -218,6 +206,37 @@ def rich_table(draws: int, folder: Path) -> None:
     table("14 + LM, OOV and lexicon", learnings, draws)
 
 
+def partial_table(draws: int, folder: Path) -> None:
+    """Print what a prior is worth for 14 features, where captions have more than those."""
+    rich, options = Rich(folder), {"likelihood": Margin(gamma=8.0), "metric": "ter+bleu"}
+    few = Learning(lambda domain, seed: plain(domain), **options)
+    many = Learning(rich, **options)
+    targets = ("medical", "conversation")
+    rows: dict[str, tuple[Learning, bool, dict[str, Any]]] = {
+        "all without": (few, True, {}),
+        "captions with, conditioned on 0": (many, True, {}),
+        "captions with, left out": (many, True, {"without": rich("captions", 0).new}),
+        "captions alone with, conditioned on 0": (many, False, {}),
+        "captions alone with, left out": (many, False, {"without": rich("captions", 0).new}),
+        "captions alone without": (few, False, {}),
+    }
+
+    def of_draw(name: str, domain: str, size: int, seed: int) -> tuple[float, ...]:
+        captions, both, how = rows[name]
+        posteriors = {"captions": captions.posterior("captions", seed)}
+        if both:
+            (other,) = set(targets) - {domain}
+            posteriors[other] = few.posterior(other, seed)
+        task = plain(domain)
+        sample = drawn(task.pool, size, seed) if size else task.pool[:0]
+        prior = bpa.learn_prior(posteriors, **how)
+        return scores(task.test, few.adapted(task, sample, sampler="map", prior=prior))
+
+    head("Features of captions alone", (0, 10))
+    for name in rows:
+        means(name, {d: cache(partial(of_draw, name, d)) for d in targets}, draws, (0, 10))
+
+
 #: Ways to learn a prior that are compared on adaptation sentences alone.
 WAYS: dict[str, Any] = {
     **{f"strength {strength:g}": {"strength": strength} for strength in (1, 2.5, 5, 10, 20)},
@@ -233,134 +252,6 @@ def held_table(draws: int, folder: Path) -> None:
     table(title, {"mixed": learning}, draws, WAYS, (0, 10))
     repeated = Learning(learning.task, repeated=True, **options)
     table("… of sentences drawn", {"mixed": repeated}, draws, {"strength 5": {}}, (0, 10))
-
-
-class FromTerms(Sampler, frozen=True):
-    """NUTS over all hypotheses in every step, in the metric of draws by Gaussian terms.
-
-    Its chains start at some of those draws, so that it needs no long way to the posterior; what
-    it then draws owes nothing to the terms. The warm-up finds the step alone.
-    """
-
-    warmup: CountOrNone = 200
-    draws: Count = 900
-    chains: Count = 2
-    thinning: Count = 1
-
-    def sample(self, target: Target) -> Sampled:
-        """Draw from the posterior of the whole model."""
-        by_terms = DomainTerms().sample(target).z
-        columns = [np.reshape(by_terms[name], (-1, self.size(v))) for name, v in self.sites(target)]
-        covariance = jnp.asarray(np.cov(np.concatenate(columns, axis=1).T))
-        rng = np.random.default_rng(target.seed)
-        own = rng.integers(len(columns[0]), size=self.chains)
-        start = {n: np.reshape(z, (-1, *np.shape(z)[2:]))[own] for n, z in by_terms.items()}
-        plan = Plan(_in_metric, target.program, self, FIELDS)
-        return run_chains(plan, target, covariance, start)
-
-    @staticmethod
-    def sites(target: Target) -> list[tuple[str, Any]]:
-        """Return the sites in the order in which NumPyro lays them out in a metric."""
-        return sorted(target.start.items())
-
-    @staticmethod
-    def size(value: Any) -> int:
-        """Return how many numbers a site has."""
-        return int(np.size(value))
-
-
-def _in_metric(program: Any, settings: FromTerms, covariance: Any) -> NUTS:
-    return NUTS(
-        program,
-        dense_mass=True,
-        adapt_mass_matrix=False,
-        inverse_mass_matrix=covariance,
-        target_accept_prob=0.9,
-    )
-
-
-def full_table(sentences: int = LEARNED_FROM) -> None:
-    """Print the hierarchical model beside empirical Bayes, and how long each takes."""
-    likely = Margin(gamma=2.0)
-    pools = {domain: drawn(plain(domain).pool, sentences, _APART) for domain in DOMAINS}
-    seconds, posteriors = clock(
-        lambda: {
-            domain: bpa.adapt(pool, canonical(), sampler="laplace", likelihood=likely)
-            for domain, pool in pools.items()
-        }
-    )
-    print(f"\nposteriors of the domains: {seconds:.1f} s")
-    seconds, em = clock(lambda: learn_hierarchy(posteriors))
-    print(f"EM: {seconds:.1f} s, {em.iterations} steps")
-    seconds, full = clock(lambda: learn_hierarchy(posteriors, full=True))
-    print(f"full model, from the posteriors: {seconds:.1f} s")
-    jointly = partial(learn_prior_jointly, weights=canonical(), likelihood=likely)
-    seconds, joint = clock(lambda: jointly(pools))
-    print(f"full model, over all lists by terms: {seconds:.1f} s")
-    print(bpa.check(joint))
-    compare_to_em(em, full, joint)
-    seconds, by_nuts = clock(lambda: jointly(pools, sampler=FromTerms(), progress=_told))
-    steps = np.mean(bpa.as_draws(by_nuts).statistics["n_steps"])
-    print(f"NUTS over all lists: {seconds:.1f} s, {steps:.0f} steps a draw")
-    print(bpa.check(by_nuts))
-    compare_to_em(em, full, by_nuts)
-    apart(joint, by_nuts)
-
-
-def _told(done: int, total: int, note: str) -> None:
-    """Print how far the longest part is."""
-    if note.startswith("acceptance"):
-        print(f"  {done} of {total} draws, {note}", flush=True)
-
-
-def compare_to_em(em: Any, full: Any, joint: Any) -> None:
-    """Print μ and √Σ of EM beside what the hierarchical model says of them."""
-    draws = bpa.as_draws(joint)
-    head = ("μ: EM", "full, posteriors", "full, lists", "EM apart", "√Σ: EM", "full, 90 %")
-    print(f"{'weight':<22}" + "".join(f"{name:>18}" for name in head))
-    for k, name in enumerate(em.names):
-        mean, deviation = moments(draws, "shared", k)
-        low, high = quantile(draws, "scale", k, (0.05, 0.95))
-        between = np.sqrt(em.between[k, k])
-        cells = [
-            f"{em.mean[k]:.3f} ± {np.sqrt(em.mean_covariance[k, k]):.3f}",
-            f"{full.mean[k]:.3f} ± {np.sqrt(full.mean_covariance[k, k]):.3f}",
-            f"{mean:.3f} ± {deviation:.3f}",
-            f"{(em.mean[k] - mean) / deviation:+.2f} sd",
-            f"{between:.3f}",
-            f"{low:.3f}–{high:.3f}" + (" " if low <= between <= high else "!"),
-        ]
-        print(f"{name:<22}" + "".join(f"{cell:>18}" for cell in cells))
-
-
-def apart(one: Any, other: Any) -> None:
-    """Print how far the means of two posteriors are apart, and the ratio of their spreads."""
-    both = bpa.as_draws(one), bpa.as_draws(other)
-    for site in ("shared", "scale", "weights"):
-        found = np.array(
-            [[moments(draws, site, k) for k in range(len(draws.features))] for draws in both]
-        )
-        shift = np.abs(found[0, :, 0] - found[1, :, 0]) / found[1, :, 1]
-        ratio = found[0, :, 1] / found[1, :, 1]
-        print(
-            f"{site}: means {shift.mean():.2f} sd apart, at most {shift.max():.2f}; standard "
-            f"deviations {ratio.min():.2f} to {ratio.max():.2f} times those of NUTS"
-        )
-
-
-def moments(draws: bpa.Draws, site: str, k: int) -> tuple[float, float]:
-    """Return weighted mean and standard deviation of one component of a site."""
-    values = draws.values[site].reshape(len(draws.importance), -1)[:, k]
-    mean = np.average(values, weights=draws.importance)
-    return mean, np.sqrt(np.average((values - mean) ** 2, weights=draws.importance))
-
-
-def quantile(draws: bpa.Draws, site: str, k: int, at: tuple[float, ...]) -> Any:
-    """Return weighted quantiles of one component of a site."""
-    values = draws.values[site].reshape(len(draws.importance), -1)[:, k]
-    order = np.argsort(values)
-    shares = np.cumsum(draws.importance[order]) / draws.importance.sum()
-    return values[order][np.searchsorted(shares, at)]
 
 
 class Sparse(NamedTuple):
@@ -456,7 +347,7 @@ def sparse_table(features: int, chains: int = 2, draws: int = 300) -> None:
 
 def main() -> None:
     """Read the command line and print the tables."""
-    names = ("shared", "rich", "held", "full", "sparse")
+    names = ("shared", "rich", "partial", "held", "sparse")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", default=names, choices=names)
     parser.add_argument("--draws", type=int, default=10)
@@ -468,10 +359,10 @@ def main() -> None:
             shared_table(options.draws)
         if "rich" in options.tables:
             rich_table(options.draws, Path(name))
+        if "partial" in options.tables:
+            partial_table(options.draws, Path(name))
         if "held" in options.tables:
             held_table(options.draws, Path(name))
-        if "full" in options.tables:
-            full_table()
         if "sparse" in options.tables:
             sparse_table(options.features)
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import plain
 import pytest
-from agreement import assert_moments, assert_weighted_moments
-from scipy.linalg import block_diag
+from agreement import assert_moments
 from scipy.special import log_expit, logsumexp
 from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 
 from bpa_ppl import NBest, UsageError, check
 from bpa_ppl.models import Hierarchical, Horseshoe, Prior, SpikeSlab, tabulate
-from bpa_ppl.models.hierarchical import Conditional, Terms
 from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import Data, Program, learn_prior_jointly
 from bpa_ppl.sampling.density import constrained, potential
-from bpa_ppl.sampling.domain_terms import DomainTerms, sampled_hierarchy
 from bpa_ppl.weights import Match, match
 
 density = jax.jit(potential, static_argnums=0)
@@ -45,12 +40,7 @@ def of_lists(lists: NBest, own: np.ndarray) -> np.ndarray:
     return np.asarray(sum(log_expit(-own * row) for row in lists.features[1::2, 0].astype(float)))
 
 
-def of_term(one: Evidence, own: np.ndarray) -> np.ndarray:
-    """What stands for it."""
-    return np.asarray(one.shift[0] * own - one.precision[0, 0] * own**2 / 2)
-
-
-def next_domain(given: dict[str, Any], log_seen: Any = of_lists) -> tuple[float, float]:
+def next_domain(given: dict[str, NBest]) -> tuple[float, float]:
     """Mean and variance of the weight of one more domain, by quadrature over (μ, τ) and each λ."""
     shared, scale = np.linspace(-1.0, 3.0, 61), np.linspace(0.01, 3.0, 60)
     unit, weight = np.polynomial.hermite_e.hermegauss(41)
@@ -58,7 +48,7 @@ def next_domain(given: dict[str, Any], log_seen: Any = of_lists) -> tuple[float,
     log_p = norm.logpdf(shared, 0.5, VARIANCE**0.5)[:, None]
     log_p = log_p + halfnorm.logpdf(scale, scale=SPREAD * VARIANCE**0.5)
     for one in given.values():
-        log_p = log_p + logsumexp(log_seen(one, own), axis=2, b=weight / weight.sum())
+        log_p = log_p + logsumexp(of_lists(one, own), axis=2, b=weight / weight.sum())
     p = np.exp(log_p - logsumexp(log_p))
     mean = p.sum(axis=1) @ shared
     variance = p.sum(axis=1) @ (shared - mean) ** 2 + p.sum(axis=0) @ scale**2
@@ -122,84 +112,20 @@ def test_the_full_model_is_the_product_of_its_parts() -> None:
 
 
 @pytest.mark.slow
-def test_the_full_model_by_terms_is_as_quadrature_says() -> None:
-    """The terms are near, not equal: of lists only the weights of the draws make them right."""
+def test_the_full_model_is_as_quadrature_says() -> None:
     given = dict(list(pools().items())[:3])
-    model, few = Hierarchical(3, spread=SPREAD), {"draws": 1000, "chains": 2, "warmup": 300}
     found = learn_prior_jointly(
         given,
         {"LM0": 0.5},
-        model=model,
+        model=Hierarchical(3, spread=SPREAD),
         prior_variance=VARIANCE,
         likelihood="oracle",
         oracle=plain.given(*[0] * 3 * SENTENCES),
-        **few,
     )
     assert check(found), str(check(found))
-    draws = as_draws(found)
-    assert draws.attrs["sampler"] == "DomainTerms"
     mean, variance = next_domain(given)
-    assert draws.log_weight is not None
-    log_weight = draws.log_weight.reshape(-1)
-    assert_weighted_moments(draws.flat, log_weight, [mean], [[variance]])
-    assert np.ptp(log_weight) > 0.1
-    terms = {name: seen(lists) for name, lists in given.items()}
-    mean, variance = next_domain(terms, of_term)
-    learned = sampled_hierarchy(terms, model=model, sampler=DomainTerms(**few))
-    assert learned.mean[0] == pytest.approx(mean, abs=0.1 * variance**0.5)
-    assert learned.prior().covariance[0, 0] == pytest.approx(variance, rel=0.15)
-
-
-class TestIntegrated:
-    """Three domains of two weights, of which one says nothing of one direction."""
-
-    rng = np.random.default_rng(2)
-    terms = Terms(
-        np.stack([np.diag([9.0, 2.0]), np.array([[4.0, 4.0], [4.0, 4.0]]), np.eye(2)]),
-        rng.normal(size=(3, 2)) * 3,
-    )
-    prior = Prior(np.array([0.5, -1.0]), covariance=np.array([[0.5, 0.2], [0.2, 0.4]]))
-    roots = (np.array([[0.4, 0.0], [0.1, 0.3]]), np.array([[0.9, 0.0], [-0.5, 0.2]]))
-
-    def joint(self, root: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """log ∫, mean and covariance of (μ, λ_1, λ_2, λ_3), from one large precision matrix."""
-        between, before = np.linalg.inv(root @ root.T), np.linalg.inv(self.prior.covariance)
-        # What is λ_d − μ, by domain: a precision of the differences.
-        apart = np.kron(np.column_stack([-np.ones(3), np.eye(3)]), np.eye(2))
-        precision = apart.T @ np.kron(np.eye(3), between) @ apart
-        precision += block_diag(before, *self.terms.precision)
-        shift = np.concatenate([before @ self.prior.mean, *self.terms.shift])
-        covariance = np.linalg.inv(precision)
-        log_total = 0.5 * shift @ covariance @ shift + 0.5 * np.linalg.slogdet(covariance)[1]
-        log_total += 1.5 * np.linalg.slogdet(between)[1]
-        return float(log_total), covariance @ shift, covariance
-
-    def test_it_is_the_integral_of_the_large_gaussian(self) -> None:
-        with jax.enable_x64(True):
-            ours = [float(Conditional.of(self.terms, self.prior, r).log_total) for r in self.roots]
-        theirs = [self.joint(root)[0] for root in self.roots]
-        assert ours[1] - ours[0] == pytest.approx(theirs[1] - theirs[0])
-
-    def test_what_was_integrated_out_is_drawn_from_its_conditional(self) -> None:
-        root = self.roots[0]
-        with jax.enable_x64(True):
-            given = Conditional.of(self.terms, self.prior, jnp.asarray(root))
-            keys = jax.random.split(jax.random.key(0), 20000)
-            shared, own = jax.jit(jax.vmap(lambda key: given.draw(self.prior, key)))(keys)
-        weights = np.asarray(shared)[:, None] + np.asarray(own) @ root.T
-        drawn = np.concatenate([np.asarray(shared)[:, None], weights[:, :-1]], axis=1)
-        _, mean, covariance = self.joint(root)
-        assert_moments(drawn.reshape(1, 20000, 8), mean, covariance)
-        np.testing.assert_allclose(np.cov(np.asarray(own)[:, -1].T), np.eye(2), atol=0.04)
-
-    def test_a_term_is_the_log_of_a_gaussian(self) -> None:
-        at = np.array([[0.3, 0.2], [1.0, -1.0], [0.0, 2.0]])
-        found = np.asarray(self.terms.log_term(at))
-        expected = [
-            b @ x - 0.5 * x @ a @ x
-            for a, b, x in zip(self.terms.precision, self.terms.shift, at, strict=True)
-        ]
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    draws = as_draws(found)
+    assert_moments(draws.weights, [mean], [[variance]])
 
 
 def test_a_model_of_other_domains_is_refused() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-from scipy.stats import multivariate_normal
+from scipy.optimize import minimize, minimize_scalar
+from scipy.stats import multivariate_normal, norm
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
+from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy, laid_out
 from bpa_ppl.posterior import Draws
 
 SHRINKAGE, STRENGTH = 0.1, 3.0
@@ -178,6 +180,12 @@ class TestEvidence:
         del known.constants["prior_variance"]  # type: ignore[attr-defined]
         np.testing.assert_allclose(evidence(known).precision, self.precision)
 
+    def test_the_spread_is_that_of_the_record(self) -> None:
+        draws = self.posterior(self.precision)
+        assert evidence(draws).spread is None
+        recorded = replace(draws, attrs={"prior": {"name": "isotropic", "spread": {"b": 3.0}}})
+        np.testing.assert_array_equal(evidence(recorded).spread, [np.nan, 3.0])
+
     def test_what_cannot_be_learned_from_is_refused(self) -> None:
         with pytest.raises(DataError, match="15 draws of 2 weights: adapt with at least 20"):
             evidence(self.posterior(self.precision, draws=15))
@@ -199,6 +207,100 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, float]) -> 
         hierarchy(simulated(2), **settings)
 
 
-def test_one_domain_is_too_few() -> None:
-    with pytest.raises(UsageError, match="at least two domains"):
-        hierarchy(simulated(1))
+def test_no_domain_is_too_few() -> None:
+    with pytest.raises(UsageError, match="at least one domain"):
+        hierarchy({})
+
+
+def test_one_domain_by_quadrature() -> None:
+    """One weight on grids: of μ and the weight of the domain, given Σ, and of Σ for its mode."""
+    precision, best, centre, variance = 40.0, 0.9, 0.5, 0.1
+    one = Evidence(
+        ("a",),
+        np.array([[precision]]),
+        np.array([precision * best]),
+        np.array([centre]),
+        np.array([variance]),
+    )
+    found = learned({"talks": one})
+    axis = np.linspace(-2.0, 3.0, 1201)
+    likelihood = norm.pdf(best, axis, precision**-0.5)
+
+    def of_mean(between: float) -> np.ndarray:
+        """Return p(μ) p(data | μ, Σ) on the grid."""
+        each = norm.pdf(axis[:, None], axis, np.sqrt(between)) @ likelihood  # p is symmetric
+        return np.asarray(norm.pdf(axis, centre, np.sqrt(variance)) * each)
+
+    def loss(between: float) -> float:
+        target = SHRINKAGE * variance
+        held = STRENGTH / 2 * (np.log(between) + target / between)
+        return float(held - np.log(of_mean(between).sum()))
+
+    between = minimize_scalar(loss, bounds=(1e-3, 0.1), method="bounded").x
+    p = of_mean(between) / of_mean(between).sum()
+    mean = p @ axis
+    new = found.prior()
+    np.testing.assert_allclose(found.between, [[between]], rtol=1e-3)
+    np.testing.assert_allclose(new.mean, [mean], rtol=1e-5)
+    np.testing.assert_allclose(new.covariance, [[p @ (axis - mean) ** 2 + between]], rtol=1e-3)
+
+
+def scaled_domains(tau: dict[str, float]) -> dict[str, Evidence]:
+    """Domains whose prior variances are τ² / spread², with the same evidence whatever τ is."""
+    spread = {"0": np.array([2.0, 0.5]), "1": np.array([4.0, 0.5]), "2": np.array([2.0, 2.0])}
+    return {
+        label: one._replace(
+            prior_mean=np.zeros(2),
+            prior_variance=(tau[label] / spread[label]) ** 2,
+            spread=spread[label],
+        )
+        for label, one in simulated(3).items()
+    }
+
+
+def test_the_unit_of_a_feature_is_its_spread() -> None:
+    """Geometric means: of τ over all domains, of the spread of each feature."""
+    tau = {"0": 0.1, "1": 0.1, "2": 2.0}
+    found = laid_out(scaled_domains(tau))
+    mean_tau = np.prod(list(tau.values())) ** (1 / 3)
+    unit = mean_tau / np.array([16.0, 0.5]) ** (1 / 3)
+    np.testing.assert_allclose(np.sqrt(found.variance), unit)
+
+
+def test_which_domain_had_the_wide_prior_makes_no_difference() -> None:
+    wide = [{"0": 0.1, "1": 0.1, "2": 0.1, number: 2.0} for number in "012"]
+    first, *others = (learned(scaled_domains(tau)) for tau in wide)
+    for other in others:
+        np.testing.assert_allclose(other.mean, first.mean)
+        np.testing.assert_allclose(other.between, first.between)
+
+
+def test_a_feature_of_one_domain_has_the_unit_of_all() -> None:
+    """The wide prior of the only domain that has the feature does not set its unit."""
+    terms = scaled_domains({"0": 0.1, "1": 0.1, "2": 2.0})
+    for label in "01":
+        one = terms[label]
+        assert one.spread is not None
+        terms[label] = without(one, "b")._replace(spread=one.spread[:1])
+    found = laid_out(terms)
+    np.testing.assert_allclose(np.sqrt(found.variance[1]) * 2.0, 0.02 ** (1 / 3))
+
+
+def test_a_domain_without_such_features_sets_no_unit() -> None:
+    """Those that had a spread were left out, or there never was one."""
+    terms = scaled_domains({"0": 0.1, "1": 0.3, "2": 2.0})
+    few = {**terms, "2": without(terms["2"], "b")._replace(spread=np.array([np.nan]))}
+    none = {**terms, "2": without(terms["2"], "b")}
+    for found in (laid_out(few), laid_out(none)):
+        np.testing.assert_allclose(np.sqrt(found.variance[1]) * 0.5, 0.03**0.5)
+
+
+def test_features_with_a_canonical_weight_keep_their_prior_variance() -> None:
+    terms = simulated(2)
+    terms["1"] = terms["1"]._replace(
+        prior_variance=np.array([0.3, 0.04]), spread=np.array([np.nan, 3.0])
+    )
+    terms["0"] = terms["0"]._replace(
+        prior_variance=np.array([0.1, 0.01]), spread=np.array([np.nan, 3.0])
+    )
+    np.testing.assert_allclose(laid_out(terms).variance, [0.2, 0.02])

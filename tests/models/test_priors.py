@@ -45,7 +45,10 @@ def test_features_are_matched_by_name() -> None:
     turned = full.matched(["WP0", "LM0"])
     assert turned.mean.tolist() == [-1.0, 0.5]
     assert turned.covariance.tolist() == COVARIANCE[::-1, ::-1].tolist()
-    assert full.matched(["WP0"]).covariance.tolist() == [[0.4]]
+    # Lists without LM0 have the weight 0 there: the Gaussian is conditioned on it.
+    alone, precision = full.matched(["WP0"]), np.linalg.inv(COVARIANCE)
+    np.testing.assert_allclose(alone.covariance, [[1 / precision[1, 1]]])
+    np.testing.assert_allclose(alone.mean, [-1.0 + precision[1, 0] / precision[1, 1] * 0.5])
     assert full.matched(["LM0", "WP0"]) is full
     with pytest.raises(DataError, match="the prior has no TM0: it is of LM0, WP0"):
         full.matched(["LM0", "TM0"])
@@ -55,23 +58,31 @@ def test_features_are_matched_by_name() -> None:
 
 
 def test_what_a_prior_does_not_know_is_isotropic_and_independent() -> None:
-    """The density is the product of SciPy's: the known features' marginal and new ones alone."""
-    learned = Prior.gaussian({"WP0": -0.7, "other": 3.0, "LM0": 0.4}, np.diag([0.4, 9, 0.5]) + 0.1)
+    """The density is the product of SciPy's: of the known features and of new ones alone.
+
+    That of the known features is given the weights of the others: 0 where the lists lack the
+    feature, and the fixed weight where it is fixed.
+    """
+    names = {"WP0": -0.7, "other": 3.0, "LM0": 0.4, "fixed": 0.0}
+    whole = np.diag([0.4, 9, 0.5, 0.7]) + 0.1
+    learned = Prior.gaussian(names, whole)
     match = Match(
-        ("LM0", "new", "WP0", "TM0"),
-        np.array([0.5, 0.0, -1.0, 0.2]),
-        np.ones(4, dtype=bool),
-        np.array([np.nan, 3.0, np.nan, np.nan]),
+        ("LM0", "new", "WP0", "TM0", "fixed"),
+        np.array([0.5, 0.0, -1.0, 0.2, 2.0]),
+        np.array([True, True, True, True, False]),
+        np.array([np.nan, 3.0, np.nan, np.nan, np.nan]),
     )
     with pytest.warns(BpaWarning, match=r"nothing of new \(0 ± 0.632\), TM0 \(0.2 ± 0.316\): "):
         prior, new = completed(learned, match)
     assert (prior.names, new) == (match.free_names, ["new", "TM0"])
     at = [0.1, 0.3, -0.2, 0.9]
-    known = multivariate_normal([0.4, -0.7], [[0.6, 0.1], [0.1, 0.5]]).logpdf([0.1, -0.2])
+    mean = list(names.values())
+    known = multivariate_normal(mean, whole).logpdf([-0.2, 0.0, 0.1, 2.0])
+    known -= multivariate_normal([3.0, 0.0], whole[1::2, 1::2]).logpdf([0.0, 2.0])
     expected = known + plain.log_prior([0.3, 0.9], [0.0, 0.2], [0.4, 0.1])
     assert log_density(prior, at) == pytest.approx(expected)
     with pytest.raises(DataError, match="the prior has no a, b, c, d: it is of WP0, other, LM0"):
-        completed(learned, match._replace(names=("a", "b", "c", "d")))
+        completed(learned, match._replace(names=("a", "b", "c", "d", "fixed")))
     heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
     with pytest.raises(DataError, match="the prior has no new, TM0"):
         completed(heavy, match)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plain
@@ -103,17 +104,71 @@ def test_posteriors_without_a_common_feature_are_not_joined(posteriors: dict[str
     with pytest.raises(DataError, match="posteriors talks and films"):
         bpa.learn_prior({"talks": talks, "leaflets": posteriors["leaflets"], "films": films})
     both = replace(posteriors["leaflets"], features=("TM0", "LM0"))
-    joined = bpa.learn_prior({"talks": talks, "films": films, "both": both})
+    with pytest.warns(BpaWarning, match=r"only some of the domains have LM0, WP0, TM0, TM1, and"):
+        joined = bpa.learn_prior({"talks": talks, "films": films, "both": both})
     assert set(joined.names) == {"LM0", "WP0", "TM0", "TM1"}
 
 
 def test_what_cannot_be_learned_from_is_named(posteriors: dict[str, Draws]) -> None:
-    with pytest.raises(UsageError, match="several posteriors: give a list"):
+    with pytest.raises(UsageError, match="by label or a list of them, even of one"):
         bpa.learn_prior(posteriors["talks"])  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="at least two domains"):
-        bpa.learn_prior([posteriors["talks"]])
+    with pytest.raises(UsageError, match="at least one domain"):
+        bpa.learn_prior([])
     bare = Draws({"weights": np.zeros((1, 99, 2))}, ("LM0", "WP0"))
     with pytest.raises(DataError, match=r"the posterior bare: .* record a Gaussian prior"):
         bpa.learn_prior({"talks": posteriors["talks"], "bare": bare})
     with pytest.raises(UsageError, match="lists of at least two domains"):
         learn_prior_jointly({"talks": pool(0, (0.0, 0.0))}, CANONICAL)
+
+
+def test_one_domain_is_enough(posteriors: dict[str, Draws]) -> None:
+    """Its weights are the mean, but for the share of the canonical ones, and no more certain."""
+    talks = posteriors["talks"]
+    prior = bpa.learn_prior([talks])
+    assert prior.names == talks.features
+    assert (np.diag(prior.covariance) > talks.deviation**2).all()
+    assert (np.diag(prior.covariance) < 0.1).all()
+    apart = (talks.mean - [0.5, -1.0], prior.mean - [0.5, -1.0])
+    assert 0.5 < apart[1][0] / apart[0][0] < 1.0
+
+
+def test_lists_without_a_feature_get_the_weights_of_lists_without_it() -> None:
+    """Two features that say nearly the same: with the second one the first one counts for little.
+
+    The marginal of the learned prior would give the lists that lack the second feature the little
+    weight, too; conditioning on a weight of 0 brings it near, and `without` all the way.
+    """
+    rng, count = np.random.default_rng(3), 300
+    first = rng.normal(size=(2 * count, 1))
+    second = first + 0.5 * rng.normal(size=(2 * count, 1))
+    better = rng.uniform(size=(2 * count, 1)) < 1 / (1 + np.exp(-1.5 * second))
+    rows = np.where(better, -1, 1) * np.hstack([first, second])
+    options: dict[str, Any] = {
+        "likelihood": "oracle",
+        "sampler": "laplace",
+        "prior_variance": 1.0,
+        "oracle": plain.given(*[0] * count),
+    }
+    both = bpa.adapt(plain.pairs(rows[:count], ["a", "b"]), {"a": 0.0, "b": 0.0}, **options)
+    lists = plain.pairs(rows[count:, :1], ["a"])
+    expected = bpa.as_draws(bpa.adapt(lists, {"a": 0.0}, **options))
+    error = 3 * np.sqrt(2) * expected.deviation[0]  # of both posteriors
+    joint, alone = bpa.learn_prior([both]), bpa.learn_prior([both], without=["b"])
+    none = bpa.adapt(lists[:0], {"a": 0.0}, prior=joint, likelihood="oracle", sampler="map")
+    marginal, given = joint.mean[0], bpa.as_draws(none).mean[0]
+    assert abs(marginal - expected.mean[0]) > error
+    assert abs(given - expected.mean[0]) < abs(marginal - expected.mean[0])
+    assert abs(alone.mean[0] - expected.mean[0]) < error
+    with pytest.raises(DataError, match="no domain has a feature c that could be left out"):
+        bpa.learn_prior([both], without=["c"])
+    with pytest.raises(DataError, match="domain 1 has no feature but those that are left out"):
+        bpa.learn_prior([both], without=["a", "b"])
+
+
+def test_what_all_domains_have_is_learned_without_the_rest(posteriors: dict[str, Draws]) -> None:
+    """No warning, and one of two domains that lacks the feature is taken as it is."""
+    talks = posteriors["talks"]
+    films = replace(posteriors["films"], features=("LM0", "lm.oov"))
+    with pytest.warns(BpaWarning, match=r"only some of the domains have WP0, lm.oov, and"):
+        bpa.learn_prior([talks, films])
+    assert bpa.learn_prior([talks, films], without=["lm.oov", "WP0"]).names == ("LM0",)
