@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from bpa_ppl.nbest import set_aside
 from bpa_ppl.quality.base import Averaged, Metric, Score, counted_metrics, resolve
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
-from bpa_ppl.quality.column import Column, by_name, column_of, numeric_columns, set_aside
+from bpa_ppl.quality.column import (
+    Column,
+    by_name,
+    column_of,
+    judged,
+    numeric_columns,
+    only_judged,
+)
 from bpa_ppl.quality.function import Function
 from bpa_ppl.quality.mixed import Mixed
 from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, oracles
@@ -34,7 +42,9 @@ __all__ = [
     "counted_metrics",
     "gains",
     "headroom",
+    "judged",
     "numeric_columns",
+    "only_judged",
     "oracles",
     "resolve",
     "set_aside",
