@@ -229,6 +229,8 @@ class _Reader:
 
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None
+        if data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data:
+            return None  # blank lines
         types = {name: pa.float64() if numeric else pa.string() for name, numeric in kinds.items()}
         try:
             table = arrow.read_csv(

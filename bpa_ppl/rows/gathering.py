@@ -446,8 +446,8 @@ class _Array:
 class _Objects:
     """A column of any objects, which grows as `_Array` does."""
 
-    def __init__(self) -> None:
-        self._values: list[Any] = []
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._values: list[Any] = list(values)
 
     def __len__(self) -> int:
         return len(self._values)
@@ -508,13 +508,13 @@ class _Table:
             self.columns["totals"].append(np.full(length, np.nan, np.float32))
         if rows.extras.keys() != self.extras.keys():
             extras = {n: of for n, of in rows.extras.items() if n not in self.names}
-            for name in extras:
-                if name not in self.extras:
-                    self.extras[name] = _Objects()
-                    self.extras[name].append([None] * length)
-            lacking = [name for name in self.extras if name not in extras]
-            extras |= {name: (None,) * len(rows.ids) for name in lacking}
-            rows = rows._replace(extras=extras)
+            for name in self.extras.keys() ^ extras.keys():
+                column = self.extras.get(name)
+                if not isinstance(column, _Objects):
+                    values = [None] * length if column is None else column.finished().tolist()
+                    self.extras[name] = _Objects(values)
+            lacking = self.extras.keys() - extras.keys()
+            rows = rows._replace(extras=extras | dict.fromkeys(lacking, (None,) * len(rows.ids)))
         return rows
 
     def _append_sentences(self, rows: Rows, origin: str) -> None:

@@ -213,6 +213,6 @@ def test_what_would_not_read_back(tmp_path: Path) -> None:
     with pytest.warns(BpaWarning, match=r"numbers of hypotheses .* \(with_features\)$"):
         write_nbest(nbest.with_extras(year=np.ones(2)), tmp_path / "out.csv")
     empty = nbest.without("year").with_references([("x",), ("y", "")])
-    with pytest.raises(DataError, match="a reference is empty, .*: write jsonl"):
+    with pytest.raises(DataError, match=r"a reference is empty, .*: write jsonl"):
         write_nbest(empty, tmp_path / "other.csv")
     assert not (tmp_path / "other.csv").exists()
