@@ -208,6 +208,18 @@ class NBest(Constructors):
         """(sentences,) int64: the number of hypotheses of each list."""
         return np.diff(self.offsets)
 
+    @property
+    def ids(self) -> tuple[int | str, ...]:
+        """The ids of the sentences as the user gave them: texts, or else whole numbers.
+
+        >>> lists = NBest.from_records([{"id": "doc-7", "text": "a", "lm": 1}])
+        >>> lists.ids, lists.sentence_ids.tolist()
+        (('doc-7',), [0])
+        """
+        given = self.sentence_extras.get("id", ())
+        texts = len(given) and all(isinstance(one, str) and one for one in given)
+        return tuple(given) if texts else tuple(self.sentence_ids.tolist())
+
     def rows(self, sentence: int) -> slice:
         """Return the rows of one list."""
         return slice(int(self.offsets[sentence]), int(self.offsets[sentence + 1]))

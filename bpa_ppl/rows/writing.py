@@ -67,8 +67,7 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     """
     judged = {n: v for n, of in nbest.extras.items() if (v := _some_missing(of)) is not None}
     extras = {n: v for n, v in nbest.extras.items() if n not in judged and fits(v)}
-    ids = nbest.sentence_extras.get(ID)
-    printed = ids is not None and all_texts(ids) and all(ids)
+    printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
     of_sentences = {
         name: values
         for name, values in nbest.sentence_extras.items()
@@ -79,7 +78,7 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     _check_names(nbest, [*numbers, *judged, *extras], of_sentences, long)
     lost = [n for n in nbest.extras if n not in extras and n not in judged]
     lost += [n for n in nbest.sentence_extras if n not in of_sentences and n != ID]
-    lost += [ID] if ids is not None and not printed else []
+    lost += [ID] if ID in nbest.sentence_extras and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
         numeric = any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost)
@@ -89,7 +88,7 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
             + (remedy if numeric else "")
         )
     return Written(
-        ids if ids is not None and printed else nbest.sentence_ids.tolist(),
+        nbest.ids,
         nbest.sources,
         nbest.references,
         of_sentences,

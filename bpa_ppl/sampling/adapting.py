@@ -90,6 +90,8 @@ def adapt(
     cache: bool = True,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
     model: Model = log_linear,
@@ -129,6 +131,9 @@ def adapt(
         cache: whether the gains of its sentences are kept on the disk.
         fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
+        features: names or labels of the columns of the lists that are features; the others become
+            extras, here and in `rerank`. None takes every column of numbers.
+        exclude: names or labels of columns that are no features.
         categorical: extras of texts, such as `system`: each of their values becomes a feature of
             0 and 1 with mean 0, here and in `rerank`.
         add: sources of further features with mean 0, by name or with their settings, such as
@@ -171,7 +176,7 @@ def adapt(
     likely = _likelihood(likelihood, goal, nbest, choose)
     parts = Parts(likely, _family(prior, prior_variance), engine)
     wanted = to_choose(choose, choose_by, parts)
-    prepared = preparation(nbest, goal, categorical, add)
+    prepared = preparation(nbest, goal, categorical, add, features, exclude)
     (nbest, columns), matched = _matched(nbest, weights, prepared, fixed, defaults)
     built(parts.prior, matched)  # what does not fit is found before anything is scored
     model = _model(model, parts.prior, matched)

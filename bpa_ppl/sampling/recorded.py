@@ -117,7 +117,9 @@ class Recorded:
         names = (*draws.features, *draws.fixed)
         free = np.arange(len(names)) < len(draws.features)
         match = Match(names, np.append(canonical, draws.fixed.values_array), free)
-        prepared = Preparation.recorded(draws.attrs, draws.constants, where)
+        prepared = Preparation.recorded(
+            draws.attrs, draws.constants, where, draws.features, draws.fixed
+        )
         return cls(
             likelihood=LIKELIHOODS.resolve(settings.pop("name"), settings),
             metric=_metric(metric, draws.attrs.get("oracle_metric"), prepared),
@@ -181,13 +183,10 @@ class Recorded:
         nbest = self.prepared.of_own(given).nbest if own else self.prepared(given)
         names = self.match.names
         missing = [name for name in names if name not in nbest.feature_names]
-        unknown = [name for name in nbest.feature_names if name not in names]
-        if missing or unknown:
-            said = [f"lack {', '.join(missing)}"] if missing else []
-            said += [f"have {', '.join(unknown)}, which it does not know"] if unknown else []
+        if missing:
             raise DataError(
-                f"the lists are not of the features of the posterior: they {' and '.join(said)}; "
-                "give lists of the system that it was adapted to",
+                f"no {', '.join(missing)}, which the posterior has a fixed weight of: give lists "
+                "with the features that the weights were adapted with",
                 nbest.origin,
             )
         if nbest.feature_names == names:

@@ -142,7 +142,7 @@ def predictive_check(
     ([1], [0.75])
     """
     draws = as_draws(posterior)
-    prepared = Preparation.recorded(draws.attrs, draws.constants)
+    prepared = _preparation(draws)
     nbest = prepared.of_own(nbest).nbest if oracle is None else prepared(nbest)
     index = observed_oracles(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
     rng = np.random.default_rng(checked_seed(seed))
@@ -188,7 +188,7 @@ def reliability(
     ([0.75], [0.75])
     """
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
-    nbest = Preparation.recorded(draws.attrs, draws.constants)(nbest)
+    nbest = _preparation(draws)(nbest)
     weights = _picked(draws, nbest, "posterior", np.random.default_rng(checked_seed(seed)))
     value = draws.attrs.get("temperature", 1.0) if temperature is None else temperature
     lists = list(_predictive(nbest, weights, float(value)))
@@ -245,8 +245,14 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     Raises:
         DataError: if these are not its lists, or it records no oracles.
     """
-    lists = Preparation.recorded(draws.attrs, draws.constants).of_own(nbest).nbest
+    lists = _preparation(draws).of_own(nbest).nbest
     return lists, observed_oracles(draws, lists)
+
+
+def _preparation(draws: Draws) -> Preparation:
+    return Preparation.recorded(
+        draws.attrs, draws.constants, free=draws.features, fixed=draws.fixed
+    )
 
 
 def observed_oracles(draws: Draws, nbest: NBest) -> Int64:
