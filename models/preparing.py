@@ -33,9 +33,9 @@ class Preparation:
         features: the columns of the lists that are features, by name or label; the others become
             extras. None keeps all.
         exclude: columns of the lists that become extras, by name or label.
-        free: the features that new lists need, because the posterior has their weights.
-        fixed: the features that new lists may have besides; others become extras, with a note.
-            None takes lists as they are.
+        free: the features of the posterior.
+        fixed: further features of fixed weight. Columns of new lists that are neither become
+            extras, with a note; None takes lists as they are.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> prepared = Preparation(Column(column="comet"))
@@ -84,20 +84,21 @@ class Preparation:
         if self.fixed is None:
             return nbest
         missing = [name for name in self.free if name not in nbest.feature_names]
-        if missing:
-            partly = [name for name in missing if name in nbest.extras]
+        unknown = [n for n in nbest.feature_names if n not in self.free and n not in self.fixed]
+        partly = [name for name in missing if name in nbest.extras]
+        # One that no hypothesis has may be 0 throughout; beside others it may be of another name.
+        if partly or (missing and unknown):
             why = f" ({', '.join(partly)}: missing for some candidates)" if partly else ""
             raise DataError(
-                f"no {', '.join(missing)}{why}, which the posterior has weights of: the lists have "
-                f"{', '.join(nbest.feature_names) or 'no features'}; give lists with the features "
-                "that the weights were adapted with",
+                f"no {', '.join(missing)}{why}, which the posterior has weights for: the lists "
+                f"have {', '.join(nbest.feature_names) or 'no features'}; give lists with the "
+                "features that the weights were adapted with",
                 nbest.origin,
             )
-        unknown = [n for n in nbest.feature_names if n not in self.free and n not in self.fixed]
         if unknown:
             tell(
                 f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
-                f"{'it' if len(unknown) == 1 else 'them'} (a default weight makes a column count)"
+                f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
             )
         return set_aside(nbest, unknown)
 
@@ -160,7 +161,7 @@ class Preparation:
             constants: its constants, which hold what sources have learned.
             where: where files lie now that a source is made from and that have moved, by the label
                 of the source: `{"lm": "texts/domain.txt"}`.
-            free: the features of the posterior, which lists need.
+            free: the features of the posterior.
             fixed: those with a fixed weight; None does not check the features of lists.
 
         Raises:

@@ -15,7 +15,7 @@ from sacrebleu.metrics import CHRF
 from bpa_ppl import DataError, NBest, Reranked, UsageError, as_draws, corpus_score, rerank
 from bpa_ppl.decoding import Confidence, selective
 from bpa_ppl.decoding.outputs import rerank_to
-from bpa_ppl.decoding.results import CONFIDENCE, DETAILS
+from bpa_ppl.decoding.results import details_columns
 from bpa_ppl.quality import ter_edits
 
 NAMES = ("LM0", "WP0")
@@ -142,7 +142,7 @@ def test_details_come_with_expectations(lists: NBest, posterior: Any, tmp_path: 
     summary = rerank_to(lists, posterior, tmp_path / "out", tmp_path / "details", unchecked=True)
     whole = rerank(lists, posterior, unchecked=True, confidence=True)
     header, *rows = [line.split("\t") for line in (tmp_path / "details").read_text().splitlines()]
-    assert tuple(header) == (*DETAILS, *CONFIDENCE)
+    assert tuple(header) == details_columns()
     assert whole.confidence is not None
     table = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     np.testing.assert_allclose(np.float64(table["better"]), whole.confidence.better, rtol=1e-5)
