@@ -69,8 +69,11 @@ class Confidence:
     @classmethod
     def joined(cls, parts: Sequence[Confidence]) -> Confidence:
         """Return that of several parts as one."""
-        columns = [field.name for field in fields(cls) if field.name != "metric"]
-        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+        joined = {
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields(cls)
+            if field.name != "metric"
+        }
         return cls(**joined, metric=parts[0].metric)
 
     @property
@@ -161,5 +164,6 @@ def confidence_in(
         if metric is None:
             scores = np.full(2, np.nan)
         parts.append((better, worse, *mean, length, variance, each, *scores))
-    columns = (np.array(part, np.float64) for part in zip(*parts, strict=True))
-    return chosen, Confidence(*columns, metric=metric)
+    columns = [np.array(part, np.float64) for part in zip(*parts, strict=True)]
+    names = [field.name for field in fields(Confidence) if field.name != "metric"]
+    return chosen, Confidence(**dict(zip(names, columns, strict=True)), metric=metric)

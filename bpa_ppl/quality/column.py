@@ -162,8 +162,11 @@ def column_of(nbest: NBest, name: str) -> Float64:
         wrong = np.flatnonzero(np.isinf(values)).tolist()
     else:
         values = np.full(len(nbest.features), np.nan)
-        there = enumerate(column)
-        wrong = [r for r, v in there if not is_missing(v) and as_numbers((v,)) is None]
+        wrong = [
+            row
+            for row, value in enumerate(column)
+            if not is_missing(value) and as_numbers((value,)) is None
+        ]
     if wrong:
         sentence = int(np.searchsorted(nbest.offsets, wrong[0], side="right")) - 1
         value: Any = column[wrong[0]]

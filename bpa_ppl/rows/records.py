@@ -161,8 +161,10 @@ class RecordReader:
         assert layout is not None  # asked for after the first record
         strings, index = intern(self._texts)
         width = len(layout.numbers)
-        values = [[of.get(name, math.nan) for name in layout.numbers] for of in self._fields]
-        table = np.array(values, dtype=np.float64).astype(np.float32).reshape(-1, width)
+        values = (of.get(name) for of in self._fields for name in layout.numbers)
+        # Before the first number of a column, None or an empty text may stand for a missing one.
+        numbers = [value if isinstance(value, float) else math.nan for value in values]
+        table = np.array(numbers, dtype=np.float64).astype(np.float32).reshape(-1, width)
         columns: dict[str, list[Any]] = {}
         for name in dict.fromkeys(name for known in self._sentences for name in known):
             columns[name] = [known.get(name) for known in self._sentences]

@@ -99,11 +99,10 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
 
 def _some_missing(values: Sequence[Any]) -> npt.NDArray[Any] | None:
     """Return a column of numbers that reads back as one, because some are missing; or None."""
-    found = values if isinstance(values, np.ndarray) else as_numbers(values)
-    if found is None or found.ndim != 1 or found.dtype.kind != "f":
+    found = as_numbers(values if isinstance(values, np.ndarray) else tuple(values))
+    if found is None or not np.isnan(found).any() or np.any(np.abs(found) >= TOO_LARGE):
         return None
-    reads_back = np.isnan(found).any() and not np.any(np.abs(found) >= TOO_LARGE)
-    return found if reads_back else None
+    return values if isinstance(values, np.ndarray) else found
 
 
 def all_texts(values: Sequence[Any]) -> bool:
