@@ -66,7 +66,12 @@ class Oracles:
 
     @property
     def skipped(self) -> int:
-        """How many lists have no oracle, because fewer than two of their hypotheses are judged."""
+        """How many lists have no oracle, because fewer than two of their hypotheses are judged.
+
+        >>> lists = NBest.from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["LM0"])
+        >>> oracles(lists.with_extras(mqm=[-5, 0, -1, None]), "mqm").skipped
+        1
+        """
         return int(np.isnan(self.score).sum())
 
 
