@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -236,6 +237,33 @@ def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
     [0, 2, 5]
     """
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
+    """Return a column as numbers, NaN where one is missing: None, or an empty text.
+
+    None for a column that holds anything else, or nothing at all.
+
+    >>> as_numbers((1, None, 2.5)), as_numbers(("a", "b")), as_numbers((None, ""))
+    (array([1. , nan, 2.5]), None, None)
+    """
+    if isinstance(values, np.ndarray):
+        return (
+            values.astype(np.float64) if values.ndim == 1 and values.dtype.kind in "iuf" else None
+        )
+    given = [value for value in values if not is_missing(value)]
+    if not given or not all(isinstance(v, Real) and not isinstance(v, bool) for v in given):
+        return None
+    return np.array([np.nan if is_missing(v) else v for v in values], np.float64)
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a value stands for a missing one: None, or an empty text.
+
+    >>> is_missing(None), is_missing(""), is_missing(0)
+    (True, True, False)
+    """
+    return value is None or (isinstance(value, str) and not value)
 
 
 def flat(lists: Sequence[Any]) -> Column:

@@ -117,7 +117,8 @@ class NBest(Constructors):
     def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
         """Return the lists of several tables, one after the other; `a + b` does it for two.
 
-        Features are matched by name, and stand in the order of the first table.
+        Features are matched by name, and stand in the order of the first table. What is a feature
+        of some tables and an extra of others becomes an extra.
 
         Args:
             parts: the tables; each has the same features and other columns.
@@ -135,6 +136,9 @@ class NBest(Constructors):
         tables = list(parts)
         if not tables:
             raise UsageError("there is no table of lists to concatenate: give at least one")
+        # What is missing for some hypotheses of one table is no feature of the others either.
+        extras = {name for table in tables for name in table.extras}
+        tables = [set_aside(table, extras) for table in tables]
         tables = [_with_order(table, tables[0]) for table in tables]
         origins = [table.origin for table in tables]
         ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
@@ -203,6 +207,18 @@ class NBest(Constructors):
     def sizes(self) -> Int64:
         """(sentences,) int64: the number of hypotheses of each list."""
         return np.diff(self.offsets)
+
+    @property
+    def ids(self) -> tuple[int | str, ...]:
+        """The ids of the sentences as the user gave them: texts, or else whole numbers.
+
+        >>> lists = NBest.from_records([{"id": "doc-7", "text": "a", "lm": 1}])
+        >>> lists.ids, lists.sentence_ids.tolist()
+        (('doc-7',), [0])
+        """
+        given = self.sentence_extras.get("id", ())
+        texts = len(given) and all(isinstance(one, str) and one for one in given)
+        return tuple(given) if texts else tuple(self.sentence_ids.tolist())
 
     def rows(self, sentence: int) -> slice:
         """Return the rows of one list."""
@@ -423,6 +439,29 @@ class NBest(Constructors):
         ends = self.offsets[start : max(start, stop) + 1]
         rows = slice(int(ends[0]), int(ends[-1]))
         return self.regroup(slice(start, stop), rows, np.diff(ends))
+
+
+def set_aside(nbest: NBest, columns: Iterable[str]) -> NBest:
+    """Return the lists with some of their features as extras: kept, but part of no score.
+
+    Names of other columns are ignored.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.5], [2.0, 0.7]]], ["LM0", "comet"])
+    >>> apart = set_aside(lists, ["comet"])
+    >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
+    (('LM0',), True)
+    """
+    out = [name for name in columns if name in nbest.feature_names]
+    if not out:
+        return nbest
+    moved = {name: nbest.features[:, nbest.feature_names.index(name)] for name in out}
+    kept = [k for k, name in enumerate(nbest.feature_names) if name not in moved]
+    return replace(
+        nbest,
+        features=nbest.features[:, kept],
+        feature_names=tuple(nbest.feature_names[k] for k in kept),
+        extras={**nbest.extras, **moved},
+    )
 
 
 #: Name of each column -> what has one value each, and how it is kept.

@@ -77,7 +77,7 @@ def _of_lists(
     doubts = [] if check(draws) else [_FAILED]
     doubts += [_SEEN] if _same_lists(draws, lists) else []
     answer = helped_answer(helped(lists, draws, where=where), doubts)
-    if not columns_of(draws.attrs) or not lists.references:
+    if not columns_of(draws.attrs) or not lists.references or not all(lists.references):
         return answer, []
     return answer, [contributions_section(contributions(lists, draws, where=where), len(lists))]
 
@@ -132,6 +132,5 @@ def texts_of(posterior: Posterior, known: NBest) -> list[str]:
     whole = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(known),)
     if whole and np.all((oracle >= 0) & (oracle < known.sizes)):
         return list(known.chosen(oracle))
-    if known.references:
-        return [references[0] for references in known.references]
-    return [known.texts(sentence)[0] for sentence in range(len(known))]
+    every = known.references or [()] * len(known)
+    return [refs[0] if refs else known.texts(s)[0] for s, refs in enumerate(every)]

@@ -12,9 +12,10 @@ from bpa_ppl.errors import BpaError, DataError, UsageError
 from bpa_ppl.features import Added, FeatureSource, adding, resolved
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, remade, stored
-from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import Note, held, tell_again
-from bpa_ppl.quality import Column, Metric, counted_metrics, resolve, set_aside
+from bpa_ppl.labels import matches
+from bpa_ppl.nbest import NBest, set_aside
+from bpa_ppl.notes import Note, held, tell, tell_again
+from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
 from bpa_ppl.quality.column import numeric_columns
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ class Preparation:
     Attributes:
         gain: the column of the lists that is the criterion, and so no feature; or None.
         sources: what adds features.
+        features: the columns of the lists that are features, by name or label; the others become
+            extras. None keeps all.
+        exclude: columns of the lists that become extras, by name or label.
+        free: the features of the posterior.
+        fixed: further features of fixed weight. Columns of new lists that are neither become
+            extras, with a note; None takes lists as they are.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> prepared = Preparation(Column(column="comet"))
@@ -42,14 +49,18 @@ class Preparation:
 
     gain: Column | None = None
     sources: tuple[FeatureSource, ...] = ()
+    features: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+    fixed: tuple[str, ...] | None = None
 
     def __call__(self, nbest: NBest) -> NBest:
-        """Return new lists with more features, and without the one that is the criterion.
+        """Return new lists with more features, and without those that are not to be features.
 
         Raises:
-            DataError: if they lack what a source needs.
+            DataError: if they lack what a source needs, or a feature of the posterior.
         """
-        return self._add(self.apart(nbest)).nbest
+        return self._of_posterior(self._add(self.apart(nbest)).nbest)
 
     def of_own(self, nbest: NBest) -> Added:
         """Return the adaptation lists, which the sources have learned from, in the same way.
@@ -59,11 +70,41 @@ class Preparation:
         Raises:
             DataError: as above.
         """
-        return adding(self.sources, own=True)(self.apart(nbest))
+        made = adding(self.sources, own=True)(self.apart(nbest))
+        return made._replace(nbest=self._of_posterior(made.nbest))
 
     def apart(self, nbest: NBest) -> NBest:
-        """Return the lists without the criterion among their features."""
-        return nbest if self.gain is None else set_aside(nbest, self.gain.columns)
+        """Return the lists with the criterion, and columns that are excluded, as extras."""
+        gain = () if self.gain is None else self.gain.columns
+        kept = [name for name in nbest.feature_names if name not in gain and self._is_feature(name)]
+        return set_aside(nbest, [name for name in nbest.feature_names if name not in kept])
+
+    def _of_posterior(self, nbest: NBest) -> NBest:
+        """Return the lists with the features of the posterior alone."""
+        if self.fixed is None:
+            return nbest
+        missing = [name for name in self.free if name not in nbest.feature_names]
+        unknown = [n for n in nbest.feature_names if n not in self.free and n not in self.fixed]
+        partly = [name for name in missing if name in nbest.extras]
+        # One that no hypothesis has may be 0 throughout; beside others it may be of another name.
+        if partly or (missing and unknown):
+            why = f" ({', '.join(partly)}: missing for some candidates)" if partly else ""
+            raise DataError(
+                f"no {', '.join(missing)}{why}, which the posterior has weights for: the lists "
+                f"have {', '.join(nbest.feature_names) or 'no features'}; give lists with the "
+                "features that the weights were adapted with",
+                nbest.origin,
+            )
+        if unknown:
+            tell(
+                f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
+                f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
+            )
+        return set_aside(nbest, unknown)
+
+    def _is_feature(self, name: str) -> bool:
+        chosen = self.features is None or matches(name, self.features)
+        return chosen and not matches(name, self.exclude)
 
     @cached_property
     def _add(self) -> Callable[[NBest], Added]:
@@ -96,7 +137,9 @@ class Preparation:
         """
         gain = {} if self.gain is None else {"gain_column": self.gain.settings()}
         made = recorded(self.sources, columns or [()] * len(self.sources))
-        return {**gain, **({"feature_sources": made} if made else {})}
+        chosen = {} if self.features is None else {"chosen_features": list(self.features)}
+        left_out = {"excluded_features": list(self.exclude)} if self.exclude else {}
+        return {**gain, **chosen, **left_out, **({"feature_sources": made} if made else {})}
 
     def stored(self) -> dict[str, Any]:
         """Return what the sources have learned, for the constants of a posterior."""
@@ -108,6 +151,8 @@ class Preparation:
         attrs: Mapping[str, Any],
         constants: Mapping[str, Any] | None = None,
         where: Where | None = None,
+        free: Iterable[str] = (),
+        fixed: Iterable[str] | None = None,
     ) -> Preparation:
         """Return the preparation that a posterior records.
 
@@ -116,6 +161,8 @@ class Preparation:
             constants: its constants, which hold what sources have learned.
             where: where files lie now that a source is made from and that have moved, by the label
                 of the source: `{"lm": "texts/domain.txt"}`.
+            free: the features of the posterior.
+            fixed: those with a fixed weight; None does not check the features of lists.
 
         Raises:
             DataError: if the record cannot be understood, or a file that a source is made from is
@@ -128,7 +175,11 @@ class Preparation:
         """
         with _understood():
             sources = remade(attrs.get("feature_sources", ()), constants or {}, where)
-        return cls(gain_of(attrs), sources)
+            features = attrs.get("chosen_features")
+            chosen = None if features is None else tuple(features)
+            exclude = tuple(attrs.get("excluded_features", ()))
+        known = None if fixed is None else tuple(fixed)
+        return cls(gain_of(attrs), sources, chosen, exclude, tuple(free), known)
 
 
 def gain_of(attrs: Mapping[str, Any]) -> Column | None:
@@ -175,6 +226,8 @@ def preparation(
     metric: Metric,
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
 ) -> Preparation:
     """Return how the lists of a job are prepared.
 
@@ -183,19 +236,51 @@ def preparation(
         metric: the criterion.
         categorical: extras of texts that become features of 0 and 1.
         add: further sources of features.
+        features: names or labels of the columns of the lists that are features; None takes all.
+        exclude: names or labels of columns that are no features.
 
     Raises:
-        DataError: if there is no such extra, or a source cannot be fitted.
-        UsageError: if `categorical` is no list of names, or there is no such source.
+        DataError: if there is no such column or extra, or a source cannot be fitted.
+        UsageError: if `categorical`, `features` or `exclude` is no list of names, or there is no
+            such source.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> found = preparation(lists, Column(column="comet"), add=["length"])
     >>> found(lists).feature_names
     ('LM0', 'LengthWords')
+    >>> preparation(lists, Column(column="comet"), exclude=["LM0"])(lists).feature_names
+    ()
     """
-    names = [categorical] if isinstance(categorical, str) else categorical or []
-    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"categorical columns are a list of names, not {categorical!r}")
     gain = metric if isinstance(metric, Column) else None
-    chosen = (*(Indicators(column=name) for name in names), *resolved(() if add is None else add))
-    return Preparation(gain, tuple(absolute(source).fitted(nbest) for source in chosen))
+    wanted = None if features is None else _columns(nbest, features, "features")
+    left_out = _columns(nbest, exclude, "excluded features", nbest.extras)
+    chosen = (
+        *(Indicators(column=name) for name in _names(categorical or (), "categorical columns")),
+        *resolved(() if add is None else add),
+    )
+    sources = tuple(absolute(source).fitted(nbest) for source in chosen)
+    return Preparation(gain, sources, wanted, left_out)
+
+
+def _names(given: str | Iterable[str], what: str) -> tuple[str, ...]:
+    names: Any = (given,) if isinstance(given, str) else given
+    listed = tuple(names) if isinstance(names, Iterable) else (None,)
+    if not all(isinstance(name, str) for name in listed):
+        raise UsageError(f"{what} are a list of names, not {given!r}")
+    return listed
+
+
+def _columns(
+    nbest: NBest, given: str | Iterable[str], what: str, others: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Return names or labels, each of which is of a feature of the lists, or one of the others."""
+    names = _names(given, what)
+    for name in names:
+        if name not in others and not any(matches(one, [name]) for one in nbest.feature_names):
+            extra = name in nbest.extras
+            why = " (it is no number, or missing for some candidates)" if extra else ""
+            there = ", ".join(nbest.feature_names) or "none"
+            raise DataError(
+                f"{name} is no feature of the lists{why}: choose from {there}", nbest.origin
+            )
+    return names

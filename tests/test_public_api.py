@@ -20,8 +20,8 @@ from bpa_ppl import registry
 FUNCTIONS = {
     "adapt": "nbest weights * preset=None sampler=None likelihood=None prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
-    "fixed=None defaults=None categorical=None add=None model=log_linear "
-    "progress=False arviz=True **settings",
+    "fixed=None defaults=None features=None exclude=() categorical=None add=None "
+    "model=log_linear progress=False arviz=True **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
@@ -60,11 +60,11 @@ CLASSES = {
     "interval kind log_density log_weight mean moved_most noted pointwise reordered resampled "
     "sentence_ids sentence_sites shape sites total_log_likelihood total_log_prior weighted weights",
     "NBest": "best chosen chunks concatenate from_arrays from_dataframe from_lists from_records "
-    "origin references regroup rows scores select sizes sources text texts to_dataframe totals "
+    "ids origin references regroup rows scores select sizes sources text texts to_dataframe totals "
     "totals_normalised truncate with_extras with_features with_references with_sentence_extras "
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
-    "Oracles": "",
+    "Oracles": "skipped",
     "Prior": "completed conditioned constants covariance distribution drawn full_covariance "
     "gaussian isotropic matched mean named names of other read recorded variance write",
     "Reestimation": "decimals scores",
@@ -97,8 +97,8 @@ ROOMS = {
     "pooled quantiles read_draws read_posterior to_arviz write_posterior",
     "quality": "Averaged BLEU CHRF ChoiceSets Column Function Headroom Metric Mixed Oracles Score "
     "Scoreboard TER by_name choice_score choice_sets column_of compared corpus_score "
-    "counted_metrics gains has_preferences headroom "
-    "numeric_columns oracles resolve set_aside statistics ter_edits",
+    "counted_metrics gains has_preferences headroom judged judged_lists "
+    "numeric_columns only_judged oracles resolve set_aside statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
     "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of",

@@ -105,6 +105,14 @@ def run(
     sampler: options.Sampler = None,
     likelihood: options.Likelihood = None,
     metric: options.Metric = "ter",
+    features: Annotated[
+        list[str] | None,
+        typer.Option(help="Use only these columns of the lists as features; repeat for several."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Do not use these columns as features; repeat for several."),
+    ] = None,
     categorical: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,6 +157,8 @@ def run(
         likelihood=likely,
         seed=seed,
         metric=goal,
+        features=features,
+        exclude=exclude or (),
         categorical=categorical,
         add=added,
         ties=ties,

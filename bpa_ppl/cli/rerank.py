@@ -20,7 +20,10 @@ def run(
     output: Annotated[str, typer.Option("--output", "-o", help="Translations; - is stdout.")] = "-",
     details: Annotated[
         Path | None,
-        typer.Option(help="Also write choices, probabilities and expectations, tab-separated."),
+        typer.Option(
+            help="Also write choices, probabilities and expected scores: JSON lines if the name "
+            "ends in .jsonl, else tab-separated."
+        ),
     ] = None,
     references: options.References = None,
     sources: options.Sources = None,
@@ -90,4 +93,4 @@ def run(
     else:
         options.say(f"{summary.changed} of {summary.sentences} translations changed", quiet)
     if summary.expected is not None:
-        options.say(f"expected TER against what is right in the lists {summary.expected}", quiet)
+        options.say(f"expected TER (within-list oracle): {summary.expected}", quiet)

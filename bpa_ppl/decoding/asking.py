@@ -110,7 +110,9 @@ def next_sentences(
     if not unchecked:
         refuse_unconverged(known)
     few = _thinned(known, draws)
-    prepared = Preparation.recorded(known.attrs, known.constants, where)
+    prepared = Preparation.recorded(
+        known.attrs, known.constants, where, known.features, known.fixed
+    )
     total = len(pool) if isinstance(pool, NBest) else 0
     ids, found = list[Int64](), list[tuple[float, float]]()
     with reporter(progress, "next") as report:

@@ -37,8 +37,8 @@ class Confidence:
     """What the posterior predictive distribution expects of the choices (S sentences, D draws).
 
     It says which hypothesis e' of a list is right, with probability p(e'|f), equal strings
-    together. TER is against what is right in that sense, not against a reference: a reference is
-    seldom in the list, and the oracle's own errors come on top.
+    together. Scores are against what is right in that sense, not against a reference: a reference
+    is seldom in the list, and the oracle's own errors come on top.
 
     Attributes:
         better: (S,) the probability that the rule's choice has a higher gain, with e' as the
@@ -49,6 +49,10 @@ class Confidence:
         length: (S,) the expected length of what is right, in words.
         variance: (S,) of the edits of the choice, given the weights.
         by_draw: (S, D) the expected edits of the choice given each of some draws of the weights.
+        score: (S,) the expected score of the choice in the metric, in percent; NaN without one.
+        canonical_score: (S,) that of the canonical first-best.
+        metric: the criterion of the posterior where texts of a list can be compared by it: `ter`,
+            `bleu` or `chrf`; else None.
     """
 
     better: Float64
@@ -58,16 +62,19 @@ class Confidence:
     length: Float64
     variance: Float64
     by_draw: Float64
+    score: Float64
+    canonical_score: Float64
+    metric: str | None = "ter"
 
     @classmethod
     def joined(cls, parts: Sequence[Confidence]) -> Confidence:
         """Return that of several parts as one."""
-        return cls(
-            *(
-                np.concatenate([getattr(part, field.name) for part in parts])
-                for field in fields(cls)
-            )
-        )
+        joined = {
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields(cls)
+            if field.name != "metric"
+        }
+        return cls(**joined, metric=parts[0].metric)
 
     @property
     def ter(self) -> Float64:
@@ -114,6 +121,7 @@ def confidence_in(
     canonical: Int64,
     gain: str,
     sure: float | None = None,
+    metric: str | None = "ter",
 ) -> tuple[Int64, Confidence]:
     """Return the choices, as far as they are sure enough, and what is expected of them.
 
@@ -125,6 +133,7 @@ def confidence_in(
         canonical: (S,) the canonical first-best of each.
         gain: by which a choice is better: `ter`, `bleu` or `chrf`.
         sure: the first-best stays unless the choice is better with a higher probability.
+        metric: of the expected scores: `ter`, `bleu` or `chrf`, or None.
     """
     parts, chosen = [], choice.copy()
     for s in range(len(lists)):
@@ -139,14 +148,22 @@ def confidence_in(
         worth = -edits[:, right]
         if gain != "ter":
             worth = pairs_of(texts, gain).scores(pair, right)
+        score = worth
+        if metric not in (gain, "ter", None):
+            score = pairs_of(texts, metric).scores(pair, right)
         share = p[right] / p[right].sum()
         better = share @ (worth[0] > worth[1])
         worse = share @ (worth[0] < worth[1])
         if sure is not None and better <= sure:
-            edits[0], chosen[s] = edits[1], canonical[s]
+            edits[0], score[0], chosen[s] = edits[1], score[1], canonical[s]
         mean = edits[:, right] @ share
         each = edits[0, of] @ by_draw[rows]
         variance = np.mean(edits[0, of] ** 2 @ by_draw[rows] - each**2)
-        parts.append((better, worse, *mean, share @ edited.lengths[right], variance, each))
-    columns = (np.array(part, np.float64) for part in zip(*parts, strict=True))
-    return chosen, Confidence(*columns)
+        length = share @ edited.lengths[right]
+        scores = 100 * mean / max(length, 1) if metric == "ter" else score @ share
+        if metric is None:
+            scores = np.full(2, np.nan)
+        parts.append((better, worse, *mean, length, variance, each, *scores))
+    columns = [np.array(part, np.float64) for part in zip(*parts, strict=True)]
+    names = [field.name for field in fields(Confidence) if field.name != "metric"]
+    return chosen, Confidence(**dict(zip(names, columns, strict=True)), metric=metric)

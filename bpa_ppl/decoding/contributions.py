@@ -73,7 +73,10 @@ def contributions(
     sources = columns_of(draws.attrs)
     if not sources:
         raise DataError("the posterior has no added features: adapt with some (add)")
-    lists = Preparation.recorded(draws.attrs, draws.constants, where)(nbest)
+    prepared = Preparation.recorded(
+        draws.attrs, draws.constants, where, draws.features, draws.fixed
+    )
+    lists = prepared(nbest)
     every = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))
 
     def of(what: str, features: tuple[str, ...], weights: Float64) -> Contribution:

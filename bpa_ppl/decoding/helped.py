@@ -14,7 +14,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.quality import Metric, Scoreboard, compared, resolve, statistics
+from bpa_ppl.quality import Metric, Scoreboard, compared, judged, resolve, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.scoreboard import choice_scores, reported, title_of
@@ -161,7 +161,7 @@ def helped(
     scores = compared(nbest, before, result.choice, goal)
     metrics = list(reported(nbest, goal))
     names = [title_of(score) for score in scores.after]
-    if nbest.references:
+    if nbest.references and all(nbest.references):
         metrics, names = [*metrics, LengthRatio()], [*names, "length"]
     pair = _chosen(nbest, before), _chosen(nbest, result.choice)
     changes = [
@@ -192,8 +192,28 @@ def _chosen(nbest: NBest, choice: Int64) -> NBest:
     return nbest.regroup(slice(None), nbest.offsets[:-1] + choice, np.ones(len(nbest), np.int64))
 
 
+def _judged(pair: tuple[NBest, NBest], metric: Metric) -> tuple[NBest, NBest]:
+    """Return the sentences of which both choices have a value, where the metric is a column.
+
+    Raises:
+        DataError: if there are none.
+    """
+    before, after = pair
+    both = np.ones(len(before), bool)
+    for name in metric.columns:
+        both &= judged(before, name) & judged(after, name)
+    if both.all():
+        return pair
+    if not both.any():
+        raise DataError(
+            f"no sentence has a value of {', '.join(metric.columns)} for both choices: judge them",
+            before.origin,
+        )
+    return before[both], after[both]
+
+
 def _change(name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int) -> Change:
-    before, after = (statistics(lists, metric).counts for lists in pair)
+    before, after = (statistics(lists, metric).counts for lists in _judged(pair, metric))
     found = score_difference(after, before, metric, probability=_PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([found.low, found.high])).tolist())
     verdict = _BETTER if low > 0 else _WORSE if high < 0 else _UNKNOWN
@@ -249,13 +269,16 @@ def _first_listed(found: Helped) -> Iterator[Block]:
 def _side_by_side(found: Helped) -> Iterator[Block]:
     """Yield the largest changes, the text before and after, and what they are among all."""
     lists = found.lists
-    by = resolve("ter") if lists.references else found.criterion
+    compares = lists.references and all(lists.references)
+    by = resolve("ter") if compares else found.criterion
     name = title_of(found.scores.after[0]) if by is found.criterion else "TER"
     pair = _chosen(lists, found.before), _chosen(lists, found.after)
     before, after = (statistics(one, by).counts for one in pair)
     gained = by.gain(after) - by.gain(before)
     texts = lists.chosen(found.before), lists.chosen(found.after)
-    changed = np.flatnonzero([old != new for old, new in zip(*texts, strict=True)])
+    # Of a column, gains are NaN where a choice is not judged.
+    differ = np.array([old != new for old, new in zip(*texts, strict=True)], bool)
+    changed = np.flatnonzero(differ & np.isfinite(gained))
     if not len(changed):
         return
     order = changed[np.argsort(-np.abs(gained[changed]), kind="stable")][:_SHOWN]

@@ -11,8 +11,13 @@ import numpy as np
 from bpa_ppl.decoding.confidence import Expected, expected
 from bpa_ppl.decoding.deciding import Deciding, Options
 from bpa_ppl.decoding.lines import Lines
-from bpa_ppl.decoding.reranking import Decided, decisions
-from bpa_ppl.decoding.results import CONFIDENCE, DETAILS, details_rows, text_rows
+from bpa_ppl.decoding.reranking import Decided, decisions, expected_metric
+from bpa_ppl.decoding.results import (
+    details_columns,
+    details_header,
+    details_rows,
+    text_rows,
+)
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
 from bpa_ppl.models.preparing import criterion_of
@@ -34,7 +39,8 @@ class Summary:
         changed: how many translations differ from the canonical first-best.
         scores: the corpus scores, that by the criterion of the posterior first; None
             where the lists had neither it nor references.
-        expected: the TER that is expected of the choices, where it was computed.
+        expected: the TER that is expected of the choices, where it was computed and TER is the
+            criterion of the posterior.
     """
 
     sentences: int
@@ -85,7 +91,8 @@ def rerank_to(
     deciding = replace(deciding, confidence=deciding.confidence or details is not None)
     stream = decisions(nbest, posterior, deciding)
     total = len(nbest) if isinstance(nbest, NBest) else 0
-    goal = criterion_of(as_draws(posterior).attrs)
+    attrs = as_draws(posterior).attrs
+    goal, titles = criterion_of(attrs), details_columns(expected_metric(attrs))
     tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"))
     paths = [output] if details is None else [output, details]
     with (
@@ -93,12 +100,12 @@ def rerank_to(
         reporter(progress, "rerank") as report,
     ):
         for table in tables:
-            table.write("\t".join((*DETAILS, *CONFIDENCE)) + "\n")
+            table.writelines(details_header(titles, paths[-1]))
         for decided in stream:
             known = text_rows(decided.choices) if lines is None else lines.of(decided.choices)
             texts.writelines(known)
             for table in tables:
-                table.writelines(details_rows(decided.choices))
+                table.writelines(details_rows(decided.choices, paths[-1]))
             tally.add(decided)
             report(tally.sentences, max(total, tally.sentences), "sentences")
         if not tally.sentences:
@@ -111,8 +118,8 @@ class Tally:
     """Running sums of what corpus scores are functions of, before and after reranking.
 
     Args:
-        metrics: counted ones. Those that need references or columns are left out where there are
-            none.
+        metrics: counted ones. Those that need references or columns are left out where a
+            sentence has none.
     """
 
     def __init__(self, metrics: Sequence[str | Metric] = ("ter", "bleu")):
@@ -127,12 +134,13 @@ class Tally:
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
-        if choices.confidence is not None:
+        if choices.confidence is not None and choices.confidence.metric == "ter":
             known = 0.0 if self._expected is None else self._expected
             self._expected = np.asarray(known + choices.confidence.sums)
         for metric, sums in self._sums.items():
             there = set(metric.columns) <= {*lists.feature_names, *lists.extras}
-            if there and (lists.references or "references" not in metric.needs):
+            known = lists.references is not None and all(lists.references)
+            if there and (known or "references" not in metric.needs):
                 sums.before = _added(sums.before, lists, choices.canonical, metric)
                 sums.after = _added(sums.after, lists, choices.choice, metric)
                 sums.sentences += len(lists)

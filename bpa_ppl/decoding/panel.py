@@ -46,12 +46,14 @@ class Settings(NamedTuple):
         temperature: probabilities are raised to the power of 1 / temperature.
         sure: the first-best is changed only where the choice is better with a higher probability.
         confidence: whether it is computed what is expected of the choices.
+        metric: in which that is: `ter`, `bleu` or `chrf`; None for none of them.
     """
 
     derivations: str = "separate"
     temperature: float = 1.0
     sure: float | None = None
     confidence: bool = False
+    metric: str | None = "ter"
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +183,16 @@ class Panel:
         highest = np.maximum.reduceat(scores, lists.offsets[:-1])
         by_draw = np.exp(scores - np.repeat(highest, lists.sizes, axis=0))
         by_draw /= np.repeat(np.add.reduceat(by_draw, lists.offsets[:-1]), lists.sizes, axis=0)
+        settings = self.settings
         return confidence_in(
-            lists, p, by_draw, choice, canonical, self.rule.criterion, self.settings.sure
+            lists,
+            p,
+            by_draw,
+            choice,
+            canonical,
+            self.rule.criterion,
+            settings.sure,
+            settings.metric,
         )
 
 

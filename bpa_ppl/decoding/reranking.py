@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -22,6 +22,7 @@ from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights
 from bpa_ppl.workers import Future, Pool, Shared, in_order, number_of, pool
 
@@ -48,6 +49,7 @@ class Reranked:
         canonical_texts: those of the canonical weights.
         references: the references of each sentence, as far as the lists have them.
         confidence: what is expected of the choices, where it was asked for.
+        ids: (S,) the ids of the user: texts, or the whole numbers of `sentence_ids`.
 
     >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
@@ -68,6 +70,7 @@ class Reranked:
     canonical_texts: list[str]
     references: list[tuple[str, ...]]
     confidence: Confidence | None = None
+    ids: list[int | str] = field(default_factory=list)
 
     @property
     def changed(self) -> np.ndarray:
@@ -82,7 +85,7 @@ class Reranked:
         """Return the first changes side by side, for notebooks."""
         first = np.flatnonzero(self.changed)[:_SHOWN]
         rows = "".join(
-            f"<tr><td>{int(self.sentence_ids[s])}</td><td>{escape(self.canonical_texts[s])}</td>"
+            f"<tr><td>{escape(str(self.ids[s]))}</td><td>{escape(self.canonical_texts[s])}</td>"
             f"<td>{escape(self.texts[s])}</td><td>{self.probability[s]:.2f}</td></tr>"
             for s in first
         )
@@ -211,7 +214,9 @@ def decisions(
     if not deciding.unchecked:
         refuse_unconverged(draws)
     panels = _Panels(draws, deciding.rule_for(draws), _settings(deciding, draws))
-    prepared = Preparation.recorded(draws.attrs, draws.constants, deciding.where)
+    prepared = Preparation.recorded(
+        draws.attrs, draws.constants, deciding.where, draws.features, draws.fixed
+    )
     tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
     if deciding.backend == "local" and number_of(deciding.jobs) == 1:
         return _decided_here(tables, panels)
@@ -222,7 +227,21 @@ def _settings(deciding: Deciding, draws: Draws) -> Settings:
     temperature = deciding.temperature
     if temperature is None:
         temperature = float(draws.attrs.get("temperature", 1.0))
-    return Settings(deciding.derivations, temperature, deciding.sure, deciding.confidence)
+    metric = expected_metric(draws.attrs)
+    return Settings(deciding.derivations, temperature, deciding.sure, deciding.confidence, metric)
+
+
+def expected_metric(attrs: Mapping[str, Any]) -> str | None:
+    """Return the metric in which the choices of a posterior are expected to be good.
+
+    That is the criterion of the posterior, TER if it records none. None where texts of a list
+    cannot be compared by it, as where it is a column of the lists.
+
+    >>> expected_metric({}), expected_metric({"oracle_metric": "mqm"})
+    ('ter', None)
+    """
+    name = attrs.get("oracle_metric", "ter")
+    return name if name in PAIRED else None
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
@@ -348,5 +367,6 @@ def _decided(lists: NBest, votes: Votes) -> Decided:
         texts=lists.chosen(votes.choice),
         canonical_texts=lists.chosen(votes.canonical),
         references=list(lists.references or ()),
+        ids=list(lists.ids),
     )
     return Decided(lists, choices)

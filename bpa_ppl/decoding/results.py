@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from bpa_ppl.decoding.reranking import Reranked
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats.codecs import file_suffix
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.notes import tell
 from bpa_ppl.quality import Scoreboard, corpus_score
@@ -22,8 +27,22 @@ DETAILS = (
     "translation",
     "canonical_translation",
 )
-#: Those that follow where it was computed what is expected of the choices; see `Confidence`.
-CONFIDENCE = ("better", "worse", "expected_ter", "canonical_expected_ter")
+#: Their names in JSON lines where others are usual there.
+_IN_JSON = {"sentence": "id", "translation": "text", "canonical_translation": "canonical_text"}
+_JSON = (".jsonl", ".ndjson")
+
+
+def details_columns(metric: str | None = "ter") -> tuple[str, ...]:
+    """Return the columns of details where it was computed what is expected of the choices.
+
+    Args:
+        metric: of the expected scores, as in `Confidence`.
+
+    >>> details_columns("chrf")[-4:], details_columns(None)[-2:]
+    (('better', 'worse', 'expected_chrf', 'canonical_expected_chrf'), ('better', 'worse'))
+    """
+    scores = () if metric is None else (f"expected_{metric}", f"canonical_expected_{metric}")
+    return (*DETAILS, "better", "worse", *scores)
 
 
 def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> Scoreboard:
@@ -89,34 +108,66 @@ def text_rows(result: Reranked) -> Iterator[str]:
 
 
 def write_details(result: Reranked, path: str | Path) -> None:
-    """Write one tab-separated row a sentence: choices, probabilities and both translations.
+    """Write the choices, their probabilities and both translations of each sentence.
 
     Then, where it was computed, what is expected: the probability that the rule's choice is better
-    than the canonical first-best, that it is worse, and the expected TER of both.
+    than the canonical first-best, that it is worse, and the expected score of both in the criterion
+    of the posterior, where texts of a list can be compared by it.
+
+    Args:
+        result: from `rerank`.
+        path: JSON lines if it ends in .jsonl or .ndjson, compressed or not, with an object for each
+            sentence; else a row for each, separated by tabs, below the names of the columns.
     """
-    titles = DETAILS if result.confidence is None else (*DETAILS, *CONFIDENCE)
+    found = result.confidence
+    titles = DETAILS if found is None else details_columns(found.metric)
     with atomic_writer(path) as file:
-        file.write("\t".join(titles) + "\n")
-        file.writelines(details_rows(result))
+        file.writelines(details_header(titles, path))
+        file.writelines(details_rows(result, path))
 
 
-def details_rows(result: Reranked) -> Iterator[str]:
+def details_header(titles: tuple[str, ...], path: str | Path) -> Iterator[str]:
+    """Yield the first line of a table of details; JSON lines have none."""
+    if not _is_json(path):
+        yield "\t".join(titles) + "\n"
+
+
+def details_rows(result: Reranked, path: str | Path = "") -> Iterator[str]:
     """Yield the lines of a table of details, without its header."""
-    columns: tuple[list, ...] = (
-        result.sentence_ids.tolist(),
-        result.choice.tolist(),
-        [f"{p:.6g}" for p in result.probability],
-        result.canonical.tolist(),
-        [f"{p:.6g}" for p in result.canonical_probability],
-        result.changed.astype(int).tolist(),
-        [_one_cell(text) for text in result.texts],
-        [_one_cell(text) for text in result.canonical_texts],
-    )
+    columns: dict[str, list[Any]] = {
+        "sentence": result.ids or result.sentence_ids.tolist(),
+        "choice": result.choice.tolist(),
+        "probability": _rounded(result.probability),
+        "canonical_choice": result.canonical.tolist(),
+        "canonical_probability": _rounded(result.canonical_probability),
+        "changed": result.changed.tolist(),
+        "translation": result.texts,
+        "canonical_translation": result.canonical_texts,
+    }
     if (found := result.confidence) is not None:
-        numbers = (found.better, found.worse, found.ter, found.canonical_ter)
-        columns += tuple([f"{value:.6g}" for value in column] for column in numbers)
-    for row in zip(*columns, strict=True):
-        yield "\t".join(map(str, row)) + "\n"
+        numbers = (found.better, found.worse, found.score, found.canonical_score)
+        names = details_columns(found.metric)[len(DETAILS) :]
+        columns |= {n: _rounded(v) for n, v in zip(names, numbers, strict=False)}
+    for row in zip(*columns.values(), strict=True):
+        if _is_json(path):
+            fields = {_IN_JSON.get(n, n): v for n, v in zip(columns, row, strict=True)}
+            yield json.dumps(fields, ensure_ascii=False) + "\n"
+        else:
+            yield "\t".join(map(_cell, row)) + "\n"
+
+
+def _is_json(path: str | Path) -> bool:
+    return file_suffix(path) in _JSON
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.6g}") for value in values.tolist()]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value:.6g}" if isinstance(value, float) else _one_cell(str(value))
 
 
 def _one_cell(text: str) -> str:

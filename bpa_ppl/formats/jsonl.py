@@ -3,9 +3,9 @@
     {"id": 0, "source": "…", "references": ["…"], "candidates": [{"text": "…", "lm": -1.5}, …]}
     {"id": 0, "text": "…", "lm": -1.5}
 
-`bpa_ppl.rows.records` says what becomes of the fields. Lines that are as the first one is are
-decoded by msgspec into classes made for them; all others are read one by one, which gives the
-same rows or says what is wrong.
+`bpa_ppl.rows.records` says what becomes of the fields. Lines that have no other fields than those
+before are decoded by msgspec into classes made for them; all others are read one by one, which
+gives the same rows or says what is wrong.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.json_blocks import BlockDecoder, strict_json
+from bpa_ppl.formats.json_blocks import BlockDecoder, example_of, strict_json
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
-from bpa_ppl.rows.records import OBJECT, WORDS, RecordReader, kind_of
+from bpa_ppl.rows.records import NUMBER, RecordReader, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
 
 
@@ -57,26 +57,32 @@ class Jsonl(NBestFormat, frozen=True):
         """Yield the rows of each block of whole lines.
 
         Raises:
-            DataError: with file, line and field, if a line is no JSON, has a key twice, or is not
-                as the first one is.
+            DataError: with file, line and field, if a line is no JSON, has a key twice, or a
+                field of another type than in the lines before.
 
         >>> lines = b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}\\n'
         >>> rows = next(Jsonl().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.ids.tolist(), rows.features.tolist()
         (('scores.lm',), [7], [[-1.0]])
         """
-        reader = RecordReader(options.origin, options.bad, options.first_id)
+        reader = RecordReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
         fast: BlockDecoder | None = None
+        example: Any = None
         first = 1
         for block in blocks:
             lines = block[:-1].split(b"\n")
             rows = None if fast is None else fast.rows(block, lines, first)
             if rows is None:
+                layout = reader.layout
                 for number, line in enumerate(lines, first):
                     if line.strip():
                         record = strict_json(line, options.origin, number)
+                        before = reader.layout
                         reader.add(record, number)
-                        fast = fast or BlockDecoder.of(record, reader)
+                        if reader.layout is not before:
+                            example = example_of(example, record)
+                if reader.layout is not layout:
+                    fast = BlockDecoder.of(example, reader)
                 rows = reader.rows() if reader.layout is not None else None
             if rows is not None:
                 yield rows
@@ -96,7 +102,7 @@ class Jsonl(NBestFormat, frozen=True):
         {"id": 0, "references": ["the cat"], "candidates": [{"text": "a cat", "lm": -1.5}]}
         """
         columns = written(nbest, self.long, _fits, _is_json)
-        printed_columns = {n: printed(values) for n, values in columns.numbers.items()}
+        printed_columns = {n: printed(v, missing="null") for n, v in columns.numbers.items()}
         for sentence in range(len(nbest)):
             whole = _sentence(columns, sentence, self.long)
             hypotheses = _hypotheses(nbest, columns, printed_columns, sentence)
@@ -111,8 +117,11 @@ def _fits(values: Sequence[Any]) -> bool:
     """Say whether a column of hypotheses reads back: numbers would be features."""
     if isinstance(values, np.ndarray):
         return False
-    kinds = {kind_of(value) for value in values}
-    return kinds == {WORDS} or (kinds == {OBJECT} and not _objects(values) and _is_json(values))
+    first = next((value for value in values if value not in (None, "")), None)
+    if first is None or (isinstance(first, str) and looks_numeric(first)):
+        return False
+    numbers = any(value is not None and kind_of(value) == NUMBER for value in values)
+    return not numbers and not _objects(values) and _is_json(values)
 
 
 def _objects(values: Sequence[Any]) -> bool:

@@ -70,14 +70,22 @@ def shortest(value: float | np.float32) -> str:
     return str(value).removesuffix(".0")
 
 
-def printed(values: npt.NDArray[np.float32]) -> list[str]:
+def printed(values: npt.ArrayLike, missing: str = "nan") -> list[str]:
     """Return the shortest decimals that read back as the same 32-bit floats, in JSON too.
 
-    >>> printed(np.array([0.1, -6, 0.0, -0.0], np.float32))
-    ['0.1', '-6', '0.0', '-0.0']
+    Args:
+        values: (n,) numbers, rounded to 32 bits.
+        missing: what stands for NaN.
+
+    >>> printed(np.array([0.1, -6, 0.0, -0.0, np.nan]), missing="null")
+    ['0.1', '-6', '0.0', '-0.0', 'null']
     """
     # As integers, so that −0 keeps its sign.
-    distinct, index = np.unique(values.view(np.int32), return_inverse=True)
+    single = np.ascontiguousarray(values, np.float32)
+    distinct, index = np.unique(single.view(np.int32), return_inverse=True)
     # JSON takes `-0` for a whole number, which has no sign.
-    texts = [shortest(value) if value else str(value) for value in distinct.view(np.float32)]
+    texts = [
+        missing if np.isnan(value) else shortest(value) if value else str(value)
+        for value in distinct.view(np.float32)
+    ]
     return [texts[i] for i in index.tolist()]

@@ -2,7 +2,7 @@
 
 Columns are `id`, `text`, numbers and texts; `bpa_ppl.rows.frames` says what becomes of them. Cells
 are quoted as by Python's csv module. A column is of numbers or of texts by its first cell that is
-not empty, and stays so to the end.
+not empty, and stays so to the end; an empty cell among numbers is a missing one.
 
 Blocks of lines that are as regular as the first ones are read by PyArrow; all others cell by cell,
 which gives the same rows or says what is wrong.
@@ -62,7 +62,7 @@ class Separated(NBestFormat, frozen=True):
 
         Raises:
             DataError: with file, line and column, if a line has not as many cells as the header,
-                or a column of numbers has a cell that is none.
+                or a column of numbers has a cell that is neither a number nor empty.
 
         >>> lines = b"id,text,lm,system\\n0,a cat,-1.5,ours\\n"
         >>> rows = next(Csv().parse([lines], ReadOptions("dev")))
@@ -89,15 +89,16 @@ class Separated(NBestFormat, frozen=True):
         id,text,reference,lm
         0,"a, b",the cat,-1.5
         """
-        columns = written(nbest, True, _fits, _fits)
+        columns = written(nbest, True, _fits, all_texts)
         try:
-            references = references_by_column(columns.references, ragged=False)
+            references = references_by_column(columns.references, lists=False)
         except ValueError as error:
             raise DataError(f"{error}: write jsonl instead", nbest.origin) from error
         of_sentences = {SOURCE: columns.sources} if columns.sources is not None else {}
         of_sentences |= references
         of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
-        of_rows = [*map(printed, columns.numbers.values()), *columns.extras.values()]
+        numbers = [printed(values, missing="") for values in columns.numbers.values()]
+        of_rows = [*numbers, *columns.extras.values()]
         self._write_line(file, [ID, TEXT, *of_sentences, *columns.numbers, *columns.extras])
         for sentence in range(len(nbest)):
             known = [values[sentence] for values in of_sentences.values()]
@@ -131,8 +132,10 @@ class Csv(Separated, frozen=True):
     separator: ClassVar[str] = ","
 
 
-#: What PyArrow makes of a block that is to come.
-Ahead: TypeAlias = "Future[pa.Table | None]"
+#: Whether each column is of numbers; None while all of its cells are empty.
+Kinds: TypeAlias = "dict[str, bool | None]"
+#: What PyArrow makes of a block that is to come, and the kinds it took the columns for.
+Ahead: TypeAlias = "tuple[Kinds, Future[pa.Table | None]]"
 
 
 class _Reader:
@@ -147,7 +150,7 @@ class _Reader:
         self.separator, self.options = separator, options
         self._frames = FrameReader(options.origin, options.bad, options.first_id, printed=True)
         self._header: list[str] | None = None
-        self._numeric: dict[str, bool] = {}
+        self._numeric: Kinds = {}
         self._line = 1  # of what comes next
         self._begun = b""  # a record whose quoted cell goes on in the next block
 
@@ -175,7 +178,8 @@ class _Reader:
         with ThreadPoolExecutor(1) as thread:
             last: tuple[bytes, Ahead | None] | None = None
             for piece in pieces:
-                table = thread.submit(self._regular, piece) if self._numeric else None
+                kinds = self._numeric
+                table = (kinds, thread.submit(self._regular, piece, kinds)) if kinds else None
                 if last is not None:
                     yield last
                 last = piece, table
@@ -190,10 +194,10 @@ class _Reader:
             ahead: its table, if it has been asked for already.
         """
         data = self._begun + block
-        if self._begun or ahead is None:
-            table = self._regular(data) if self._numeric else None
+        if self._begun or ahead is None or ahead[0] is not self._numeric:
+            table = self._regular(data, self._numeric) if self._numeric else None
         else:
-            table = ahead.result()
+            table = ahead[1].result()
         self._begun = b""
         if table is not None:
             lines = np.arange(self._line, self._line + len(table))
@@ -218,32 +222,42 @@ class _Reader:
         if not self._numeric:
             raise DataError("empty: there are no n-best lists in it", self.options.origin)
 
-    def _regular(self, data: bytes) -> pa.Table | None:
+    def _regular(self, data: bytes, kinds: Kinds) -> pa.Table | None:
         """Return the columns of lines without line breaks in them, read by PyArrow."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None
-        names = list(self._numeric)
-        kinds = {name: pa.float64() if self._numeric[name] else pa.string() for name in names}
+        if data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data:
+            return None  # blank lines
+        types = {name: pa.float64() if numeric else pa.string() for name, numeric in kinds.items()}
         try:
             table = arrow.read_csv(
                 arrow_file(data),
-                arrow.ReadOptions(column_names=names, block_size=len(data) + 1),
+                arrow.ReadOptions(column_names=list(kinds), block_size=len(data) + 1),
                 arrow.ParseOptions(
                     delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
                 ),
-                arrow.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
+                arrow.ConvertOptions(
+                    column_types=types, null_values=[""], strings_can_be_null=False
+                ),
             )
         except pa.ArrowException:
             return None
-        regular = len(table) == line_count(data) and self._finite(table)
+        regular = len(table) == line_count(data) and self._as_expected(table, kinds)
         return table if regular and self._whole_end(data) else None
 
-    def _finite(self, table: pa.Table) -> bool:
-        numeric = [name for name, is_numeric in self._numeric.items() if is_numeric]
-        return all(bool(np.all(np.abs(values_of(table[name])) < TOO_LARGE)) for name in numeric)
+    def _as_expected(self, table: pa.Table, kinds: Kinds) -> bool:
+        """Say whether numbers are finite, and columns that were empty still are."""
+        for name, numeric in kinds.items():
+            if numeric:
+                values = values_of(table[name], missing=0.0)
+                if not np.all(np.abs(values) < TOO_LARGE):
+                    return False
+            elif numeric is None and any(table[name].to_pylist()):
+                return False
+        return True
 
     def _whole_end(self, data: bytes) -> bool:
         """Say whether the last line does not end inside a quoted cell."""
@@ -307,8 +321,10 @@ class _Reader:
                     line,
                 )
         cells = dict(zip(self._header, zip(*records, strict=True), strict=True))
-        if not self._numeric:
-            self._numeric = {name: _is_numeric(name, of) for name, of in cells.items()}
+        if not self._numeric or None in self._numeric.values():
+            known = self._numeric
+            kinds = {name: _is_numeric(name, of) for name, of in cells.items()}
+            self._numeric = {n: k if known.get(n) is None else known[n] for n, k in kinds.items()}
         return pa.table(
             {
                 name: numbers_array(self._numbers(name, of, lines))
@@ -324,16 +340,16 @@ class _Reader:
         values = []
         for cell, line in zip(cells, lines.tolist(), strict=True):
             try:
-                values.append(finite(cell))
+                values.append(finite(cell) if cell.strip() else np.nan)
             except ValueError as error:
                 if self.options.bad != "drop":
                     raise DataError(
-                        f"{name}: {error}: correct it, or leave such hypotheses out with "
-                        "bad='drop'",
+                        f"{name}: {error}: correct it, leave the cell empty where the number is "
+                        "missing, or leave such hypotheses out with bad='drop'",
                         self.options.origin,
                         line,
                     ) from error
-                values.append(np.nan)
+                values.append(np.inf)
         return values
 
     def _error(self, message: str) -> DataError:
@@ -364,17 +380,17 @@ class _Lines:
         return self.lines[self.count - 1]
 
 
-def _is_numeric(name: str, cells: Sequence[str]) -> bool:
-    """Say whether a column is of numbers, by its first cell that is not empty."""
+def _is_numeric(name: str, cells: Sequence[str]) -> bool | None:
+    """Say whether a column is of numbers, by its first cell that is not empty; None without one."""
     if name in _TEXTS or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE):
         return False
-    first = next((cell for cell in cells if cell.strip()), "")
-    return looks_numeric(first) and "_" not in first
+    first = _first(cells)
+    return looks_numeric(first) and "_" not in first if first else None
 
 
 def _fits(values: Sequence[Any]) -> bool:
-    """Say whether a column reads back as texts."""
-    return all_texts(values) and len(values) > 0 and not looks_numeric(_first(values))
+    """Say whether a column of hypotheses reads back as texts."""
+    return all_texts(values) and bool(_first(values)) and not looks_numeric(_first(values))
 
 
 def _first(values: Sequence[str]) -> str:

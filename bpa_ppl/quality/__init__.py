@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from bpa_ppl.nbest import set_aside
 from bpa_ppl.quality.base import Averaged, Metric, Score, counted_metrics, resolve
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
-from bpa_ppl.quality.column import Column, by_name, column_of, numeric_columns, set_aside
+from bpa_ppl.quality.column import (
+    Column,
+    by_name,
+    column_of,
+    judged,
+    numeric_columns,
+    only_judged,
+)
 from bpa_ppl.quality.function import Function
 from bpa_ppl.quality.mixed import Mixed
-from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, oracles
+from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, judged_lists, oracles
 from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
 from bpa_ppl.quality.scoreboard import Scoreboard, compared
 from bpa_ppl.quality.scoring import choice_score, corpus_score, gains, statistics
@@ -38,7 +46,10 @@ __all__ = [
     "gains",
     "has_preferences",
     "headroom",
+    "judged",
+    "judged_lists",
     "numeric_columns",
+    "only_judged",
     "oracles",
     "resolve",
     "set_aside",

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.columns import as_numbers, is_missing
+from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality.base import Averaged, Lists, Metric, References
+from bpa_ppl.quality.scoreboard import judged_key
 from bpa_ppl.registry import METRICS
 
 
 class Column(Averaged, frozen=True):
-    """A column of the lists: what a hypothesis is worth is the value that stands there.
+    """A column of the lists: the gain of a hypothesis is its value there, NaN where it is missing.
+
+    The corpus score of a choice is the mean over the sentences whose choice has a value; the detail
+    `NAME.judged` of the score is their number.
 
     Args:
         column: the name of a feature, or of an extra of numbers.
@@ -64,8 +68,23 @@ class Column(Averaged, frozen=True):
         only_best: bool,
         columns: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Float64:
-        """Return the values of the column, one list after the other."""
+        """Return the values of the column, one list after the other; NaN where one is missing."""
         return np.asarray((columns or {})[self.column], np.float64)
+
+    def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return (hypotheses, 2) the score and 1, and 0 and 0 where it is missing."""
+        scores = self.sentences(lists, references, only_best=False, **more)
+        there = np.isfinite(scores)
+        return np.column_stack([np.where(there, scores, 0.0), there])
+
+    def value(self, sums: Float64) -> Float64:
+        """Return means over what is there, (…, 2) ↦ (…); NaN of nothing."""
+        mean = sums[..., 0] / np.maximum(sums[..., 1], 1)
+        return np.asarray(np.where(sums[..., 1] > 0, mean, np.nan))
+
+    def details_of(self, sums: Float64) -> dict[str, float]:
+        """Return how many of the choices have a value."""
+        return {judged_key(self.column): float(sums[1])}
 
 
 def named_column(name: str, nbest: NBest | None = None) -> Metric:
@@ -85,8 +104,11 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
     there = () if nbest is None else numeric_columns(nbest)
     if name in there:
         return Column(column=name)
-    if name.startswith("-") and name[1:] in there:
-        return Column(column=name[1:], negative=True)
+    bare = name.removeprefix("-")
+    if name.startswith("-") and bare in there:
+        return Column(column=bare, negative=True)
+    if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(bare, ())):
+        column_of(nbest, bare)  # raises an error that names the value that is no number
     known = ", ".join(metric for metric in METRICS if metric != "column")
     columns = f", or a column of the lists: {', '.join(there)}" if there else ""
     raise UsageError(f"unknown metric {name!r}: choose one of {known}{columns}")
@@ -104,73 +126,102 @@ def by_name(name: str) -> Metric:
 
 
 def numeric_columns(nbest: NBest) -> tuple[str, ...]:
-    """Return the names of the features, then of the extras that hold one number a hypothesis.
+    """Return the names of the features, then of the extras of numbers, also of partly missing ones.
 
-    >>> lists = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"], extras={"mqm": [[-5.0]]})
-    >>> numeric_columns(lists.with_extras(system=["A"]))
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
+    >>> numeric_columns(lists.with_extras(system=["A", "B"], mqm=np.array([-5.0, np.nan])))
     ('LM0', 'mqm')
     """
-    extras = (name for name, values in nbest.extras.items() if _numbers(values) is not None)
+    extras = (name for name, values in nbest.extras.items() if as_numbers(values) is not None)
     return (*nbest.feature_names, *extras)
 
 
 def column_of(nbest: NBest, name: str) -> Float64:
-    """Return the values of a feature or an extra, (hypotheses,).
+    """Return the values of a feature or an extra, (hypotheses,); NaN where one is missing.
 
     Raises:
-        DataError: if there is no such column, or one of its values is no finite number.
+        DataError: if there is no such column, or one of its values is neither a finite number nor
+            missing (NaN, None or an empty text).
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
     >>> column_of(lists, "LM0").tolist()
     [1.0, 0.5]
+    >>> column_of(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
+    [-5.0, nan]
     """
     if name in nbest.feature_names:
         return nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
-    values = _numbers(nbest.extras[name]) if name in nbest.extras else None
-    if values is None:
+    if name not in nbest.extras:
         there = ", ".join(numeric_columns(nbest)) or "none"
         raise DataError(
             f"the lists have no column of numbers {name}: they have {there}", nbest.origin
         )
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
+    column = nbest.extras[name]
+    values = as_numbers(column)
+    if values is not None:
+        wrong = np.flatnonzero(np.isinf(values)).tolist()
+    else:
+        values = np.full(len(nbest.features), np.nan)
+        wrong = [
+            row
+            for row, value in enumerate(column)
+            if not is_missing(value) and as_numbers((value,)) is None
+        ]
+    if wrong:
         sentence = int(np.searchsorted(nbest.offsets, wrong[0], side="right")) - 1
+        value: Any = column[wrong[0]]
+        value = value.item() if isinstance(value, np.generic) else value
         raise DataError(
             f"{name} of hypothesis {wrong[0] - nbest.offsets[sentence]} of sentence "
-            f"{nbest.sentence_ids[sentence]} is {values[wrong[0]]}, not a finite number: give "
-            "each hypothesis a value, or leave the sentence out",
+            f"{nbest.sentence_ids[sentence]} is {quoted(value)}, not a finite number: "
+            "correct it, or remove it where there is no judgement",
             nbest.origin,
         )
     return values
 
 
-def set_aside(nbest: NBest, columns: Iterable[str]) -> NBest:
-    """Return the lists with some of their features as extras: known, but part of no score.
+def judged(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
+    """Return which hypotheses have a value in a column of numbers, (hypotheses,) bool.
 
-    What is not among the features stays as it is.
+    Args:
+        nbest: the lists.
+        name: of a feature, or of an extra of numbers.
 
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.5], [2.0, 0.7]]], ["LM0", "comet"])
-    >>> apart = set_aside(lists, ["comet"])
-    >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
-    (('LM0',), True)
+    Raises:
+        DataError: as `column_of`.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
+    >>> judged(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
+    [True, False]
     """
-    out = [name for name in columns if name in nbest.feature_names]
-    if not out:
-        return nbest
-    kept = [k for k, name in enumerate(nbest.feature_names) if name not in out]
-    moved = {name: nbest.features[:, nbest.feature_names.index(name)] for name in out}
-    return replace(
-        nbest,
-        features=nbest.features[:, kept],
-        feature_names=tuple(nbest.feature_names[k] for k in kept),
-        extras={**nbest.extras, **moved},
-    )
+    return np.isfinite(column_of(nbest, name))
 
 
-def _numbers(values: Any) -> Float64 | None:
-    """Return a column as numbers; None where it holds anything else."""
-    if isinstance(values, np.ndarray):
-        sound = values.ndim == 1 and values.dtype.kind in "iuf"
-    else:
-        sound = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    return np.asarray(values, np.float64) if sound else None
+def only_judged(nbest: NBest, name: str) -> tuple[NBest, Int64]:
+    """Return the lists of the hypotheses that have a value in a column of numbers.
+
+    Lists with fewer than two of them are left out: there is nothing to choose.
+
+    Args:
+        nbest: the lists.
+        name: of a feature, or of an extra of numbers.
+
+    Returns:
+        the lists, with all features and other columns, and (hypotheses,) the row of each of their
+        hypotheses in the lists given.
+
+    Raises:
+        DataError: as `column_of`.
+
+    >>> lists = NBest.from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
+    >>> kept, rows = only_judged(lists.with_extras(mqm=[-5, None, 0, -1, None]), "mqm")
+    >>> kept.texts(0), kept.sentence_ids.tolist(), rows.tolist()
+    (['a', 'c'], [0], [0, 2])
+    """
+    there = judged(nbest, name)
+    sizes = np.diff(np.concatenate([[0], np.cumsum(there)])[nbest.offsets])
+    enough = sizes > 1
+    rows = np.flatnonzero(there & np.repeat(enough, nbest.sizes))
+    if len(rows) == len(nbest.features):
+        return nbest, rows
+    return nbest.regroup(np.flatnonzero(enough), rows, sizes[enough]), rows

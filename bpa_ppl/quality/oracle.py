@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, one_of, require
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score, resolve
+from bpa_ppl.quality.column import only_judged
 from bpa_ppl.quality.scoreboard import cells, choice_scores
 from bpa_ppl.quality.scoring import sentence_scores
 from bpa_ppl.tables import text_table
@@ -28,11 +30,17 @@ _FIRST_BEST, _ORACLE, _ANTI_ORACLE = "first-best", "oracle", "anti-oracle"
 class Oracles:
     """The oracle derivation e* of each sentence.
 
+    Where the metric is a column of which some values are missing, only hypotheses with a value
+    compete, and a list with fewer than two of them has no oracle.
+
     Attributes:
         index: (sentences,) int64, the position of e* in its list; where ties stay undecided, of the
-            tied hypothesis whose text comes first in the alphabet.
-        score: (sentences,) float64, the sentence score of e*, in percent or the unit of the metric.
-        tied: (sentences,) int64, how many hypotheses of the list share that score, e* included.
+            tied hypothesis whose text comes first in the alphabet; where there is no oracle, of the
+            preferred hypothesis.
+        score: (sentences,) float64, the sentence score of e*, in percent or the unit of the metric;
+            NaN where there is no oracle.
+        tied: (sentences,) int64, how many hypotheses of the list share that score, e* included; 0
+            where there is no oracle.
         ties: the policy by which e* was chosen among them, "canonical" or "shared".
         metric: the name of the metric: "ter", "bleu", "chrf", or that of a column.
         signature: of the metric; sacreBLEU's for ours.
@@ -60,10 +68,23 @@ class Oracles:
         """Return the number of sentences."""
         return len(self.index)
 
+    @property
+    def skipped(self) -> int:
+        """How many lists have no oracle, because fewer than two of their hypotheses are judged.
+
+        >>> lists = NBest.from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["LM0"])
+        >>> oracles(lists.with_extras(mqm=[-5, 0, -1, None]), "mqm").skipped
+        1
+        """
+        return int(np.isnan(self.score).sum())
+
 
 @dataclass(frozen=True)
 class Headroom:
     """What reranking could gain or lose: corpus scores of three choices from the same lists.
+
+    Lists without an oracle (see `Oracles`) are left out, and, where the metric is a column, so are
+    hypotheses without a value.
 
     Attributes:
         choices: of the first-best, the oracles and the anti-oracles, by name: the score that was
@@ -94,10 +115,15 @@ class Headroom:
         rows = [[name, *(value for _, value, *_ in row)] for name, row in shown.items()]
         titles = ["", *(title for title, *_ in shown[_ORACLE])]
         table = text_table(rows, titles, align="l".ljust(len(titles), "r"))
-        tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles)
+        skipped = self.oracles.skipped
+        tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles) - skipped
         policy = {"canonical": "broken by canonical scores", "shared": "shared"}
-        ties = f"{tied} of {count} oracles tied; ties {policy[self.oracles.ties]}"
-        return "\n".join([table, ties, *(s.signature for s in self.choices[_ORACLE])])
+        notes = [f"{tied} of {count} oracles tied; ties {policy[self.oracles.ties]}"]
+        if skipped:
+            notes.append(
+                f"{counted(skipped, 'list')} left out: fewer than two candidates are judged"
+            )
+        return "\n".join([table, *notes, *(s.signature for s in self.choices[_ORACLE])])
 
 
 class Search(TypedDict, total=False):
@@ -161,7 +187,10 @@ def oracles(
     ranking = _ranking(nbest, None if ties == "shared" else preference)
     check_jobs(jobs)
     search = Search(ties=ties, jobs=jobs, cache=cache, progress=progress)
-    return _searched(nbest, metric, ranking, only_best=True, **search).oracles
+    config = resolve(metric, nbest)
+    lists, rows = judged_lists(nbest, config)
+    found = _searched(lists, config, ranking[rows], only_best=True, **search).oracles
+    return _of_all(found, nbest, lists, rows, ranking)
 
 
 def headroom(
@@ -196,16 +225,68 @@ def headroom(
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)")
     config, ranking = resolve(metric, nbest), _ranking(nbest, scores)
-    found = _searched(nbest, config, ranking, only_best=False, **search)
-    _, is_worst = _extreme(nbest, found.values, lowest=not config.lower_is_better)
-    worst = nbest.best(np.where(is_worst, found.order, -np.inf))
+    lists, rows = judged_lists(nbest, config)
+    found = _searched(lists, config, ranking[rows], only_best=False, **search)
+    _, is_worst = _extreme(lists, found.values, lowest=not config.lower_is_better)
+    worst = lists.best(np.where(is_worst, found.order, -np.inf))
     chosen = {
-        _FIRST_BEST: nbest.best(ranking),
+        _FIRST_BEST: lists.best(ranking[rows]),
         _ORACLE: found.oracles.index,
         _ANTI_ORACLE: worst,
     }
-    choices = {name: choice_scores(nbest, choice, config) for name, choice in chosen.items()}
-    return Headroom(choices, found.oracles)
+    choices = {name: choice_scores(lists, choice, config) for name, choice in chosen.items()}
+    return Headroom(choices, _of_all(found.oracles, nbest, lists, rows, ranking))
+
+
+def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
+    """Return the lists of the hypotheses that the metric has a value for, and their rows.
+
+    Lists with fewer than two of them are left out; of a metric that is no column, none are.
+
+    Raises:
+        DataError: if no list is left.
+
+    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
+    >>> kept, rows = judged_lists(lists.with_extras(mqm=[-5, None, 0]), resolve("ter"))
+    >>> kept is lists, rows.tolist()
+    (True, [0, 1, 2])
+    """
+    lists, rows = nbest, np.arange(len(nbest.features))
+    for name in metric.columns:
+        lists, kept = only_judged(lists, name)
+        rows = rows[kept]
+    if len(nbest) and not len(lists):
+        names = ", ".join(metric.columns)
+        raise DataError(
+            f"no list has two candidates with a value of {names}: judge two of a list or more",
+            nbest.origin,
+        )
+    return lists, rows
+
+
+def _of_all(found: Oracles, nbest: NBest, lists: NBest, rows: Int64, ranking: Float64) -> Oracles:
+    """Return the oracles of some of the hypotheses as those of all lists.
+
+    Args:
+        found: of the lists that are left.
+        nbest: all lists.
+        lists: those that are left.
+        rows: (hypotheses left,) in all lists.
+        ranking: (hypotheses,) what is preferred where there is no oracle.
+    """
+    if lists is nbest:
+        return found
+    best = rows[lists.offsets[:-1] + found.index]
+    sentences = np.searchsorted(nbest.offsets, best, side="right") - 1
+    index, score = nbest.best(ranking), np.full(len(nbest), np.nan)
+    tied = np.zeros(len(nbest), np.int64)
+    index[sentences], score[sentences] = best - nbest.offsets[sentences], found.score
+    tied[sentences] = found.tied
+    share = None
+    if found.share is not None:
+        share = np.zeros(len(nbest.features))
+        share[rows] = found.share
+    return replace(found, index=index, score=score, tied=tied, share=share)
 
 
 class _Found(NamedTuple):
@@ -218,7 +299,7 @@ class _Found(NamedTuple):
 
 def _searched(
     nbest: NBest,
-    metric: str | Metric,
+    config: Metric,
     ranking: Float64,
     *,
     only_best: bool,
@@ -227,7 +308,6 @@ def _searched(
     cache: bool = True,
     progress: Reporter | None = None,
 ) -> _Found:
-    config = resolve(metric, nbest)
     one_of(ties, TIES, "tie policy")
     values = sentence_scores(
         nbest, config, only_best=only_best, jobs=jobs, cache=cache, progress=progress

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy.typing as npt
 
@@ -43,12 +45,25 @@ class Scoreboard:
         table = text_table(rows, ("", *self.titles, "change"), align="rrrr", least=9)
         signatures = [score.signature for score in self.after]
         changed = f"{self.changed} of {self.sentences} translations changed"
-        return "\n".join([table, changed, *signatures])
+        return "\n".join([table, changed, *self._partly_judged(), *signatures])
 
     @property
     def changes(self) -> list[str]:
         """Each of them in words, such as `TER 50.00 → 40.00`."""
         return [f"{name} {old} → {new}" for name, old, new, *_ in self._rows()]
+
+    def _partly_judged(self) -> Iterator[str]:
+        """Yield how many of the choices the mean of a column is of, where that is not all."""
+        for before, after in zip(self.before, self.after, strict=True):
+            name = judged_key(after.name)
+            details: list[Any] = [before.details, after.details]
+            counts = [int(detail.get(name, self.sentences)) for detail in details]
+            if min(counts) < self.sentences:
+                old, new = (f"{n} {title}" for n, title in zip(counts, self.titles, strict=True))
+                yield (
+                    f"{title_of(after)}: means of the choices that are judged, {old} and {new} of "
+                    f"{self.sentences}"
+                )
 
     def _rows(self) -> list[tuple[str, str, str, float, int]]:
         """Return name, both values as they are shown, their difference, and its decimals."""
@@ -58,6 +73,15 @@ class Scoreboard:
                 cells(self.before), cells(self.after), strict=False
             )
         ]
+
+
+def judged_key(column: str) -> str:
+    """Return the name of the detail of a score that counts the choices with a value of a column.
+
+    >>> judged_key("mqm")
+    'mqm.judged'
+    """
+    return f"{column}.judged"
 
 
 def cells(scores: tuple[Score, ...]) -> list[tuple[str, str, float, int]]:

@@ -86,7 +86,10 @@ def corpus_score(
 
 
 def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
-    """Return the corpus score of one hypothesis of each list, with all that the lists know of it.
+    """Return the corpus score of one hypothesis of each list.
+
+    That of a column is the mean over the choices that have a value there; their number is the
+    detail `NAME.judged` of the score.
 
     Args:
         nbest: the lists, with what the metric needs.
@@ -118,6 +121,8 @@ def sentence_scores(
     progress: Reporter | None = None,
 ) -> Float64:
     """Return the sentence score of every hypothesis, (hypotheses,), in percent.
+
+    That of a column is in its own unit, and NaN where the column has no value.
 
     Args:
         nbest: the lists, with what the metric needs.
@@ -155,7 +160,8 @@ def gains(
 
     TER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
     chrF: the sentence score, as a fraction, times the mean reference length. `ter+bleu`: half of
-    TER's and half of BLEU's. A column, or a function from Python: its value, in its own unit.
+    TER's and half of BLEU's. A column, or a function from Python: its value, in its own unit; NaN
+    where the column has none.
 
     Args:
         nbest: the lists, with references if the metric needs them.

@@ -27,21 +27,24 @@ _LARGEST_ID = 2**63 - 1
 
 
 class Rows(NamedTuple):
-    """Consecutive hypotheses of a file; all rows of a file have the same columns.
+    """Consecutive hypotheses of a file.
+
+    Other rows of the file may have more columns, or fewer.
 
     Attributes:
         names: one feature name a column.
         ids: (rows,) int64, the sentence ids as printed.
         lines: (rows,) int64, the 1-based lines of the file.
-        features: (rows, features) float32.
-        totals: (rows,) float32, or None where the file has none.
+        features: (rows, features) float32; NaN is missing.
+        totals: (rows,) float32, or None where the file has none; NaN is missing.
         strings: hypothesis texts; equal ones may stand there more than once.
         string_index: (rows,) int32 into `strings`.
         dropped: the sentence ids of hypotheses left out for a bad value.
-        extras: more columns by name, each with one value a row: arrays, or any sequences.
+        extras: more columns by name, each with one value a row: arrays, or any sequences, where
+            None is missing.
         sources: lists of what belongs to the sentences, too, have one value a row, which is the
-            same in all rows of a sentence: its source text,
-        references: the tuple of its references,
+            same in all rows of a sentence, or None: its source text,
+        references: the tuple of its references, empty or None where it has none,
         sentence_extras: and more columns by name.
         totals_normalised: whether the totals may be divided by a length.
     """
@@ -55,9 +58,9 @@ class Rows(NamedTuple):
     string_index: npt.NDArray[np.int32]
     dropped: tuple[int, ...] = ()
     extras: Mapping[str, Sequence[Any]] = _NOTHING
-    sources: list[str] | None = None
-    references: list[tuple[str, ...]] | None = None
-    sentence_extras: Mapping[str, list[Any]] = _NOTHING
+    sources: Sequence[str | None] | None = None
+    references: Sequence[tuple[str, ...] | None] | None = None
+    sentence_extras: Mapping[str, Sequence[Any]] = _NOTHING
     totals_normalised: bool = False
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
@@ -65,7 +68,7 @@ class Rows(NamedTuple):
         columns: dict[str, Any] = {"ids": self.ids, "features": self.features}
         return columns if self.totals is None else {**columns, "totals": self.totals}
 
-    def of_sentences(self) -> dict[str, list[Any]]:
+    def of_sentences(self) -> dict[str, Sequence[Any]]:
         """Return what belongs to sentences by name, one value a row; extras as `sentence.NAME`."""
         known = {SOURCE: self.sources, REFERENCE: self.references}
         extras = {OF_SENTENCE + name: values for name, values in self.sentence_extras.items()}
@@ -84,6 +87,30 @@ class Rows(NamedTuple):
             sentence_extras={name: values[rows] for name, values in self.sentence_extras.items()},
             **columns,
         )
+
+
+def missing_numbers(present: Mapping[str, int], count: int) -> list[str]:
+    """Return sentences on columns of numbers that lack some values.
+
+    Args:
+        present: how many values each has, by name.
+        count: of the hypotheses.
+
+    >>> missing_numbers({"lm": 300, "mqm": 180, "da": 180}, 300)
+    ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
+    """
+    groups: dict[int, list[str]] = {}
+    for name, found in present.items():
+        if found < count:
+            groups.setdefault(found, []).append(name)
+    return [
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} missing for "
+        + (f"{count - found} of {count} candidates" if found else f"all {count} candidates")
+        + ": kept as "
+        + ("a judgement" if len(names) == 1 else "judgements")
+        + f" (usable as the gain), not as {'a feature' if len(names) == 1 else 'features'}"
+        for found, names in groups.items()
+    ]
 
 
 class SentenceLines(NamedTuple):

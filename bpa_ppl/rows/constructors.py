@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.rows.base import REFERENCE, SOURCE, Rows, SentenceLines
+from bpa_ppl.notes import tell
+from bpa_ppl.rows.base import REFERENCE, SOURCE, Rows, SentenceLines, missing_numbers
 from bpa_ppl.rows.frames import FrameReader
 from bpa_ppl.rows.gathering import Gatherer
 from bpa_ppl.rows.records import RecordReader
@@ -44,7 +45,7 @@ class Constructors:
 
         Args:
             texts: the hypotheses of each sentence.
-            features: their features.
+            features: their features; a column with None or NaN, missing, becomes an extra.
             feature_names: one name a column.
             references: for each sentence a tuple of references, or one text.
             totals: the decoder's total scores, one sequence a sentence.
@@ -104,7 +105,7 @@ class Constructors:
 
         Args:
             texts: (hypotheses,).
-            features: (hypotheses, features).
+            features: (hypotheses, features); a column with None or NaN, missing, becomes an extra.
             feature_names: one name a column.
             sizes: (sentences,) how many hypotheses each has, or one number for all.
             references: for each sentence a tuple of references, or one text.
@@ -134,18 +135,23 @@ class Constructors:
             )
         counts = _counts(sizes, len(texts))
         strings, index = cols.intern(texts)
+        present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
+        for note in missing_numbers(dict(zip(names, present, strict=True)), len(texts)):
+            tell(f"{_MEMORY}: {note}")
+        whole = [k for k, found in enumerate(present) if found == len(texts)]
+        missing = {n: table[:, k] for k, n in enumerate(names) if k not in whole}
         make: Any = cls
         return make(
             offsets=cols.offsets_of(counts),
-            features=table,
-            feature_names=names,
+            features=table[:, whole] if missing else table,
+            feature_names=tuple(names[k] for k in whole),
             sentence_ids=np.arange(len(counts)) if sentence_ids is None else np.array(sentence_ids),
             strings=strings,
             string_index=index,
             totals=None if totals is None else _numbers(totals, "totals"),
             references=None if references is None else cols.references(references),
             sources=None if sources is None else cols.texts(sources),
-            extras=extras or {},
+            extras={**(extras or {}), **missing},
             sentence_extras={name: tuple(of) for name, of in (sentence_extras or {}).items()},
         )
 
@@ -162,8 +168,9 @@ class Constructors:
         """Build an NBest from dictionaries as lines of JSON would have them.
 
         A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
-        hypothesis, `{"id", "text", …}`. Numbers become features, texts and lists extras; a column
-        of a Hugging Face data set works as well as a list of dictionaries.
+        hypothesis, `{"id", "text", …}`. Numbers become features, all others extras; so do numbers
+        that are missing for some hypotheses: absent, None, NaN or an empty text. A column of a
+        Hugging Face data set works as well as a list of dictionaries.
 
         Args:
             records: one by one, or columns by name.
@@ -202,8 +209,9 @@ class Constructors:
     ) -> Self:
         """Build an NBest from a data frame of pandas, polars, PyArrow, or any that Arrow can read.
 
-        A row is a hypothesis: columns `id` and `text`, numbers, which become features, and texts,
-        which become extras; `source`, `reference` and `sentence.NAME` belong to the sentence.
+        A row is a hypothesis: columns `id` and `text`, numbers, which become features, and all
+        others, which become extras, as do numbers with missing values; `source`, `reference` and
+        `sentence.NAME` belong to the sentence.
 
         Args:
             frame: the table.

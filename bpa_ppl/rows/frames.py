@@ -3,7 +3,8 @@
 A row is a hypothesis with the `id` of its sentence (the long form), or a sentence with lists of
 its hypotheses: a column `candidates` of objects, or `text` and other columns of lists. In the long
 form `source`, `reference` (`reference[0]`, `reference[1]`, … where there are several) and columns
-whose names begin with `sentence.` belong to the sentence.
+whose names begin with `sentence.` belong to the sentence. Numbers become features, all others
+extras; null, and NaN, is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import label_of, places_of, repeated
-from bpa_ppl.notes import tell
 from bpa_ppl.rows.arrow import values_of, whole
 from bpa_ppl.rows.base import (
     CANDIDATES,
@@ -31,8 +31,7 @@ from bpa_ppl.rows.base import (
     Identifiers,
     Rows,
 )
-from bpa_ppl.rows.records import NUMBER, OBJECT, WORDS, looks_numeric, shown
-from bpa_ppl.rows.writing import all_texts
+from bpa_ppl.rows.records import EMPTY, NUMBER, OBJECT, WORDS, looks_numeric, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +73,8 @@ class FrameReader:
         self.origin, self.bad = origin, bad
         self.identifiers = Identifiers(origin, first_id, printed)
         self._count = 0  # rows so far
-        self._told = printed  # a text file has no types that could be wrong
+        self._printed = printed
+        self._valued: set[str] = set()  # columns of texts that have had one that is not empty
 
     def rows(self, table: pa.Table, lines: npt.NDArray[np.int64] | None = None) -> Rows:
         """Return the rows of some lines of the table.
@@ -91,11 +91,11 @@ class FrameReader:
         parts = _parts(table, self.origin, numbers)
         if TEXT not in parts.hypotheses:
             raise self._error(f"no column {TEXT}: there are {', '.join(table.column_names)}")
-        kinds = {name: self._kind(name, column) for name, column in parts.hypotheses.items()}
+        kinds = {name: self._kind(column) for name, column in parts.hypotheses.items()}
         names = [name for name, kind in kinds.items() if kind == NUMBER]
         values = self._numbers([parts.hypotheses[name] for name in names], len(parts.parents))
         rows_of = numbers[parts.parents]
-        bad = ~np.all(np.abs(values) < TOO_LARGE, axis=1)
+        bad = np.any(np.abs(values) >= TOO_LARGE, axis=1)
         ids = self._ids(parts, numbers)
         dropped: tuple[int, ...] = ()
         if bad.any():
@@ -120,10 +120,10 @@ class FrameReader:
         extras: dict[str, Any] = {}
         for name, kind in kinds.items():
             if kind == WORDS and name != TEXT:
-                extras[name] = tuple(self._shared(parts.hypotheses[name], name, lines))
-            elif kind == OBJECT:
+                extras[name] = tuple(_shared(parts.hypotheses[name]))
+                self._check_quoted(name, extras[name], lines)
+            elif kind in (OBJECT, EMPTY):
                 extras[name] = tuple(parts.hypotheses[name].to_pylist())
-        self._tell_quoted(extras)
         return Rows(
             tuple(features),
             ids,
@@ -154,7 +154,7 @@ class FrameReader:
         return np.array(found, np.int64)[index][parts.parents]
 
     def _numbers(self, columns: list[pa.Array], rows: int) -> npt.NDArray[np.float64]:
-        """Return (hypotheses, columns); what is not there is nan."""
+        """Return (hypotheses, columns); what is missing is NaN."""
         import pyarrow as pa
 
         values = np.empty((rows, len(columns)))
@@ -175,7 +175,7 @@ class FrameReader:
         if self.bad == "drop":
             return tuple(ids[bad].tolist())
         row = int(np.argmax(bad))
-        name = names[int(np.argmin(np.abs(values[row]) < TOO_LARGE))]
+        name = names[int(np.argmax(np.abs(values[row]) >= TOO_LARGE))]
         value = parts.hypotheses[name][row].as_py()
         raise self._error(
             f"{name} is {shown(value)}, not a finite 32-bit number: correct it, or leave such "
@@ -192,10 +192,10 @@ class FrameReader:
             if name not in _KNOWN and label_of(name) != REFERENCE
         }
         if self.identifiers.texts:
-            extras[ID] = _spread(self._shared(columns[ID], ID, None), parents)
+            extras[ID] = _spread(_shared(columns[ID]), parents)
         source = columns.get(SOURCE)
         references = self._references(columns)
-        sources = None if source is None else self._shared(source, SOURCE, None)
+        sources = None if source is None else self._optional(source, SOURCE)
         return {
             "sources": None if sources is None else _spread(sources, parents),
             "references": None if references is None else _spread(references, parents),
@@ -211,58 +211,61 @@ class FrameReader:
             raise self._error(f"columns {' and '.join(names)}: leave one out")
         column = columns[names[0]]
         if len(names) > 1 or not _is_list(column.type):
-            texts = [self._shared(columns[name], name, None) for name in names]
-            return list(zip(*texts, strict=True))
-        given = column.to_pylist()
+            texts = [self._optional(columns[name], name) for name in names]
+            # A text file has no other way to say that there is none.
+            return [
+                tuple(t for t in row if t is not None and (t or not self._printed))
+                for row in zip(*texts, strict=True)
+            ]
+        given = [entry or () for entry in column.to_pylist()]
         for place, entry in enumerate(given):
-            if not entry or not all(isinstance(text, str) for text in entry):
+            if not all(isinstance(text, str) for text in entry):
                 raise self._error(f"{names[0]} is {shown(entry)}, not a list of texts", place + 1)
         return list(map(tuple, given))
 
+    def _optional(self, column: pa.Array, name: str) -> list[str | None]:
+        """Return texts, None where one is missing."""
+        if self._kind(column) not in (WORDS, EMPTY):
+            raise self._error(f"{name} is of type {column.type}, where texts are needed")
+        return _shared(column)
+
     def _texts(
-        self, column: pa.Array, name: str, lines: npt.NDArray[np.int64] | None
+        self, column: pa.Array, name: str, lines: npt.NDArray[np.int64]
     ) -> tuple[list[str], npt.NDArray[np.int32]]:
         """Return the distinct texts of a column, and the index of each row into them."""
-        if self._kind(name, column) != WORDS:
+        if self._kind(column) != WORDS:
             raise self._error(f"{name} is of type {column.type}, where texts are needed")
         encoded = _encoded(column)
         index = _indices(encoded, self.origin, name, lines).astype(np.int32)
         return encoded.dictionary.to_pylist(), index
 
-    def _shared(
-        self, column: pa.Array, name: str, lines: npt.NDArray[np.int64] | None
-    ) -> list[str]:
-        """Return texts, equal ones as one object: they are compared row by row."""
-        strings, index = self._texts(column, name, lines)
-        return [strings[i] for i in index.tolist()]
-
-    def _kind(self, name: str, column: pa.Array) -> str:
+    def _kind(self, column: pa.Array) -> str:
         import pyarrow as pa
 
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating)):
+        if pa.types.is_null(kind):
+            return EMPTY
+        numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+        if any(test(kind) for test in numeric):
             return NUMBER
-        if pa.types.is_decimal(kind) or pa.types.is_null(kind):
-            return NUMBER
-        if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string)):
-            return WORDS
-        if pa.types.is_string_view(kind):
-            return WORDS
-        if _is_list(kind):
-            return OBJECT
-        raise self._error(
-            f"{name} is of type {kind}, neither numbers nor texts: leave the column out, or "
-            "make numbers of it"
-        )
+        texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+        return WORDS if any(test(kind) for test in texts) else OBJECT
 
-    def _tell_quoted(self, extras: Mapping[str, Any]) -> None:
-        """Tell once a file of columns of texts that print numbers."""
-        quoted = [name for name, of in extras.items() if _is_quoted(of[:1])]
-        told, self._told = self._told, True
-        if quoted and not told:
-            tell(
-                f"{self.origin}: {', '.join(quoted)} kept as text, not as a feature, because the "
-                "column is of texts"
+    def _check_quoted(
+        self, name: str, texts: Sequence[str | None], lines: npt.NDArray[np.int64]
+    ) -> None:
+        """Refuse a column of texts that print numbers; a text file has no types."""
+        if self._printed or name in self._valued:
+            return
+        row = next((row for row, text in enumerate(texts) if text), None)
+        if row is None:
+            return
+        self._valued.add(name)
+        if looks_numeric(str(texts[row])):
+            raise self._error(
+                f"{name} is {shown(texts[row])}, a number in a column of texts: make it a column "
+                "of numbers, or leave it out",
+                int(lines[row]),
             )
 
     def _error(self, message: str, line: int | None = None) -> DataError:
@@ -289,10 +292,8 @@ def _parts(table: pa.Table, origin: str, numbers: npt.NDArray[np.int64]) -> _Par
     if TEXT in columns and _is_list(columns[TEXT].type):
         parents = _parents(columns[TEXT], TEXT, origin, numbers)
         listed = [n for n in columns if _is_list(columns[n].type) and not _of_sentence(n)]
-        for name in listed:
-            if not np.array_equal(_parents(columns[name], name, origin, numbers), parents):
-                raise DataError(f"lists of {name} differ in length from those of {TEXT}", origin)
-        flat = {name: columns.pop(name).flatten() for name in listed}
+        sizes = np.bincount(parents, minlength=len(table))
+        flat = {name: _flattened(columns.pop(name), name, sizes, origin) for name in listed}
         return _Parts(flat, columns, parents)
     sentences = {name: columns.pop(name) for name in list(columns) if _of_sentence(name)}
     if ID not in sentences:
@@ -333,6 +334,23 @@ def _parents(
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
+def _flattened(lists: pa.Array, name: str, sizes: npt.NDArray[np.int64], origin: str) -> pa.Array:
+    """Return the values of lists of those sizes; null is a list of missing values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    missing = np.array(lists.is_null().to_pylist(), bool)
+    found = values_of(pc.list_value_length(lists), missing=0)
+    if not np.array_equal(found[~missing], sizes[~missing]):
+        raise DataError(f"lists of {name} differ in length from those of {TEXT}", origin)
+    values = lists.flatten()
+    if not missing.any():
+        return values
+    absent = np.repeat(missing, sizes)
+    places = np.cumsum(~absent) - 1
+    return values.take(pa.array(places, mask=absent))
+
+
 def _is_list(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
@@ -348,8 +366,15 @@ def _encoded(column: pa.Array) -> pa.Array:
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    kind = pa.string() if pa.types.is_string_view(kind) else kind
+    kind = pa.string() if pa.types.is_string_view(kind) or pa.types.is_null(kind) else kind
     return column.cast(kind).dictionary_encode()
+
+
+def _shared(column: pa.Array) -> list[Any]:
+    """Return texts, equal ones as one object: they are compared row by row. Null is None."""
+    encoded = _encoded(column)
+    strings = [*encoded.dictionary.to_pylist(), None]
+    return [strings[i] for i in values_of(encoded.indices, missing=-1).tolist()]
 
 
 def _indices(
@@ -364,7 +389,3 @@ def _indices(
 
 def _spread(values: Sequence[Any], parents: npt.NDArray[np.int64]) -> list[Any]:
     return [values[row] for row in parents.tolist()]
-
-
-def _is_quoted(first: Sequence[Any]) -> bool:
-    return all_texts(first) and any(map(looks_numeric, first))

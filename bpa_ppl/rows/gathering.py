@@ -13,10 +13,19 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import counted
+from bpa_ppl.columns import counted, is_missing
 from bpa_ppl.errors import DataError
+from bpa_ppl.labels import places_of
 from bpa_ppl.notes import tell
-from bpa_ppl.rows.base import OF_SENTENCE, REFERENCE, SOURCE, Rows, SentenceLines
+from bpa_ppl.rows.base import (
+    OF_SENTENCE,
+    REFERENCE,
+    SOURCE,
+    TOTAL,
+    Rows,
+    SentenceLines,
+    missing_numbers,
+)
 
 T = TypeVar("T")
 _BREAKS = "\0\r\n"
@@ -33,6 +42,9 @@ _TELLING = 10
 
 class Gatherer(Generic[T]):
     """Makes tables of consecutive rows of one file, and checks what belongs to sentences.
+
+    A feature that is missing for some hypotheses of a table becomes an extra of the table, with
+    NaN where it is missing.
 
     Args:
         make: what a table is made with from its columns by name: `NBest`.
@@ -57,6 +69,9 @@ class Gatherer(Generic[T]):
         self._dropped: list[int] = []
         self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
         self._texts = _TextNotes()
+        self._present: dict[str, int] = {}  # values of each column of numbers
+        self._count = 0  # hypotheses
+        self._sourceless = 0  # sentences
 
     def tables(self, blocks: Iterable[Rows], sentences: int = sys.maxsize) -> Iterator[T]:
         """Yield tables of that many sentences each; the last one has the rest.
@@ -146,6 +161,14 @@ class Gatherer(Generic[T]):
         if self._dropped:
             dropped = counted(len(self._dropped), "hypothesis")
             self._tell(f"{dropped} dropped for values that are not finite")
+        for note in missing_numbers(self._present, self._count):
+            self._tell(note)
+        if self._sourceless:
+            sentences = counted(len(self._begins), "sentence")
+            self._tell(
+                f"no source for {self._sourceless} of {sentences}: the sources are kept as an "
+                "extra of the sentences"
+            )
         for note in (*self._texts.notes(), *self._references.notes()):
             self._tell(note)
         if self.lines and len(self._begins):
@@ -183,21 +206,64 @@ class Gatherer(Generic[T]):
                 self._references.replaced(sentences.get(what), given)
             sentences[what] = given
         if REFERENCE in sentences:
+            sentences[REFERENCE] = tuple(refs or () for refs in sentences[REFERENCE])
             self._references.seen(sentences[REFERENCE], ids, strings, index, offsets)
+        references = sentences.pop(REFERENCE, ())
+        sources = sentences.get(SOURCE, ())
+        self._sourceless += sources.count(None)
+        if None not in sources:
+            sentences.pop(SOURCE, None)
+        hypotheses = self._hypotheses(table, **columns)
+        extras = {n.removeprefix(OF_SENTENCE): v for n, v in sentences.items()}
         return self.make(
             offsets=offsets,
-            feature_names=table.names,
             sentence_ids=ids,
             strings=strings,
             string_index=index,
-            extras={name: column.finished() for name, column in table.extras.items()},
             origin=self.origin,
-            sources=sentences.pop(SOURCE, None),
-            references=sentences.pop(REFERENCE, None),
-            sentence_extras={n.removeprefix(OF_SENTENCE): v for n, v in sentences.items()},
+            sources=sources if sources and None not in sources else None,
+            references=references if any(references) else None,
+            # A list of one value for each hypothesis may be null as a whole.
+            sentence_extras={
+                name: values
+                for name, values in extras.items()
+                if name not in hypotheses["extras"] or values.count(None) < len(values)
+            },
             totals_normalised=table.normalised,
-            **columns,
+            **hypotheses,
         )
+
+    def _hypotheses(
+        self,
+        table: _Table,
+        features: npt.NDArray[np.float32],
+        totals: npt.NDArray[np.float32] | None = None,
+    ) -> dict[str, Any]:
+        """Return features, totals and extras; what is missing for some is no feature."""
+        extras: dict[str, Any] = {n: column.finished() for n, column in table.extras.items()}
+        there = np.count_nonzero(~np.isnan(features), axis=0).tolist()
+        present = dict(zip(table.names, there, strict=True))
+        numbers = dict(zip(table.names, features.T, strict=True))
+        if totals is not None:
+            present[TOTAL], numbers[TOTAL] = int(np.count_nonzero(~np.isnan(totals))), totals
+        for name, values in list(extras.items()):
+            if isinstance(values, tuple) and all(map(is_missing, values)):
+                del extras[name]
+                # `scores` may be null in some lines, and an object with fields in others.
+                if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
+                    present[name] = 0
+                    numbers[name] = np.full(len(values), np.nan, np.float32)
+        self._count += len(features)
+        for name, found in present.items():
+            self._present[name] = self._present.get(name, 0) + found
+        whole = [k for k, name in enumerate(table.names) if present[name] == len(features)]
+        extras |= {n: numbers[n] for n, found in present.items() if found < len(features)}
+        return {
+            "features": features if len(whole) == len(table.names) else features[:, whole],
+            "feature_names": tuple(table.names[k] for k in whole),
+            "totals": None if TOTAL in extras else totals,
+            "extras": extras,
+        }
 
 
 class _TextNotes:
@@ -237,14 +303,14 @@ class _ReferenceNotes:
 
     def __init__(self, origin: str, given: SentenceLines | None):
         self.origin = origin if given is None else given.origin
-        self._lists = self._blank = self._strange = 0
-        self._first_blank: int | None = None
+        self._lists = self._blank = self._strange = self._without = 0
+        self._first_blank = self._first_without = 0
         self._replaced: tuple[int, int] | None = None
 
     def replaced(self, own: Sequence[Any] | None, given: Sequence[Any]) -> None:
         """Note where references of the file itself give way to others of another number."""
         for old, new in zip(own or (), given, strict=False):
-            if len(old) != len(new) and self._replaced is None:
+            if old and len(old) != len(new) and self._replaced is None:
                 self._replaced = len(old), len(new)
 
     def seen(
@@ -255,12 +321,16 @@ class _ReferenceNotes:
         index: npt.NDArray[np.int32],
         offsets: npt.NDArray[np.int64],
     ) -> None:
-        """Note blank references, and those that have no word in common with their list."""
+        """Note sentences without references, blank ones, and those unlike their lists."""
         for place, known in enumerate(references):
+            if not known:
+                self._without += 1
+                self._first_without = self._first_without if self._without > 1 else int(ids[place])
+                continue
             self._lists += 1
             if not all(map(str.strip, known)):
                 self._blank += 1
-                self._first_blank = int(ids[place]) if self._blank == 1 else self._first_blank
+                self._first_blank = self._first_blank if self._blank > 1 else int(ids[place])
                 continue
             rows = index[offsets[place] : offsets[place + 1]]
             self._strange += not _related(known, [strings[i] for i in rows.tolist()])
@@ -278,6 +348,11 @@ class _ReferenceNotes:
             yield (
                 f"the references of {self.origin}, {new} a sentence, are used instead of those in "
                 f"the file, {old} a sentence"
+            )
+        if self._without and self._lists:
+            yield (
+                f"no reference for {counted(self._without, 'sentence')}, the first of id "
+                f"{self._first_without}: a metric that compares with references needs one for each"
             )
         if self._blank:
             yield (
@@ -371,8 +446,8 @@ class _Array:
 class _Objects:
     """A column of any objects, which grows as `_Array` does."""
 
-    def __init__(self) -> None:
-        self._values: list[Any] = []
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._values: list[Any] = list(values)
 
     def __len__(self) -> int:
         return len(self._values)
@@ -401,30 +476,60 @@ class _Table:
         self.string_index = _Array(rows.string_index)
         self.strings = defaultdict[str, int](count().__next__)  # a new text has the next number
         self._last: int | None = None  # the sentence of the last row
+        self._sentences = 0
 
     def append(self, rows: Rows, origin: str) -> None:
+        rows = self._with_same_columns(rows, origin)
         for columns, parts in (
             (self.columns, rows.columns()),
             (self.extras, rows.extras),
         ):
-            _check_same(columns, parts, origin)
             for name, column in columns.items():
                 column.append(parts[name])
         self.string_index.append(self._indices(rows))
         self._append_sentences(rows, origin)
 
+    def _with_same_columns(self, rows: Rows, origin: str) -> Rows:
+        """Add the columns that only the rows have, and return rows with those that they lack."""
+        if rows.names != self.names:
+            new = tuple(name for name in rows.names if name not in self.names)
+            self.columns["features"] = _wider(self.columns["features"], len(new))
+            self.names += new
+            for name in new:
+                self.extras.pop(name, None)  # it had no value so far
+            features = np.full((len(rows.ids), len(self.names)), np.nan, np.float32)
+            features[:, places_of(rows.names, self.names)] = rows.features
+            rows = rows._replace(names=self.names, features=features)
+        length = len(self.string_index)
+        if rows.totals is None and "totals" in self.columns:
+            rows = rows._replace(totals=np.full(len(rows.ids), np.nan, np.float32))
+        elif rows.totals is not None and "totals" not in self.columns:
+            self.columns["totals"] = _Array(np.empty(0, np.float32))
+            self.columns["totals"].append(np.full(length, np.nan, np.float32))
+        if rows.extras.keys() != self.extras.keys():
+            extras = {n: of for n, of in rows.extras.items() if n not in self.names}
+            for name in self.extras.keys() ^ extras.keys():
+                column = self.extras.get(name)
+                if not isinstance(column, _Objects):
+                    values = [None] * length if column is None else column.finished().tolist()
+                    self.extras[name] = _Objects(values)
+            lacking = self.extras.keys() - extras.keys()
+            rows = rows._replace(extras=extras | dict.fromkeys(lacking, (None,) * len(rows.ids)))
+        return rows
+
     def _append_sentences(self, rows: Rows, origin: str) -> None:
         """Keep one value a sentence, and hold those of its other rows against it."""
         parts = rows.of_sentences()
-        _check_same(self.sentences, parts, origin)
         starts = _starts(rows.ids, self._last).tolist()
         bounds = [*([] if starts[:1] == [0] else [0]), *starts, len(rows.ids)]
-        for name, values in parts.items():
-            kept = self.sentences[name]
+        for name in [name for name in parts if name not in self.sentences]:
+            self.sentences[name] = [None] * self._sentences
+        for name, kept in self.sentences.items():
+            values = parts.get(name) or [None] * len(rows.ids)
             for start, end in pairwise(bounds):
                 if start in starts[:1] or start > bounds[0]:
                     kept.append(values[start])
-                odd = _first_other(values[start:end], kept[-1]) if end > start else None
+                odd = _first_other(values[start:end], kept) if end > start else None
                 if odd is not None:
                     raise DataError(
                         f"another {name} than before for sentence {rows.ids[start]}: all its "
@@ -432,6 +537,7 @@ class _Table:
                         origin,
                         int(rows.lines[start + odd]),
                     )
+        self._sentences += len(starts)
         self._last = int(rows.ids[-1]) if len(rows.ids) else self._last
 
     def _indices(self, rows: Rows) -> npt.NDArray[np.int32]:
@@ -444,17 +550,26 @@ class _Table:
         return numbers[rows.string_index]
 
 
-def _check_same(columns: Mapping[str, Any], parts: Mapping[str, Any], origin: str) -> None:
-    if columns.keys() != parts.keys():
-        odd = ", ".join(sorted(columns.keys() ^ parts.keys()))
-        raise DataError(f"only some of the lines have {odd}: give all of them", origin)
+def _wider(column: Any, more: int) -> _Array:
+    """Return a column of arrays with so many more columns, which have no values."""
+    values = column.finished()
+    wider = _Array(np.empty((0, values.shape[1] + more), values.dtype))
+    wider.append(np.pad(values, [(0, 0), (0, more)], constant_values=np.nan))
+    return wider
 
 
-def _first_other(values: list[Any], expected: Any) -> int | None:
-    """Return the first place of another value; objects that are the same are equal at once."""
-    if values.count(expected) == len(values):
+def _first_other(values: Sequence[Any], kept: list[Any]) -> int | None:
+    """Return the first place of another value than the one of the sentence, which is the last kept.
+
+    A row may leave the value out. Objects that are the same are equal at once.
+    """
+    if values.count(kept[-1]) == len(values):
         return None
-    return next(i for i, value in enumerate(values) if value is not expected and value != expected)
+    stated = [i for i, value in enumerate(values) if value is not None and value != ()]
+    if kept[-1] in (None, ()) and stated:
+        kept[-1] = values[stated[0]]
+    expected = kept[-1]
+    return next((i for i in stated if values[i] is not expected and values[i] != expected), None)
 
 
 def _starts(ids: npt.NDArray[np.int64], last: int | None) -> npt.NDArray[np.int64]:

@@ -1,9 +1,12 @@
-"""Records, as of JSON lines, taken apart into rows: the first one says which fields there are.
+"""Records, as of JSON lines, taken apart into rows.
 
 A record is a sentence with its `candidates`, or, in the long form, one hypothesis with the `id` of
-its sentence. Fields of a hypothesis are numbers, which become features, or texts and lists, which
-become extras; objects inside are flattened, `{"scores": {"lm": 1}}` to `scores.lm`. All other
-fields of a sentence are kept as they are.
+its sentence. Fields of a hypothesis that are numbers become features, all others (texts, lists,
+true and false) extras; objects inside are flattened, `{"scores": {"lm": 1}}` to `scores.lm`. All
+other fields of a sentence are kept as they are.
+
+A field may be missing in some records: absent, null, or, among numbers, an empty text. A number
+that is missing is NaN in the rows; anything else that is missing is None.
 """
 
 from __future__ import annotations
@@ -11,15 +14,14 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from bpa_ppl.columns import intern
+from bpa_ppl.columns import intern, is_missing
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.notes import tell
 from bpa_ppl.rows.base import (
     CANDIDATES,
     ID,
@@ -34,15 +36,15 @@ from bpa_ppl.rows.base import (
     Rows,
 )
 
-#: Kinds of fields of a hypothesis.
-NUMBER, WORDS, OBJECT = "number", "text", "list"
+#: Kinds of fields of a hypothesis: numbers, texts, anything else; EMPTY has had no value so far.
+NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "list", "empty"
 _KNOWN = (ID, SOURCE, REFERENCE, REFERENCES)
 _SHOWN = {True: "true", False: "false", None: "null"}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which fields there are, as the first record shows them.
+    """Which fields the records have had so far.
 
     Attributes:
         nested: whether a record is a sentence with its candidates.
@@ -56,7 +58,7 @@ class Layout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the features."""
+        """The names of the numbers but the total."""
         return tuple(n for n, kind in self.kinds.items() if kind == NUMBER and n != TOTAL)
 
     @property
@@ -66,7 +68,7 @@ class Layout:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The names of the features, then perhaps that of the total."""
+        """The names of the numbers, that of the total last."""
         return (*self.names, TOTAL) if self.scored else self.names
 
     @property
@@ -82,38 +84,43 @@ class Layout:
 
 
 class RecordReader:
-    """Takes records apart one by one, and tells what is wrong with them.
+    """Takes records apart one by one, and raises errors that name the line and the field.
 
     Args:
         origin: where they are from, for messages.
         bad: "error", or "drop" to leave out a hypothesis with a value that is no finite number.
         first_id: the number of the first sentence, where ids are texts or there are none.
+        nan_is_missing: whether NaN is a missing number; if not, it is a bad one.
 
     Attributes:
-        layout: what the first record showed; None before it.
+        layout: the fields so far; None before the first record. It is replaced, not changed, when
+            a record has a new one.
 
     >>> reader = RecordReader("dev.jsonl")
-    >>> reader.add({"id": 3, "candidates": [{"text": "a cat", "lm": -1.5}]}, 1)
+    >>> candidates = [{"text": "a cat", "lm": -1.5, "mqm": 0}, {"text": "cat", "lm": -2}]
+    >>> reader.add({"id": 3, "candidates": candidates}, 1)
     >>> rows = reader.rows()
     >>> rows.names, rows.ids.tolist(), rows.features.tolist(), rows.strings
-    (('lm',), [3], [[-1.5]], ('a cat',))
+    (('lm', 'mqm'), [3, 3], [[-1.5, 0.0], [-2.0, nan]], ('a cat', 'cat'))
     """
 
-    def __init__(self, origin: str, bad: str = "error", first_id: int = 0):
+    def __init__(
+        self, origin: str, bad: str = "error", first_id: int = 0, *, nan_is_missing: bool = True
+    ):
         self.origin, self.bad, self.first_id = origin, bad, first_id
         self.layout: Layout | None = None
         self.identifiers = Identifiers(origin, first_id)
         self.count = 0  # records so far
+        self._nan_is_missing = nan_is_missing
         self._clear()
 
     def _clear(self) -> None:
         self._ids: list[int] = []
         self._lines: list[int] = []
         self._texts: list[str] = []
-        self._values: list[list[float]] = []
+        self._fields: list[dict[str, Any]] = []
         self._dropped: list[int] = []
-        self._extras: dict[str, list[Any]] = {}
-        self._sentences: dict[str, list[Any]] = {}
+        self._sentences: list[dict[str, Any]] = []
 
     def add(self, record: Any, line: int) -> None:
         """Take in one record.
@@ -123,8 +130,8 @@ class RecordReader:
             line: its number, for messages.
 
         Raises:
-            DataError: naming field and line, if it is not as the first one is, or not as it
-                should be.
+            DataError: naming field and line, if a field is not as it should be, or of another
+                type than in the records before.
         """
         if not isinstance(record, dict):
             raise self.error(f"{shown(record)} is not an object with fields", line)
@@ -138,24 +145,29 @@ class RecordReader:
             else [{n: v for n, v in given.items() if n not in of_sentence}]
         )
         if self.layout is None:
-            self.layout = self._first_layout(nested, candidates[0], of_sentence, line)
+            self.layout = self._first_layout(nested, of_sentence, line)
         if self.layout.nested is not nested:
             form = "no candidates" if self.layout.nested else "candidates"
             raise self.error(f"{form}, unlike the first line: use one form throughout", line)
-        self._check_names(of_sentence, self.layout.sentence, line)
+        self._check_sentence(of_sentence, line)
         number, known = self.sentence(of_sentence, line)
         for place, fields in enumerate(candidates):
             where = f"{CANDIDATES}[{place}]." if nested else ""
             self._add_hypothesis(fields, number, known, line, where)
 
     def rows(self) -> Rows:
-        """Return the rows of the records so far, and forget them."""
+        """Return the rows of the records since the last call."""
         layout = self.layout
         assert layout is not None  # asked for after the first record
         strings, index = intern(self._texts)
         width = len(layout.numbers)
-        table = np.array(self._values, dtype=np.float64).astype(np.float32)
-        table = table.reshape(len(self._values), width)  # width may be 0
+        values = (of.get(name) for of in self._fields for name in layout.numbers)
+        # Before the first number of a column, None or an empty text may stand for a missing one.
+        numbers = [value if isinstance(value, float) else math.nan for value in values]
+        table = np.array(numbers, dtype=np.float64).astype(np.float32).reshape(-1, width)
+        columns: dict[str, list[Any]] = {}
+        for name in dict.fromkeys(name for known in self._sentences for name in known):
+            columns[name] = [known.get(name) for known in self._sentences]
         rows = Rows(
             layout.names,
             np.array(self._ids, dtype=np.int64),
@@ -165,14 +177,14 @@ class RecordReader:
             strings,
             index,
             tuple(self._dropped),
-            {name: tuple(self._extras.get(name, ())) for name in layout.extras},
-            **self.of_sentences(self._sentences),
+            {name: tuple(of.get(name) for of in self._fields) for name in layout.extras},
+            **self.of_sentences(columns),
         )
         self._clear()
         return rows
 
     def sentence(self, given: Mapping[str, Any], line: int) -> tuple[int, dict[str, Any]]:
-        """Return the id of a sentence, and what is known of it by the names of columns.
+        """Return the id of a sentence, and its other columns by name.
 
         Args:
             given: its fields.
@@ -189,16 +201,20 @@ class RecordReader:
             number = self.identifiers.number(given[ID], line)
             if self.identifiers.texts:
                 known[ID] = given[ID]
-        if SOURCE in given:
-            known[SOURCE] = self._text(given[SOURCE], SOURCE, line)
-        if REFERENCE in given:
-            known[REFERENCE] = (self._text(given[REFERENCE], REFERENCE, line),)
-        elif REFERENCES in given:
-            known[REFERENCE] = self._references(given[REFERENCES], line)
+        source, one = given.get(SOURCE), given.get(REFERENCE)
+        if SOURCE in self.layout.sentence:
+            known[SOURCE] = None if source is None else self._text(source, SOURCE, line)
+        if {REFERENCE, REFERENCES} & set(self.layout.sentence):
+            known[REFERENCE] = (
+                self._references(given.get(REFERENCES), line)
+                if one is None
+                else (self._text(one, REFERENCE, line),)
+            )
         for name, field in self.layout.sentence_extras.items():
-            if isinstance(given[field], float) and not math.isfinite(given[field]):
-                raise self.error(f"{field} is {given[field]}, which JSON does not have", line)
-            known[OF_SENTENCE + name] = given[field]
+            value = given.get(field)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise self.error(f"{field} is {value}, which JSON does not have", line)
+            known[OF_SENTENCE + name] = value
         return number, known
 
     def of_sentences(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
@@ -246,83 +262,91 @@ class RecordReader:
         except RecursionError as error:
             raise self.error("objects inside objects without an end", line) from error
 
-    def _first_layout(
-        self, nested: bool, fields: Mapping[str, Any], sentence: Mapping[str, Any], line: int
-    ) -> Layout:
-        if TEXT not in fields:
-            raise self.error(
-                f"a hypothesis without a field {TEXT}: fields are {', '.join(fields) or 'none'}",
-                line,
-            )
+    def _first_layout(self, nested: bool, sentence: Mapping[str, Any], line: int) -> Layout:
         if not nested and ID not in sentence:
             raise self.error(f"no field {ID}, which says whose hypothesis it is", line)
-        if {REFERENCE, REFERENCES} <= sentence.keys():
-            raise self.error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
-        kinds = {name: kind_of(value) for name, value in fields.items() if name != TEXT}
-        if kinds.get(TOTAL, NUMBER) != NUMBER:
-            raise self.error(f"{TOTAL} is {shown(fields[TOTAL])}, not the total score", line)
-        quoted = [n for n, kind in kinds.items() if kind == WORDS and looks_numeric(fields[n])]
-        if quoted:
-            tell(
-                f"{self.origin}: {', '.join(quoted)} kept as text, not as a feature, because the "
-                "number is in quotes"
-            )
-        return Layout(nested, kinds, tuple(sentence))
+        return Layout(nested, {}, tuple(sentence))
 
-    def _check_names(self, given: Mapping[str, Any], expected: tuple[str, ...], line: int) -> None:
-        if given.keys() == set(expected):
-            return
-        missing = [name for name in expected if name not in given]
-        if missing:
-            raise self.error(f"no field {missing[0]}, which the first line has", line)
-        new = next(name for name in given if name not in expected)
-        raise self.error(f"a field {new}, which the first line does not have", line)
+    def _check_sentence(self, given: Mapping[str, Any], line: int) -> None:
+        """Check the fields of a sentence, and add those that are new to the layout."""
+        layout = self.layout
+        assert layout is not None
+        if (ID in given) is not (ID in layout.sentence):
+            what = (
+                f"a field {ID}, which the first line does not have"
+                if ID in given
+                else f"no field {ID}, which the first line has"
+            )
+            raise self.error(f"{what}: give all sentences an id, or none", line)
+        if given.get(REFERENCE) is not None and given.get(REFERENCES) is not None:
+            raise self.error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
+        new = [name for name in given if name not in layout.sentence]
+        if new:
+            self.layout = replace(layout, sentence=(*layout.sentence, *new))
 
     def _add_hypothesis(
         self, fields: dict[str, Any], number: int, known: dict[str, Any], line: int, where: str
     ) -> None:
         layout = self.layout
         assert layout is not None
-        if fields.keys() != {TEXT, *layout.kinds}:
-            named = {where + name: value for name, value in fields.items()}
-            expected = (where + name for name in (TEXT, *layout.kinds))
-            self._check_names(named, tuple(expected), line)
+        if TEXT not in fields:
+            raise self.error(
+                f"{where.removesuffix('.') or 'a hypothesis'} has no field {TEXT}: fields are "
+                f"{', '.join(fields) or 'none'}",
+                line,
+            )
         text = self._text(fields[TEXT], where + TEXT, line)
-        values = self._numbers(fields, line, where)
-        if values is None:
-            self._dropped.append(number)
-            return
-        for name in layout.extras:
-            kind = layout.kinds[name]
-            if kind_of(fields[name]) != kind:
-                raise self.error(
-                    f"{where}{name} is {shown(fields[name])}, not a {kind} as in the first line",
-                    line,
-                )
-            self._extras.setdefault(name, []).append(fields[name])
+        kinds = dict(layout.kinds)
+        values: dict[str, Any] = {}
+        for name, value in fields.items():
+            if name == TEXT:
+                continue
+            known_kind = kinds.get(name, NUMBER if name == TOTAL else EMPTY)
+            kinds[name] = kind = self._kind(where + name, value, known_kind, line)
+            if kind != NUMBER:
+                values[name] = None if _is_nan(value) else value
+            elif not self._is_missing(value):
+                values[name] = found = number_of(value)
+                if found is None:
+                    if self.bad == "drop":
+                        self._dropped.append(number)
+                        return
+                    raise self.error(
+                        f"{where}{name} is {shown(value)}, not a finite 32-bit number: correct "
+                        "it, or leave such hypotheses out with bad='drop'",
+                        line,
+                    )
+        if kinds != layout.kinds:
+            self.layout = replace(layout, kinds=kinds)
         self._ids.append(number)
         self._lines.append(line)
         self._texts.append(text)
-        self._values.append(values)
-        for name, value in known.items():
-            self._sentences.setdefault(name, []).append(value)
+        self._fields.append(values)
+        self._sentences.append(known)
 
-    def _numbers(self, fields: Mapping[str, Any], line: int, where: str) -> list[float] | None:
-        """Return the values, or None where one is bad and such hypotheses are to be dropped."""
-        assert self.layout is not None
-        values = []
-        for name in self.layout.numbers:
-            value = number(fields[name])
-            if value is None:
-                if self.bad == "drop":
-                    return None
+    def _kind(self, field: str, value: Any, known: str, line: int) -> str:
+        """Return the kind of a field, given that of the records before and one more value."""
+        if known == NUMBER or self._is_missing(value):
+            return known
+        kind = kind_of(value)
+        if known == EMPTY:
+            if kind == WORDS and looks_numeric(value):
                 raise self.error(
-                    f"{where}{name} is {shown(fields[name])}, not a finite 32-bit number: correct "
-                    "it, or leave such hypotheses out with bad='drop'",
+                    f"{field} is {shown(value)}, a number in quotes: write it without the quotes, "
+                    "or leave the field out",
                     line,
                 )
-            values.append(value)
-        return values
+            return kind
+        if kind == NUMBER:
+            raise self.error(
+                f"{field} is {shown(value)}, a number, where the hypotheses before have none: "
+                "give the field one type throughout, or leave it out",
+                line,
+            )
+        return known if kind == known else OBJECT
+
+    def _is_missing(self, value: Any) -> bool:
+        return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _text(self, value: Any, field: str, line: int) -> str:
         if not isinstance(value, str):
@@ -330,8 +354,8 @@ class RecordReader:
         return value
 
     def _references(self, given: Any, line: int) -> tuple[str, ...]:
-        entries = [given] if isinstance(given, str) else given
-        if not isinstance(entries, list | tuple) or not entries:
+        entries = [given] if isinstance(given, str) else given or []
+        if not isinstance(entries, list | tuple):
             raise self.error(f"{REFERENCES} is {shown(given)}, not a list of texts", line)
         return tuple(self._text(text, REFERENCES, line) for text in entries)
 
@@ -368,20 +392,20 @@ def opens(name: str, value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Return what kind of field a value belongs to; a bad number belongs to numbers.
+    """Return what kind of field a value belongs to; a number that is not finite is a number.
 
-    >>> kind_of("a"), kind_of(None), kind_of([1])
-    ('text', 'number', 'list')
+    >>> kind_of("a"), kind_of(-1.5), kind_of([1]), kind_of(True)
+    ('text', 'number', 'list', 'list')
     """
     if isinstance(value, str):
         return WORDS
-    return NUMBER if value is None or isinstance(value, bool | np.bool_ | Real) else OBJECT
+    return NUMBER if isinstance(value, Real) and not isinstance(value, bool) else OBJECT
 
 
-def number(value: Any) -> float | None:
-    """Return a finite number that fits 32 bits, else None; true and false are none.
+def number_of(value: Any) -> float | None:
+    """Return a finite number that fits 32 bits, else None; true and false are no numbers.
 
-    >>> number(3), number(True), number(float("nan")), number("3")
+    >>> number_of(3), number_of(True), number_of(float("nan")), number_of("3")
     (3.0, None, None, None)
     """
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -415,6 +439,10 @@ def shown(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return _SHOWN[value]
     return reprlib.repr(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and math.isnan(value)
 
 
 def _by_candidate(record: dict[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.columns import as_numbers
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.notes import tell
@@ -19,6 +21,7 @@ from bpa_ppl.rows.base import (
     REFERENCES,
     SOURCE,
     TEXT,
+    TOO_LARGE,
     TOTAL,
 )
 
@@ -37,7 +40,8 @@ class Written(NamedTuple):
         sources: (sentences,), or None.
         references: (sentences,), or None.
         sentence_extras: (sentences,) each.
-        numbers: (hypotheses,) float32 each: features, then perhaps the total.
+        numbers: (hypotheses,) each: features, then perhaps the total, then the extras that are
+            numbers of which some are missing, NaN.
         extras: (hypotheses,) each.
     """
 
@@ -45,7 +49,7 @@ class Written(NamedTuple):
     sources: Sequence[str] | None
     references: Sequence[Sequence[str]] | None
     sentence_extras: dict[str, Sequence[Any]]
-    numbers: dict[str, npt.NDArray[np.float32]]
+    numbers: dict[str, npt.NDArray[Any]]
     extras: dict[str, Sequence[Any]]
 
 
@@ -61,9 +65,9 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     Raises:
         DataError: if a name is that of a field with another meaning.
     """
-    extras = {name: values for name, values in nbest.extras.items() if fits(values)}
-    ids = nbest.sentence_extras.get(ID)
-    printed = ids is not None and all_texts(ids) and all(ids)
+    judged = {n: v for n, of in nbest.extras.items() if (v := _some_missing(of)) is not None}
+    extras = {n: v for n, v in nbest.extras.items() if n not in judged and fits(v)}
+    printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
     of_sentences = {
         name: values
         for name, values in nbest.sentence_extras.items()
@@ -71,10 +75,10 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     }
     numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
     scored = nbest.totals is not None and not nbest.totals_normalised
-    _check_names([*numbers, *extras], of_sentences, long, nbest.origin)
-    lost = [n for n in nbest.extras if n not in extras]
+    _check_names(nbest, [*numbers, *judged, *extras], of_sentences, long)
+    lost = [n for n in nbest.extras if n not in extras and n not in judged]
     lost += [n for n in nbest.sentence_extras if n not in of_sentences and n != ID]
-    lost += [ID] if ids is not None and not printed else []
+    lost += [ID] if ID in nbest.sentence_extras and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
         numeric = any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost)
@@ -84,13 +88,21 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
             + (remedy if numeric else "")
         )
     return Written(
-        ids if ids is not None and printed else nbest.sentence_ids.tolist(),
+        nbest.ids,
         nbest.sources,
         nbest.references,
         of_sentences,
-        {**numbers, TOTAL: nbest.totals} if scored else numbers,
+        {**numbers, **({TOTAL: nbest.totals} if scored else {}), **judged},
         extras,
     )
+
+
+def _some_missing(values: Sequence[Any]) -> npt.NDArray[Any] | None:
+    """Return a column of numbers that reads back as one, because some are missing; or None."""
+    found = as_numbers(values if isinstance(values, np.ndarray) else tuple(values))
+    if found is None or not np.isnan(found).any() or np.any(np.abs(found) >= TOO_LARGE):
+        return None
+    return values if isinstance(values, np.ndarray) else found
 
 
 def all_texts(values: Sequence[Any]) -> bool:
@@ -133,54 +145,63 @@ def table_of(nbest: Any, everything: bool = False) -> pa.Table:
 
 
 def references_by_column(
-    references: Sequence[Sequence[str]] | None, ragged: bool = True
+    references: Sequence[Sequence[str]] | None, lists: bool = True
 ) -> dict[str, Sequence[Any]]:
     """Return references as columns of a table: one each where all sentences have as many.
 
     Args:
         references: of each sentence.
-        ragged: whether a column of lists may hold those of different numbers.
+        lists: whether those of different numbers go into a column of lists; if not, an empty text
+            stands for a reference that a sentence does not have.
 
     Raises:
-        ValueError: if it may not.
+        ValueError: if a reference is an empty text and cannot be told from none.
 
     >>> references_by_column([("a", "b"), ("c", "d")])
     {'reference[0]': ('a', 'c'), 'reference[1]': ('b', 'd')}
+    >>> references_by_column([("a", "b"), ()], lists=False)
+    {'reference[0]': ('a', ''), 'reference[1]': ('b', '')}
     """
     if references is None:
         return {}
     counts = {len(known) for known in references}
-    if len(counts) == 1 and counts != {0}:
-        names = expand(REFERENCE, counts.pop())
-        return dict(zip(names, zip(*references, strict=True), strict=True))
-    if not ragged:
-        raise ValueError("sentences differ in their number of references")
-    return {REFERENCES: [list(known) for known in references]}
+    if lists and (len(counts) > 1 or counts == {0}):
+        return {REFERENCES: [list(known) for known in references]}
+    if not lists and "" in chain.from_iterable(references):
+        raise ValueError("a reference is empty, which reads back as no reference")
+    names = expand(REFERENCE, max(counts, default=0))
+    return dict(zip(names, zip_longest(*references, fillvalue=""), strict=True))
 
 
 def _check_names(
-    names: Sequence[str], of_sentences: Mapping[str, Any], long: bool, origin: str
+    nbest: Any, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
 ) -> None:
     known = {ID, SOURCE, REFERENCE, REFERENCES}
-    taken = {TEXT, TOTAL} | (known | {CANDIDATES} if long else set())
+    taken = {TEXT} | (known | {CANDIDATES} if long else set())
+    # Totals of which some are missing are an extra; so are such sources.
+    if TOTAL in nbest.feature_names or nbest.totals is not None:
+        taken.add(TOTAL)
+    if nbest.sources is None:
+        known.discard(SOURCE)
     taken.update(repeated(names))
     for name in names:
         labelled = long and name.startswith((OF_SENTENCE, f"{REFERENCE}["))
         if name in taken or labelled:
             raise DataError(
-                f"a column {name}, which has another meaning in this format: rename it", origin
+                f"a column {name}, which has another meaning in this format: rename it",
+                nbest.origin,
             )
     for name in of_sentences:
         if name in known | {CANDIDATES, TEXT} and not long:
             raise DataError(
                 f"a column {name} of sentences, which has another meaning in this format: rename "
                 "it",
-                origin,
+                nbest.origin,
             )
 
 
 def _numeric(values: Sequence[Any]) -> bool:
-    return isinstance(values, np.ndarray) or not isinstance(values[0], str | list | tuple)
+    return isinstance(values, np.ndarray) or as_numbers(tuple(values)) is not None
 
 
 def _fits(values: Sequence[Any]) -> bool:

@@ -100,6 +100,8 @@ def adapt(
     cache: bool = True,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
     model: Model = log_linear,
@@ -143,6 +145,9 @@ def adapt(
         cache: whether the gains of its sentences are kept on the disk.
         fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
+        features: names or labels of the columns of the lists that are features; the others become
+            extras, here and in `rerank`. None takes every column of numbers.
+        exclude: names or labels of columns that are no features.
         categorical: extras of texts, such as `system`: each of their values becomes a feature of
             0 and 1 with mean 0, here and in `rerank`.
         add: sources of further features with mean 0, by name or with their settings, such as
@@ -178,7 +183,7 @@ def adapt(
     engine, goal = SAMPLERS.resolve(sampler, settings), resolve(metric, nbest)
     likely = _likelihood(likelihood, goal, nbest)
     family = _family(prior, prior_variance)
-    prepared = preparation(nbest, goal, categorical, add)
+    prepared = preparation(nbest, goal, categorical, add, features, exclude)
     started = _started(weights)
     if started:
         initial = _initial_weights(started, prepared.apart(nbest), lower_is_better)

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl.columns import counted
 from bpa_ppl.models import Likelihood, Lists, Preference, tabulate
 from bpa_ppl.models.likelihoods.mixed import Mixed, joined
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import note
-from bpa_ppl.quality import Metric, Oracles, choice_sets, has_preferences
+from bpa_ppl.quality import Metric, Oracles, choice_sets, has_preferences, judged_lists
 from bpa_ppl.sampling.sentences import Sentences, scored
 from bpa_ppl.weights import Match
 
@@ -37,24 +38,20 @@ def observed(
     """
     if likelihood.compares:
         return compared(nbest, match, likelihood)
-    if oracle is not None or not has_preferences(nbest):
+    if oracle is not None:
         return scored(nbest, match, metric, oracle, **search)
+    lists = judged_lists(nbest, metric)[0] if len(nbest) else nbest
+    if (skipped := len(nbest) - len(lists)) > 0:
+        note(f"{counted(skipped, 'list')} left out: fewer than two candidates are judged")
+    rated = scored(lists, match, metric, oracle, **search)
+    if not has_preferences(nbest):
+        return rated
     choices = compared(nbest, match, Preference())
-    rated = scored(_rated(nbest, metric), match, metric, oracle, **search)
     note(
         f"{nbest.origin}: {len(rated.nbest)} rated lists and {len(choices.nbest)} choices between "
         "candidates are observed together"
     )
     return rated._replace(compared=choices)
-
-
-def _rated(nbest: NBest, metric: Metric) -> NBest:
-    """Return the lists whose candidates all have a value in the column that is the metric."""
-    missing = np.zeros(len(nbest.features), bool)
-    for name in metric.columns:
-        values = nbest.extras.get(name, ())
-        missing |= np.array([isinstance(v, float) and np.isnan(v) for v in values] or False)
-    return nbest[~np.logical_or.reduceat(missing, nbest.offsets[:-1])] if missing.any() else nbest
 
 
 def with_choices(

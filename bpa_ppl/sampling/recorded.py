@@ -14,7 +14,7 @@ from bpa_ppl.models import Likelihood, Preparation
 from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
-from bpa_ppl.quality import Metric, Oracles, choice_sets, gains, resolve
+from bpa_ppl.quality import Metric, Oracles, choice_sets, gains, judged_lists, resolve
 from bpa_ppl.registry import LIKELIHOODS, METRICS
 from bpa_ppl.sampling.comparisons import compared
 from bpa_ppl.sampling.growing import OneList, one_by_one
@@ -121,7 +121,9 @@ class Recorded:
         names = (*draws.features, *draws.fixed)
         free = np.arange(len(names)) < len(draws.features)
         match = Match(names, np.append(canonical, draws.fixed.values_array), free)
-        prepared = Preparation.recorded(draws.attrs, draws.constants, where)
+        prepared = Preparation.recorded(
+            draws.attrs, draws.constants, where, draws.features, draws.fixed
+        )
         return cls(
             likelihood=LIKELIHOODS.resolve(settings.pop("name"), settings),
             metric=_metric(metric, draws.attrs.get("oracle_metric"), prepared),
@@ -154,6 +156,8 @@ class Recorded:
         else:
             looks = self.likelihood.needs_gains
             goal = self._goal(lists) if looks or oracle is None else None
+            if goal is not None and oracle is None:
+                lists = judged_lists(lists, goal)[0]
             known = scored(
                 lists,
                 self.match,
@@ -197,7 +201,9 @@ class Recorded:
         lists = self._prepared(nbest, own=True)
         worth = None
         if self.likelihood.needs_gains:
-            worth = gains(lists, self._goal(lists), **search)
+            goal = self._goal(lists)
+            lists = judged_lists(lists, goal)[0]
+            worth = gains(lists, goal, **search)
         return replace(seen, lists=one_by_one(lists, self.match, seen.index, worth))
 
     def _prepared(self, given: NBest, own: bool) -> NBest:
@@ -208,13 +214,10 @@ class Recorded:
         nbest = self.prepared.of_own(given).nbest if own else self.prepared(given)
         names = self.match.names
         missing = [name for name in names if name not in nbest.feature_names]
-        unknown = [name for name in nbest.feature_names if name not in names]
-        if missing or unknown:
-            said = [f"lack {', '.join(missing)}"] if missing else []
-            said += [f"have {', '.join(unknown)}, which it does not know"] if unknown else []
+        if missing:
             raise DataError(
-                f"the lists are not of the features of the posterior: they {' and '.join(said)}; "
-                "give lists of the system that it was adapted to",
+                f"no {', '.join(missing)}, which the posterior has a fixed weight of: give lists "
+                "with the features that the weights were adapted with",
                 nbest.origin,
             )
         if nbest.feature_names == names:

@@ -16,6 +16,7 @@ from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.quality import judged_lists
 from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
@@ -142,9 +143,10 @@ def predictive_check(
     ([1], [0.75])
     """
     draws = as_draws(posterior)
-    prepared = Preparation.recorded(draws.attrs, draws.constants)
-    nbest = prepared.of_own(nbest).nbest if oracle is None else prepared(nbest)
-    index = observed_oracles(draws, nbest) if oracle is None else np.asarray(oracle, np.int64)
+    if oracle is None:
+        nbest, index = adapted_lists(draws, nbest)
+    else:
+        nbest, index = _preparation(draws)(nbest), np.asarray(oracle, np.int64)
     rng = np.random.default_rng(checked_seed(seed))
     weights = _picked(draws, nbest, group, rng)
     columns = []
@@ -188,7 +190,7 @@ def reliability(
     ([0.75], [0.75])
     """
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
-    nbest = Preparation.recorded(draws.attrs, draws.constants)(nbest)
+    nbest = _preparation(draws)(nbest)
     weights = _picked(draws, nbest, "posterior", np.random.default_rng(checked_seed(seed)))
     value = draws.attrs.get("temperature", 1.0) if temperature is None else temperature
     lists = list(_predictive(nbest, weights, float(value)))
@@ -242,11 +244,22 @@ def _picked(draws: Draws, nbest: NBest, group: str, rng: np.random.Generator) ->
 def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     """Return the lists that a posterior was adapted to, with its features, and their oracles.
 
+    Where the criterion is a column, only judged candidates are left.
+
     Raises:
         DataError: if these are not its lists, or it records no oracles.
     """
-    lists = Preparation.recorded(draws.attrs, draws.constants).of_own(nbest).nbest
+    prepared = _preparation(draws)
+    lists = prepared.of_own(nbest).nbest
+    if prepared.gain is not None:
+        lists = judged_lists(lists, prepared.gain)[0]
     return lists, observed_oracles(draws, lists)
+
+
+def _preparation(draws: Draws) -> Preparation:
+    return Preparation.recorded(
+        draws.attrs, draws.constants, free=draws.features, fixed=draws.fixed
+    )
 
 
 def observed_oracles(draws: Draws, nbest: NBest) -> Int64:

@@ -80,8 +80,8 @@ def test_a_posterior_of_other_features(folder: Path) -> None:
     Path("nbest").write_text("0 ||| a ||| Other= 1 ||| 1\n0 ||| b ||| Other= 2 ||| 2\n")
     refused(
         run(*RERANK),
-        "the posterior: no weight for Other, which nbest prints: it is of LexicalReordering0.*; "
-        r"give lists with these features, or values for the others \(--default NAME=VALUE\)",
+        "nbest: no LexicalReordering0.*, which the posterior has weights for: the lists have "
+        "Other; give lists with the features that the weights were adapted with",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ import numpy as np
 import plain
 import pytest
 from foreign import foreign
-from sacrebleu.metrics import CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from bpa_ppl import DataError, NBest, Reranked, UsageError, as_draws, corpus_score, rerank
 from bpa_ppl.decoding import Confidence, selective
 from bpa_ppl.decoding.outputs import rerank_to
-from bpa_ppl.decoding.results import CONFIDENCE, DETAILS
+from bpa_ppl.decoding.results import details_columns
 from bpa_ppl.quality import ter_edits
 
 NAMES = ("LM0", "WP0")
@@ -142,7 +143,7 @@ def test_details_come_with_expectations(lists: NBest, posterior: Any, tmp_path: 
     summary = rerank_to(lists, posterior, tmp_path / "out", tmp_path / "details", unchecked=True)
     whole = rerank(lists, posterior, unchecked=True, confidence=True)
     header, *rows = [line.split("\t") for line in (tmp_path / "details").read_text().splitlines()]
-    assert tuple(header) == (*DETAILS, *CONFIDENCE)
+    assert tuple(header) == details_columns()
     assert whole.confidence is not None
     table = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     np.testing.assert_allclose(np.float64(table["better"]), whole.confidence.better, rtol=1e-5)
@@ -201,3 +202,28 @@ def test_the_curve_of_selective_use_is_that_of_choices_with_sure(lists: NBest) -
         selective(rerank(known, posterior, unchecked=True))
     with pytest.raises(DataError, match="no references"):
         selective(rerank(lists, posterior, unchecked=True, confidence=True))
+
+
+@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "mqm"])
+def test_expected_scores_are_in_the_criterion_of_the_posterior(
+    lists: NBest, weights: plain.Array, metric: str, tmp_path: Path
+) -> None:
+    posterior = replace(as_draws(foreign(weights, NAMES)), attrs={"oracle_metric": metric})
+    paths = tmp_path / "out", tmp_path / "details.jsonl"
+    summary = rerank_to(lists, posterior, *paths, unchecked=True)
+    details = [json.loads(line) for line in paths[1].read_text().splitlines()]
+    assert (summary.expected is not None) is (metric == "ter")
+    if metric == "mqm":
+        assert not [name for one in details for name in one if "expected" in name]
+        return
+    scorer: Any = {"ter": TER(), "bleu": BLEU(effective_order=True), "chrf": CHRF()}[metric]
+    for s, p in enumerate(plain.predictive(lists, weights[0])):
+        for name, text in (("expected", "text"), ("canonical_expected", "canonical_text")):
+            scores = [
+                scorer.sentence_score(details[s][text], [right]).score for right in lists.texts(s)
+            ]
+            expected = p @ scores
+            if metric == "ter":  # expected edits over the expected length
+                lengths = [len(right.split()) for right in lists.texts(s)]
+                expected = p @ (np.multiply(scores, lengths)) / (p @ lengths)
+            assert details[s][f"{name}_{metric}"] == pytest.approx(expected, rel=1e-4, abs=1e-3)

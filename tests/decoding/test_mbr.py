@@ -104,7 +104,9 @@ def test_what_is_sent_to_workers_decides_the_same(lists: NBest, weights: plain.A
 def assert_same(ours: Any, theirs: Any) -> None:
     assert ours.choice.tobytes() == theirs.choice.tobytes()
     for name, values in vars(ours.confidence).items():
-        assert values.tobytes() == getattr(theirs.confidence, name).tobytes(), name
+        assert (
+            np.asarray(values).tobytes() == np.asarray(getattr(theirs.confidence, name)).tobytes()
+        ), name
 
 
 @pytest.mark.slow

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from foreign import autoregressive, foreign
 
 from bpa_ppl import DataError, NBest, NotConverged, rerank
 from bpa_ppl.decoding.reranking import rerank_stream
+from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]")
@@ -43,9 +45,23 @@ def test_a_stream_is_refused_before_it_is_read(toy: NBest) -> None:
         rerank_stream(stream(), foreign(autoregressive(0.99, 4, 100, 3, seed=1), NAMES))
 
 
-def test_a_feature_without_a_weight_is_named(toy: NBest) -> None:
-    with pytest.raises(DataError, match=r"TM0\[1\]"):
-        rerank(toy, good(("LM0", "TM0[0]")))
+def test_a_feature_without_a_weight_is_not_used(toy: NBest) -> None:
+    posterior = good(("LM0", "TM0[0]"))
+    with pytest.warns(BpaWarning, match=r"TM0\[1\] not used: the posterior has no weight for it"):
+        found = rerank(toy, posterior)
+    assert found.texts == rerank(toy.without_features("TM0[1]"), posterior).texts
+
+
+def test_a_feature_of_another_name_is_an_error(toy: NBest) -> None:
+    message = r"no Distortion0, which the posterior has weights for: the lists have LM0, TM0\[0\]"
+    with pytest.raises(DataError, match=message):
+        rerank(toy, good(("LM0", "TM0[0]", "Distortion0")))
+
+
+def test_a_feature_that_is_missing_for_some_is_an_error(toy: NBest) -> None:
+    partly = toy.without_features("LM0").with_extras(LM0=np.arange(len(toy.features)) + np.nan)
+    with pytest.raises(DataError, match=r"no LM0 \(LM0: missing for some candidates\)"):
+        rerank(partly, good())
 
 
 def test_a_weight_without_a_feature_is_named(toy: NBest) -> None:

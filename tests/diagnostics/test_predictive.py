@@ -23,6 +23,7 @@ from bpa_ppl.diagnostics.predictive.likelihood import (
     power_sensitivity,
 )
 from bpa_ppl.diagnostics.predictive.page import model_sections
+from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
 
@@ -119,7 +120,7 @@ def test_what_is_missing_is_said() -> None:
     with pytest.raises(DataError, match="no prior draws"):
         predictive_check(posterior, pool, [0, 0, 0], group="prior")
     more = NBest.from_lists([["a"]], [[[1.0, 2.0, 3.0]]], [*NAMES, "XX"])
-    with pytest.raises(DataError, match="no weight for XX"):
+    with pytest.warns(BpaWarning, match="XX not used: the posterior has no weight for it"):
         predictive_check(posterior, more, [0])
     with pytest.raises(DataError, match="does not record the log-likelihood"):
         loo(posterior)

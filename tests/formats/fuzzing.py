@@ -18,7 +18,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
+from bpa_ppl.rows.gathering import _Table
 
 GOLDEN = Path(__file__).parent / "golden"
 ACCEPTED, REFUSED = "accepted", "refused"
@@ -290,8 +291,9 @@ def examine(
         Failure: if a reader fails.
     """
     path = tried.place(folder, content)
-    whole = _outcome(lambda: _content(read_nbest(path, format=tried.format)), folder)
-    parts = _outcome(lambda: _streamed(path, tried.format), folder)
+    whole = _outcome(lambda: _content([read_nbest(path, format=tried.format)]), folder)
+    stream = partial(iter_nbest, path, format=tried.format, chunk=1)
+    parts = _outcome(lambda: _content(list(stream())), folder)
     _same("as a stream", parts, "at once", whole)
     if tried.of_lines and tried.damaged == tried.read:
         _same_in_blocks(tried.format, sample, content, path)
@@ -368,20 +370,62 @@ def _outcome(work: Callable[[], Any], folder: Path) -> Any:
         raise Failure(f"{type(error).__name__}: {error}") from error
 
 
-def _content(lists: NBest) -> dict[str, Any]:
-    """Return all that a table holds, as it can be compared."""
-    return _comparable(
-        features=lists.features,
-        names=lists.feature_names,
-        ids=lists.sentence_ids,
-        sizes=lists.sizes,
-        texts=tuple(lists.text(row) for row in range(len(lists.features))),
-        totals=lists.totals,
-        references=lists.references,
-        sources=lists.sources,
-        **{f"extra {n}": c for n, c in lists.extras.items()},
-        **{f"sentence {n}": c for n, c in lists.sentence_extras.items()},
-    )
+def _content(tables: list[NBest]) -> dict[str, Any]:
+    """Return all that some tables hold, as it can be compared; what is missing is left out.
+
+    A feature that is missing for some hypotheses of one table is no feature of another either.
+    """
+    names = [n for n in tables[0].feature_names if all(n in t.feature_names for t in tables)]
+    features = [t.features[:, [t.feature_names.index(n) for n in names]] for t in tables]
+    return {
+        "features": np.concatenate(features).tobytes(),
+        "totals": None
+        if any(t.totals is None for t in tables)
+        else np.concatenate([t.totals for t in tables if t.totals is not None]).tobytes(),
+        "names": names,
+        "ids": [i for t in tables for i in t.sentence_ids.tolist()],
+        "sizes": [size for t in tables for size in t.sizes.tolist()],
+        "texts": [t.text(row) for t in tables for row in range(len(t.features))],
+        "hypotheses": [
+            row
+            for t in tables
+            for row in _without_missing(
+                {
+                    **{n: t.features[:, k] for k, n in enumerate(t.feature_names)},
+                    **t.extras,
+                    **({} if t.totals is None else {"total": t.totals}),
+                },
+                len(t.features),
+            )
+        ],
+        "sentences": [
+            row
+            for t in tables
+            for row in _without_missing(
+                {
+                    **t.sentence_extras,
+                    **({} if t.sources is None else {"source": t.sources}),
+                    **({} if t.references is None else {"reference": t.references}),
+                },
+                len(t),
+            )
+        ],
+    }
+
+
+def _without_missing(columns: dict[str, Any], count: int) -> list[str]:
+    """Return what there is in each row, by the name of its column."""
+    rows: list[dict[str, Any]] = [{} for _ in range(count)]
+    for name in sorted(columns):
+        values = columns[name]
+        for row, value in zip(rows, map(_item, values), strict=True):
+            if value not in (None, "", ()) and value == value:
+                row[name] = value
+    return list(map(repr, rows))
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _comparable(**columns: Any) -> dict[str, Any]:
@@ -389,10 +433,6 @@ def _comparable(**columns: Any) -> dict[str, Any]:
         name: column.tobytes() if isinstance(column, np.ndarray) else repr(column)
         for name, column in columns.items()
     }
-
-
-def _streamed(path: Path, format: NBestFormat) -> dict[str, Any]:
-    return _content(NBest.concatenate(list(iter_nbest(path, format=format, chunk=1))))
 
 
 def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Path) -> None:
@@ -415,16 +455,19 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
 
 def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
     parts = list(format.parse(blocks, ReadOptions(str(path))))
-    known = [part.totals for part in parts if part.totals is not None]
-    names = {name for part in parts for name in part.extras}
+    table = _Table(parts[0])
+    for part in parts:
+        table.append(part, str(path))
+    columns = {name: column.finished() for name, column in table.columns.items()}
+    extras = {name: column.finished() for name, column in table.extras.items()}
     return _comparable(
-        names=parts[0].names,
-        ids=np.concatenate([part.ids for part in parts]),
+        names=table.names,
         lines=np.concatenate([part.lines for part in parts]),
-        features=np.concatenate([part.features for part in parts]),
-        totals=np.concatenate(known) if known else None,
-        texts=[part.strings[i] for part in parts for i in part.string_index.tolist()],
-        **{name: [v for part in parts for v in part.extras.get(name, ())] for name in names},
+        texts=list(table.strings),
+        index=table.string_index.finished(),
+        sentences=table.sentences,
+        **columns,
+        **{f"extra {name}": column for name, column in extras.items()},
     )
 
 
@@ -446,7 +489,7 @@ def _numbers_in(tokens: list[bytes], kind: type) -> set[float]:
 
 
 def _unchanged(found: dict[str, Any], sound: NBest) -> None:
-    expected = _content(sound)
+    expected = _content([sound])
     for column in ("features", "ids", "totals"):
         if found[column] != expected[column]:
             raise Failure(f"another text has changed the {column}")

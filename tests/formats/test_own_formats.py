@@ -162,8 +162,12 @@ def test_a_format_with_its_settings_is_read_with_them(path: Path) -> None:
 def test_columns_that_come_and_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
     monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 30)
-    with pytest.raises(DataError, match=r"dev\.nbest: only some .* have confidence, spans: give"):
-        read_nbest(path, format=Forgetful())
+    whole, nbest = (read_nbest(path, format=kind()) for kind in (Toy, Forgetful))
+    assert nbest.features.tolist() == whole.features.tolist()
+    of = np.repeat(whole.sentence_ids, whole.sizes).tolist()
+    for name in ("spans", "confidence"):
+        expected = [v if s % 2 else None for s, v in zip(of, whole.extras[name], strict=True)]
+        assert list(nbest.extras[name]) == expected
 
 
 def test_unknown_files_name_it(write: Write) -> None:

@@ -82,19 +82,23 @@ class TestColumns:
         with pytest.raises(UsageError, match="comet is a column of n-best lists"):
             corpus_score(["a"], None, Column(column="comet"))
 
-    def test_a_missing_judgement_is_named(self) -> None:
-        lists = LISTS.with_extras(mqm=np.array([0.0, 1.0, 2.0, np.nan, 1.0]))
-        with pytest.raises(
-            DataError, match="mqm of hypothesis 0 of sentence 1 is nan, not a finite"
-        ):
-            oracles(lists, "mqm")
+    def test_what_is_no_number_is_named(self) -> None:
         with pytest.raises(
             DataError, match="no column of numbers bleurt: they have comet, LM0, mqm"
         ):
             oracles(LISTS, Column(column="bleurt"))
-        for values in (["1", "2", "3", "4", "5"], [True] * 5, [None, 1, 2, 3, 4]):
-            with pytest.raises(UsageError, match="unknown metric 'mqm'"):
+        with pytest.raises(UsageError, match="unknown metric 'mqm'"):
+            oracles(LISTS.with_extras(mqm=["1", "2", "3", "4", "5"]), "mqm")
+        for values in ([1, 2, 3, True, 4], [None, 1, 2, "4", 4], np.array([1, 2, 3, np.inf, 5])):
+            with pytest.raises(
+                DataError,
+                match=r"mqm of hypothesis 0 of sentence 1 is ('4'|True|inf), not a finite number",
+            ):
                 oracles(LISTS.with_extras(mqm=values), "mqm")
+        with pytest.raises(DataError, match="hypothesis 0 of sentence 0 is True, not a finite"):
+            oracles(LISTS.with_extras(mqm=[True] * 5), "mqm")
+        with pytest.raises(DataError, match="no list has two candidates with a value of mqm"):
+            oracles(LISTS.with_extras(mqm=[None, None, 1, None, 2]), "mqm")
 
     @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
     def test_tuners_optimise_its_mean_and_never_look_at_it(self, tuner: str) -> None:

@@ -162,7 +162,9 @@ def test_a_posterior_of_ones_own_without_the_fixed_feature() -> None:
         {"weights": np.ones((2, 200, 1))}, ("logprob",), constants={"canonical": np.ones(1)}
     )
     lists = lists.without_features("comet")
-    with pytest.raises(DataError, match="no weight for UnknownWordPenalty0"):
+    with pytest.warns(
+        BpaWarning, match="UnknownWordPenalty0 not used: the posterior has no weight"
+    ):
         rerank(lists, mine, unchecked=True)
     held = rerank(lists, mine, unchecked=True, defaults={"UnknownWordPenalty0": 1.0})
     assert held.choice.tolist() == held.canonical.tolist() == [0] * 5

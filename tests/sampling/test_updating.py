@@ -278,7 +278,9 @@ def test_what_does_not_fit_is_told_with_the_remedy() -> None:
     one = pool[3:4]
     named = one.with_references(["oracle"])
     said = {
-        "lack WP0 and have TM0": lambda: Sequential(start).add(other[3:4]),
+        "no WP0, which the posterior has weights for: the lists have LM0, TM0": lambda: Sequential(
+            start
+        ).add(other[3:4]),
         "lists are empty": lambda: Sequential(start).add(pool[:0]),
         "no references": lambda: Sequential(foreign(oracle_signature="")).add(one),
         "another metric, given": lambda: Sequential(start).add(named),

@@ -1,0 +1,341 @@
+"""Values that are missing: in each format, wherever they are, and what is no missing value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from sameness import content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats.jsonl import Jsonl
+from bpa_ppl.formats.parquet import Parquet
+
+Write = Callable[..., Path]
+Rows = list[tuple[int, dict[str, Any]]]
+#: Sentence and fields of each candidate; None is a value that is missing.
+PARTLY: Rows = [
+    (0, {"text": "a", "lm": -1.0, "mqm": None, "by": "x"}),
+    (0, {"text": "b", "lm": -2.5, "mqm": 0.0, "by": "y"}),
+    (1, {"text": "c", "lm": -3.0, "mqm": None, "by": "x"}),
+    (1, {"text": "d", "lm": 4.0, "mqm": None, "by": "z"}),
+    (2, {"text": "e", "lm": 0.5, "mqm": -5.0, "by": "x"}),
+    (2, {"text": "f", "lm": 0.25, "mqm": -1.0, "by": "y"}),
+]
+NOTE = "mqm is missing for 3 of 6 candidates: kept as a judgement .usable as the gain., not as a f"
+
+
+def nested(rows: Rows, missing: Any) -> list[str]:
+    """Return JSON lines with the candidates of each sentence; `missing` of `...` leaves out."""
+    lists: dict[int, list[dict[str, Any]]] = {}
+    for sentence, fields in rows:
+        fields = {n: missing if v is None else v for n, v in fields.items()}
+        lists.setdefault(sentence, []).append({n: v for n, v in fields.items() if v is not ...})
+    return [json.dumps({"id": s, "candidates": candidates}) for s, candidates in lists.items()]
+
+
+def long(rows: Rows, missing: Any) -> list[str]:
+    """Return JSON lines with one candidate each."""
+    return [
+        json.dumps({"id": s, **json.loads(nested([(s, of)], missing)[0])["candidates"][0]})
+        for s, of in rows
+    ]
+
+
+def table(rows: Rows, separator: str) -> list[str]:
+    """Return a header and a line for each candidate, with empty cells."""
+    names = list(rows[0][1])
+    cells = [[s, *("" if of[n] is None else of[n] for n in names)] for s, of in rows]
+    return [separator.join(map(str, line)) for line in [["id", *names], *cells]]
+
+
+def columns(rows: Rows, missing: Any = None) -> dict[str, list[Any]]:
+    found = {n: [missing if of[n] is None else of[n] for _, of in rows] for n in rows[0][1]}
+    return {"id": [s for s, _ in rows], **found}
+
+
+def partly(write: Write, way: str) -> NBest:
+    """Return the lists, read in some way."""
+    kind, _, missing = way.partition(" ")
+    value = {"null": None, "empty": "", "absent": ..., "nan": float("nan"), "": None}[missing]
+    if kind in ("nested", "long"):
+        return read_nbest(write(*(nested if kind == "nested" else long)(PARTLY, value)))
+    if kind in ("csv", "tsv"):
+        return read_nbest(write(*table(PARTLY, "," if kind == "csv" else "\t")))
+    if kind == "parquet":
+        path = write("")
+        parquet.write_table(pa.table(columns(PARTLY, value)), path)
+        return read_nbest(path)
+    if kind == "pandas":
+        return NBest.from_dataframe(pd.DataFrame(columns(PARTLY, value)))
+    if kind == "records":
+        return NBest.from_records(list(map(json.loads, nested(PARTLY, value))))
+    features = [[of["lm"], value if of["mqm"] is None else of["mqm"]] for _, of in PARTLY]
+    texts = [of["text"] for _, of in PARTLY]
+    by: Any = [of["by"] for _, of in PARTLY]
+    if kind == "arrays":
+        return NBest.from_arrays(texts, features, ["lm", "mqm"], 2, extras={"by": by})
+    pairs = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    return NBest.from_lists(
+        [texts[p] for p in pairs],
+        [features[p] for p in pairs],
+        ["lm", "mqm"],
+        extras={"by": [by[p] for p in pairs]},
+    )
+
+
+WAYS = [
+    *(f"{form} {how}" for form in ("nested", "long") for how in ("null", "empty", "absent")),
+    *("csv", "tsv", "parquet null", "parquet nan", "pandas null", "pandas nan"),
+    *(f"records {how}" for how in ("null", "empty", "nan", "absent")),
+    *("lists null", "lists nan", "arrays nan"),
+]
+
+
+@pytest.fixture(params=["one block", "many blocks"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the file read as one block, or in blocks of a line or two."""
+    if request.param == "many blocks":
+        monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+        monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_number_that_is_missing_for_some_is_an_extra(write: Write, way: str) -> None:
+    with pytest.warns(BpaWarning, match=NOTE) as notes:
+        nbest = partly(write, way)
+    assert len(notes) == 1
+    assert nbest.feature_names == ("lm",)
+    assert nbest.features[:, 0].tolist() == [of["lm"] for _, of in PARTLY]
+    mqm = nbest.extras["mqm"]
+    assert isinstance(mqm, np.ndarray)
+    assert mqm.dtype == np.float32
+    np.testing.assert_array_equal(mqm, [np.nan, 0, np.nan, np.nan, -5, -1])
+    assert nbest.extras["by"] == ("x", "y", "x", "z", "x", "y")
+    assert nbest.sizes.tolist() == [2, 2, 2]
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("way", [way for way in WAYS if way.split()[0] in ("nested", "csv")])
+def test_tables_of_a_stream_have_the_features_that_are_whole_there(write: Write, way: str) -> None:
+    with pytest.warns(BpaWarning):
+        whole = partly(write, way)
+    with pytest.warns(BpaWarning, match=NOTE) as notes:
+        first, second, third = iter_nbest(whole.origin, chunk=1)
+    assert len(notes) == 1
+    assert (first.feature_names, third.feature_names) == (("lm",), ("lm", "mqm"))
+    for lists in (first, second):
+        assert np.isnan(np.asarray(lists.extras.get("mqm", np.nan), float)).any()
+    joined = NBest.concatenate([first, third])
+    assert joined.feature_names == ("lm",)
+    np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
+
+
+@pytest.mark.parametrize("value", [None, "", ...])
+def test_a_column_without_any_value_is_an_extra(write: Write, value: Any) -> None:
+    rows = [(s, {**of, "mqm": None}) for s, of in PARTLY]
+    path = write(*nested(rows, value))
+    if value is ...:
+        assert "mqm" not in read_nbest(path).extras
+        return
+    with pytest.warns(BpaWarning, match="mqm is missing for all 6 candidates"):
+        nbest = read_nbest(path)
+    assert nbest.feature_names == ("lm",)
+    assert np.isnan(nbest.extras["mqm"]).all()
+
+
+def test_a_record_of_columns_may_have_none_for_a_whole_list() -> None:
+    records = [
+        {"text": ["a", "b"], "lm": [1, 2], "mqm": None},
+        {"text": ["c", "d"], "lm": [3, 4], "mqm": [0, -1]},
+    ]
+    with pytest.warns(BpaWarning, match="mqm is missing for 2 of 4"):
+        nbest = NBest.from_records(records)
+    np.testing.assert_array_equal(nbest.extras["mqm"], [np.nan, np.nan, 0, -1])
+    assert not nbest.sentence_extras
+    with pytest.warns(BpaWarning, match="mqm is missing for 2 of 4"):
+        frame = NBest.from_dataframe(pa.Table.from_pylist(records))
+    assert content(frame) == content(nbest)
+
+
+def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
+    records = [
+        {"id": 0, "source": None, "candidates": [{"text": "a", "lm": 1, "total": 2}]},
+        {"id": 1, "source": "s", "candidates": [{"text": "b", "lm": 1}]},
+    ]
+    with pytest.warns(BpaWarning) as notes:
+        nbest = NBest.from_records(records)
+    assert [str(note.message) for note in notes] == [
+        "<memory>: total is missing for 1 of 2 candidates: kept as a judgement (usable as the "
+        "gain), not as a feature",
+        "<memory>: no source for 1 of 2 sentences: the sources are kept as an extra of the "
+        "sentences",
+    ]
+    assert (nbest.totals, nbest.sources) == (None, None)
+    np.testing.assert_array_equal(nbest.extras["total"], [2, np.nan])
+    assert nbest.sentence_extras["source"] == (None, "s")
+    for name in ("lists.jsonl", "lists.parquet"):
+        write_nbest(nbest, tmp_path / name)
+        with pytest.warns(BpaWarning):
+            assert content(read_nbest(tmp_path / name)) == content(nbest)
+
+
+# Every kind of field that is no number, in one of the lines alone.
+OTHERS = {
+    "flag": True,
+    "note": "odd",
+    "span": [1, 2],
+    "empty": {},
+    "meta": {"by": "me", "ok": False},
+}
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("place", [0, 3, 5])
+def test_other_fields_of_some_candidates_are_extras(write: Write, place: int) -> None:
+    rows = [(s, dict(of)) for s, of in PARTLY]
+    rows[place][1].update(OTHERS)
+    with pytest.warns(BpaWarning, match=NOTE):
+        nbest = read_nbest(write(*nested(rows, ...)))
+    expected = {"flag": True, "note": "odd", "span": [1, 2], "empty": {}}
+    expected |= {"meta.by": "me", "meta.ok": False}
+    for name, value in expected.items():
+        assert nbest.extras[name] == tuple(value if k == place else None for k in range(6)), name
+    assert nbest.feature_names == ("lm",)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_fields_of_some_sentences_are_extras(write: Write, place: int) -> None:
+    fields = {
+        "preferences": [[0, 1], [2, 0]],
+        "ties": [[1, 2]],
+        "rankings": [[2, 0, 1], [1, 0]],
+        "domain": "news",
+        "year": 2021,
+        "doc": {"name": "d"},
+    }
+    lines = list(map(json.loads, nested([(s, {**of, "mqm": 0}) for s, of in PARTLY], None)))
+    lines[place] |= fields
+    nbest = read_nbest(write(*map(json.dumps, lines)))
+    assert dict(nbest.sentence_extras) == {
+        name: tuple(value if k == place else None for k in range(3))
+        for name, value in fields.items()
+    }
+
+
+@pytest.mark.usefixtures("blocks")
+def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> None:
+    lines = [
+        {"id": 0, "text": "a", "lm": 1},
+        {"id": 0, "text": "b", "lm": 2, "sentence.doc": "d", "reference": "r"},
+        {"id": 0, "text": "c", "lm": 2},
+        {"id": 1, "text": "d", "lm": 3},
+    ]
+    with pytest.warns(BpaWarning, match="no reference for 1 sentence, the first of id 1"):
+        nbest = read_nbest(write(*map(json.dumps, lines)))
+    assert nbest.sentence_extras["doc"] == ("d", None)
+    assert nbest.references == (("r",), ())
+    lines[2]["sentence.doc"] = "e"
+    with pytest.raises(DataError, match=r":3: another sentence\.doc than before for sentence 0"):
+        read_nbest(write(*map(json.dumps, lines)))
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("none", [{"references": []}, {"references": None}, {}])
+def test_sentences_without_references(write: Write, none: dict[str, Any]) -> None:
+    lines = list(map(json.loads, nested([(s, {**of, "mqm": 0}) for s, of in PARTLY], None)))
+    known = [{**lines[0], "references": ["r"]}, {**lines[1], **none}, {**lines[2], **none}]
+    with pytest.warns(BpaWarning, match="no reference for 2 sentences, the first of id 1: a met"):
+        assert read_nbest(write(*map(json.dumps, known))).references == (("r",), (), ())
+    unknown = [{**line, **none} for line in lines]
+    assert read_nbest(write(*map(json.dumps, unknown))).references is None
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"lm": "3"}, "lm is '3', (not a finite 32-bit number|a number in quotes)"),
+        ({"mqm": "3"}, "mqm is '3', (not a finite 32-bit number|a number in quotes)"),
+        ({"mqm": "good"}, "mqm is 'good', not a finite 32-bit number: correct it, or leave"),
+        ({"mqm": True}, "mqm is true, not a finite 32-bit number: correct it, or leave"),
+        ({"mqm": [3]}, r"mqm is \[3\], not a finite 32-bit number: correct it, or leave"),
+        ({"mqm": float("nan")}, "mqm is nan, not a finite 32-bit number: correct it, or leave"),
+        ({"by": 3}, "by is 3, a number, where the hypotheses before have none: give the field one"),
+    ],
+)
+def test_what_is_of_another_type_is_an_error(
+    write: Write, place: int, fields: dict[str, Any], message: str
+) -> None:
+    """The error is in the line, or, in the first line, where the next one is of another type."""
+    rows = [(s, {**of, **(fields if k == place else {})}) for k, (s, of) in enumerate(PARTLY)]
+    where = r":\d: candidates\[\d\]\."
+    if place < 2 and not isinstance(next(iter(fields.values())), float):
+        message = rf"({message}|(mqm|by) is .*, (a number, where the|not a finite 32-bit number))"
+    else:
+        where = rf":{place // 2 + 1}: candidates\[{place % 2}\]\."
+    with pytest.raises(DataError, match=where + message):
+        read_nbest(write(*nested(rows, None)))
+
+
+@pytest.mark.parametrize("bad", ['"3x"', "nan", "true", "1e99"])
+def test_cells_that_are_no_numbers_stay_errors(write: Write, bad: str) -> None:
+    rows = [*table(PARTLY, ","), f"2,g,1,{bad},x"]
+    with pytest.raises(DataError, match=r"dev\.nbest:8: mqm: '.*' is not a .*leave the cell empty"):
+        read_nbest(write(*rows))
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> NBest:
+    """Lists with missing values in every kind of column."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    count = sum(sizes)
+    number = st.floats(width=32, allow_nan=False, allow_infinity=False)
+    some = st.lists(st.none() | number, min_size=count, max_size=count)
+    text = st.none() | st.sampled_from(["x", "two words", "é"])
+    words = st.lists(text, min_size=count, max_size=count)
+    of_sentence = st.lists(text, min_size=len(sizes), max_size=len(sizes))
+    references = st.lists(
+        st.lists(st.sampled_from(["r", "another r"]), max_size=2).map(tuple),
+        min_size=len(sizes),
+        max_size=len(sizes),
+    )
+    mqm = np.array([np.nan, *draw(some)[1:]], np.float32)
+    by, doc, known = draw(words), draw(of_sentence), draw(references)
+    return NBest.from_arrays(
+        [f"t {k}" for k in range(count)],
+        np.arange(count)[:, None],
+        ["lm"],
+        sizes,
+        references=known if any(known) else None,
+        extras={"mqm": mqm, **({"by": by} if any(by) else {})},
+        sentence_extras={"doc": doc} if any(doc) else {},
+    )
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+@pytest.mark.parametrize("format", [Jsonl(), Jsonl(long=True), Parquet(), "csv"], ids=repr)
+@settings(max_examples=40, deadline=None)
+@given(nbest=lists())
+def test_what_is_written_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, format: Any, nbest: NBest
+) -> None:
+    if format == "csv":  # an empty cell among texts is an empty text
+        odd = [n for n, of in [*nbest.extras.items(), *nbest.sentence_extras.items()] if None in of]
+        nbest = nbest.without(*odd)
+    path = tmp_path_factory.mktemp("lists") / "lists"
+    write_nbest(nbest, path, format=format)
+    assert content(read_nbest(path)) == content(nbest)
