@@ -86,17 +86,21 @@ def compare_baselines(
     """
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
-        goal = resolve(metric or "ter", nbest)
-        return _compared(set_aside(nbest, goal.columns), gains_of(nbest, goal), _name(goal), None)
+        gain = resolve(metric or "ter", nbest)
+        return _compared(set_aside(nbest, gain.columns), gains_of(nbest, gain), _name(gain), None)
     draws = as_draws(posterior)
     goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
+    if goal is None:
+        raise no_gains(nbest, draws)
     prepared = Preparation.recorded(draws.attrs, draws.constants, where)
     if choice is None:
         lists = prepared.of_own(nbest).nbest
         return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
     tally = BaselineTally(draws, goal)
     tally.add(prepared(nbest), np.asarray(choice))
-    return tally.comparison()
+    found = tally.comparison()
+    assert found is not None  # the lists have gains
+    return found
 
 
 def with_baselines(
@@ -134,28 +138,35 @@ def recorded_comparison(draws: Draws) -> BaselineComparison | None:
     return BaselineComparison.from_record(record) if isinstance(record, Mapping) else None
 
 
-def criterion(nbest: NBest, draws: Draws) -> Metric:
-    """Return what a posterior was adapted to; TER where lists lack that column.
+def criterion(nbest: NBest, draws: Draws) -> Metric | None:
+    """Return what a posterior was adapted to, or TER where lists lack that column.
 
-    Raises:
-        DataError: if they have neither the column nor references.
+    None where they have neither the column nor references.
     """
     goal = criterion_of(draws.attrs)
-    if goal is None or set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
-        return goal or resolve("ter")
-    if not nbest.references:
-        raise DataError(
-            f"neither references nor the column {', '.join(goal.columns)}, which the posterior "
-            "was adapted to: give one of them",
-            nbest.origin,
-        )
-    return resolve("ter")
+    if goal is not None and set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
+        return goal if nbest.references or "references" not in goal.needs else None
+    if goal is None or goal.columns:
+        goal = resolve("ter")
+    return goal if nbest.references else None
+
+
+def no_gains(nbest: NBest, draws: Draws) -> DataError:
+    """Return the error for lists that can be evaluated by nothing: see `criterion`."""
+    goal = criterion_of(draws.attrs)
+    if goal is None or not goal.columns:
+        return DataError("the lists have no references: read them with references", nbest.origin)
+    return DataError(
+        f"the lists have neither references nor the column {', '.join(goal.columns)}, which the "
+        "posterior was adapted to: give one of them",
+        nbest.origin,
+    )
 
 
 def gains_of(nbest: NBest, metric: Metric) -> Float64:
     """Return the gain of every candidate, (hypotheses,); NaN where a column has no value."""
     if not isinstance(metric, Column) or metric.column in nbest.feature_names:
-        return gains_in(nbest, metric)
+        return gains_in(nbest, metric, cache=False)
     values = np.asarray(nbest.extras[metric.column], np.float64)
     return np.asarray(metric.signed(values))
 
@@ -266,10 +277,10 @@ class BaselineTally:
 
     Args:
         draws: the posterior.
-        metric: what a gain is in.
+        metric: what a gain is in; None is the criterion of the posterior, or TER.
     """
 
-    def __init__(self, draws: Draws, metric: Metric):
+    def __init__(self, draws: Draws, metric: Metric | None = None):
         comparison = recorded_comparison(draws)
         self._draws, self._metric = draws, metric
         self._baselines = None if comparison is None else comparison.baselines
@@ -277,10 +288,17 @@ class BaselineTally:
         self._names: dict[str, None] = {}
 
     def add(self, lists: NBest, choice: npt.NDArray[np.int64]) -> None:
-        """Count the choices from some lists, which have the features of the posterior."""
+        """Count the choices from some lists, which have the features of the posterior.
+
+        Lists that lack what a gain needs are left out.
+        """
+        metric = criterion(lists, self._draws) if self._metric is None else self._metric
+        if metric is None:
+            return
+        self._metric = metric
         if self._baselines is None:
             self._baselines = _without_selection(self._draws, lists)
-        gains = gains_of(lists, self._metric)
+        gains = gains_of(lists, metric)
         scores = self._baselines.scores(lists, canonical_scores(self._draws, lists))
         found = {name: gains_of_best(lists, each, gains) for name, each in scores.items()}
         single = {
@@ -296,9 +314,10 @@ class BaselineTally:
         self._names |= dict.fromkeys(found)
         self._unjudged += int(np.sum(~np.isfinite(gains)))
 
-    def comparison(self) -> BaselineComparison:
-        """Return the comparison on all lists; there has to be one."""
-        assert self._baselines is not None  # some lists were added
+    def comparison(self) -> BaselineComparison | None:
+        """Return the comparison on all lists; None where none has gains."""
+        if self._baselines is None or self._metric is None or not self._names:
+            return None
         baselines = self._baselines
         rows = [
             *self._sums.rows({ADAPTED: "adapted"}),
@@ -322,4 +341,6 @@ def _without_selection(draws: Draws, lists: NBest) -> Baselines:
 
 def _name(metric: Metric) -> str:
     """Return the name of a gain, as tables print it."""
-    return metric.title if isinstance(metric, Column) else f"{metric.key} gain"
+    if isinstance(metric, Column):
+        return f"−{metric.title}" if metric.negative else metric.title
+    return f"{metric.key} gain"

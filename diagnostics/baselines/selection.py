@@ -89,14 +89,19 @@ class Baselines:
         return nbest.best(self.scores(nbest, canonical)[name])
 
     def detail(self, name: str) -> str:
-        """Return which feature or system a baseline stands for.
-
-        >>> Baselines(feature="TER", directions={"TER": -1}).detail(FEATURE)
-        'low TER'
-        """
+        """Return which feature or system a baseline stands for; empty for the others."""
         if name == FEATURE:
             return f"low {self.feature}" if self.directions[self.feature] < 0 else self.feature
         return str(self.systems[0]) if name == SYSTEM and self.systems else ""
+
+    def named(self, name: str) -> str:
+        """Return the name of a baseline with what it stands for.
+
+        >>> Baselines(feature="TER", directions={"TER": -1}).named(FEATURE)
+        'best single feature (low TER)'
+        """
+        detail = self.detail(name)
+        return f"{name} ({detail})" if detail else name
 
     def advice(self, name: str) -> str:
         """Return how to use a baseline in place of the adapted weights.

@@ -89,10 +89,16 @@ class BaselineComparison:
     ... ]
     >>> selected = Baselines(feature="comet", directions={"comet": 1}, best="best single feature")
     >>> found = BaselineComparison(tuple(rows), selected, "mqm")
-    >>> found.baseline.gain, found.verdict, found.is_beaten
-    (1.5, 'unclear', True)
+    >>> found.adapted.gain, found.baseline.gain, found.row("best single feature").headroom
+    (1.0, 1.5, 0.75)
+    >>> found.verdict, found.is_beaten, found.notes
+    ('unclear', True, [])
     >>> print(found.warning)
     on 9 lists the best single feature (comet) has a higher mean mqm than the adapted weights, ...
+    >>> print(found.summary)
+    the adapted weights are not clearly different from the best single feature (comet) ...
+    >>> found.table()[0]
+    ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval')
     """
 
     rows: tuple[Row, ...]
@@ -131,12 +137,16 @@ class BaselineComparison:
         row = self.baseline
         if row is None or not self.is_beaten:
             return ""
-        clear = "a clear difference" if row.clear else "a difference that may be chance"
+        advice = self.baselines.advice(row.name)
+        remedy = (
+            f"to use it, {advice}"
+            if row.clear
+            else f"the difference may be chance: judge more sentences, or {advice}"
+        )
         return (
             f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher mean {self.unit} "
             f"than the adapted weights, by {-row.difference:.3g} ({_percent()} interval of adapted "
-            f"minus baseline {row.cells[-1]}; {self.evaluation}), {clear}: add judgements, or "
-            f"{self.baselines.advice(row.name)}"
+            f"minus baseline {row.cells[-1]}; {self.evaluation}); {remedy}"
         )
 
     @property
@@ -179,7 +189,7 @@ class BaselineComparison:
 
         Of single features the best ten are among them.
         """
-        header = (
+        header: tuple[str, ...] = (
             "choice",
             f"mean {self.unit}",
             "of headroom",
@@ -195,7 +205,7 @@ class BaselineComparison:
 
     def __str__(self) -> str:
         header, rows = self.table()
-        return "\n".join([text_table(rows, header, align="lrrrr"), *self.notes])
+        return "\n".join([text_table(rows, header, align="l".ljust(len(header), "r")), *self.notes])
 
     def record(self) -> dict[str, Any]:
         """Return the comparison as plain values, which `from_record` reads."""
@@ -222,9 +232,8 @@ class BaselineComparison:
         True
         """
         try:
-            rows = tuple(
-                Row(*(math.nan if cell is None else cell for cell in row)) for row in record["rows"]
-            )
+            cells = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
+            rows = tuple(Row._make(row) for row in cells)
             rest = {name: record[name] for name in ("unit", "evaluation", "unjudged", "doubtful")}
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
         except (KeyError, TypeError) as error:
@@ -235,8 +244,7 @@ class BaselineComparison:
     def _named(self, row: Row) -> str:
         if row.kind == "feature":
             return f"low {row.name}" if self.baselines.directions[row.name] < 0 else row.name
-        detail = self.baselines.detail(row.name)
-        return f"{row.name} ({detail})" if detail else row.name
+        return self.baselines.named(row.name)
 
 
 class GainSums:

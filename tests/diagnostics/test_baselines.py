@@ -359,7 +359,7 @@ def test_verdicts(name: str, difference: float, reach: float, verdict: str, beat
     assert bool(found.warning) == beaten
     if beaten:
         assert selected.advice(name) in found.warning
-        assert ("a clear difference" in found.warning) == (verdict == "worse")
+        assert ("may be chance" in found.warning) == (verdict == "unclear")
     assert found.summary.startswith("the adapted weights are ")
 
 
