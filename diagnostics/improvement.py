@@ -9,7 +9,7 @@ from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.selection import CANONICAL
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.nbest import Int64, NBest
-from bpa_ppl.quality import Metric, Scoreboard
+from bpa_ppl.quality import Column, Metric, Scoreboard
 from bpa_ppl.quality.bootstrap import ScoreDifference
 
 PROBABILITY = 0.95
@@ -90,8 +90,11 @@ class Improvement:
 
     @property
     def verdict(self) -> str:
-        """`yes`, `no`, `both` where one metric got better and another worse, or `unknown`."""
-        verdicts = {change.verdict for change in self.changes}
+        """`yes`, `no`, `both` where one metric got better and another worse, or `unknown`.
+
+        Where the criterion is a column of judgements, it alone decides.
+        """
+        verdicts = {change.verdict for change in self._deciding}
         if not self.scores.changed:
             return "no"
         if BETTER in verdicts:
@@ -102,7 +105,7 @@ class Improvement:
         count, changed = self.scores.sentences, self.scores.changed
         if not changed:
             return f"No: none of {count} translations changed{self._against}."
-        changes = "; ".join(str(change) for change in self.changes if change.verdict)
+        changes = "; ".join(map(str, self._deciding))
         unjudged = f" {counted(self.left_out, 'sentence')} without a gain left out."
         return (
             f"{self._head()}: {changes}. {changed} of {count} translations changed."
@@ -110,12 +113,17 @@ class Improvement:
         )
 
     @property
+    def _deciding(self) -> tuple[Change, ...]:
+        judged = isinstance(self.criterion, Column)
+        return self.changes[:1] if judged else tuple(c for c in self.changes if c.verdict)
+
+    @property
     def _against(self) -> str:
         return "" if self.baseline == CANONICAL else f" compared with the {self.baseline}"
 
     def _head(self) -> str:
         named = {
-            verdict: " and ".join(c.name for c in self.changes if c.verdict == verdict)
+            verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
             for verdict in (BETTER, WORSE, UNCLEAR)
         }
         unclear = f", no significant difference in {named[UNCLEAR]}" if named[UNCLEAR] else ""

@@ -290,7 +290,7 @@ class BaselineTally:
     def add(self, lists: NBest, choice: npt.NDArray[np.int64]) -> None:
         """Count the choices from some lists, which have the features of the posterior.
 
-        Lists that lack what a gain needs are left out.
+        Of equal scores a baseline takes the first. Lists that lack what a gain needs are left out.
         """
         metric = criterion(lists, self._draws) if self._metric is None else self._metric
         if metric is None:
@@ -300,12 +300,13 @@ class BaselineTally:
             self._baselines = _without_selection(self._draws, lists)
         gains = gains_of(lists, metric)
         scores = self._baselines.scores(lists, canonical_scores(self._draws, lists))
-        found = {name: gains_of_best(lists, each, gains) for name, each in scores.items()}
+        first = lists.offsets[:-1]
+        found = {name: gains[first + lists.best(each)] for name, each in scores.items()}
         single = {
-            name: gains_of_best(lists, self._baselines.feature_scores(lists, name), gains)
+            name: gains[first + lists.best(self._baselines.feature_scores(lists, name))]
             for name in self._baselines.directions
         }
-        adapted = gains[lists.offsets[:-1] + choice]
+        adapted = gains[first + choice]
         ends = _bounds(lists, gains)
         both = ends[RANDOM], ends[BEST]
         self._sums.add({**found, **ends}, *both, adapted)

@@ -174,6 +174,10 @@ def test_a_column_decides_where_the_posterior_was_adapted_to_one() -> None:
     found = evaluate_improvement(pool, told)
     assert [change.name for change in found.changes] == ["comet", "TER", "BLEU", "length"]
     assert found.changes[0].score.difference == pytest.approx(0.5)
+    worse = tuple(change._replace(verdict="worse") for change in found.changes[1:])
+    alone = replace(found, changes=(found.changes[0], *worse))
+    assert alone.verdict == "yes"
+    assert "TER" not in str(alone)
     without = evaluate_improvement(lists(), told)
     assert [change.name for change in without.changes] == ["TER", "BLEU", "length"]
     with pytest.raises(DataError, match="neither references nor the column comet, which the post"):
