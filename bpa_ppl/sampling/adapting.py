@@ -226,7 +226,7 @@ def adapt(
         attrs={**made, **draws.attrs},
     )
     warn_unmoved(draws, nbest)
-    draws = with_baselines(draws, nbest, known.metric, known.gains)
+    draws = with_baselines(draws, known.nbest, known.metric, known.gains)
     return to_arviz(draws) if arviz else draws
 
 

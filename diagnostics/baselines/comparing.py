@@ -74,7 +74,8 @@ def compare_baselines(
         where: as for `rerank`.
 
     Raises:
-        DataError: if lists and posterior do not fit together, or fewer than two lists have gains.
+        DataError: if lists and posterior do not fit together, or fewer than two lists have two
+            judged candidates.
 
     >>> lists = NBest.from_lists(
     ...     [["a", "b"]] * 4, [[[0.0, 0.5], [1.0, 0.75]]] * 4, ["Length", "comet"],
@@ -119,9 +120,11 @@ def with_baselines(
     """
     judged = isinstance(metric, Column)
     unknown = draws.attrs.get("canonical_weights") == "none" and gains is not None
-    if metric is None or len(lists) < 2 or not (judged or unknown):
+    if metric is None or not (judged or unknown):
         return draws
     known = gains_of(lists, metric) if gains is None else gains
+    if len(_Judged.of(lists, known).nbest) < 2:
+        return draws
     found = _compared(lists, known, _name(metric), draws)
     if found.is_beaten:
         tell(found.warning)
@@ -175,7 +178,7 @@ class _Judged(NamedTuple):
     """The judged candidates of lists.
 
     Attributes:
-        nbest: the lists that have some, with those alone.
+        nbest: the lists that have two or more, with those alone.
         gains: (hypotheses,) theirs.
         rows: (hypotheses,) bool, which of the candidates of the original lists they are.
     """
@@ -186,24 +189,28 @@ class _Judged(NamedTuple):
 
     @classmethod
     def of(cls, nbest: NBest, gains: Float64) -> _Judged:
-        rows = np.isfinite(gains)
-        if rows.all():
-            return cls(nbest, gains, rows)
-        sizes = np.add.reduceat(rows.astype(np.int64), nbest.offsets[:-1])
-        some = np.flatnonzero(sizes)
-        return cls(nbest.regroup(some, np.flatnonzero(rows), sizes[some]), gains[rows], rows)
+        """Return the judged candidates of lists, (hypotheses,) gains with NaN where not judged."""
+        sizes = np.diff(np.concatenate([[0], np.cumsum(np.isfinite(gains))])[nbest.offsets])
+        enough = np.flatnonzero(sizes > 1)
+        rows = np.isfinite(gains) & np.repeat(sizes > 1, nbest.sizes)
+        return cls(nbest.regroup(enough, np.flatnonzero(rows), sizes[enough]), gains[rows], rows)
 
 
-def _compared(lists: NBest, gains: Float64, unit: str, draws: Draws | None) -> BaselineComparison:
+def _compared(
+    lists: NBest, all_gains: Float64, unit: str, draws: Draws | None
+) -> BaselineComparison:
     """Return the comparison on adaptation sentences, all of it by leave-one-out.
 
     Raises:
-        DataError: if fewer than two lists have gains.
+        DataError: if fewer than two lists have two judged candidates.
     """
-    judged = _Judged.of(lists, gains)
+    judged = _Judged.of(lists, all_gains)
     nbest, gains = judged.nbest, judged.gains
     if len(nbest) < 2:
-        raise DataError("baselines need at least two lists with gains", lists.origin)
+        raise DataError(
+            "baselines are compared on two lists or more, with two judged candidates each",
+            lists.origin,
+        )
     sources = () if draws is None else Preparation.recorded(draws.attrs, draws.constants).sources
     indicators = [source for source in sources if isinstance(source, Indicators)]
     selected = select_baselines(
@@ -231,7 +238,7 @@ def _compared(lists: NBest, gains: Float64, unit: str, draws: Draws | None) -> B
     if adapted is not None:
         sums.add({ADAPTED: adapted}, ends[RANDOM], ends[BEST])
         rows = [*sums.rows({ADAPTED: "adapted"}), *rows]
-    unjudged = int(np.sum(~judged.rows))
+    unjudged = int(np.sum(~np.isfinite(all_gains)))
     how = LEFT_OUT if exact or draws is None else IN_SAMPLE
     return BaselineComparison(tuple(rows), selected.baselines, unit, how, unjudged, doubtful)
 

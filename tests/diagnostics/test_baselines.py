@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import plain
 import pytest
+from pages import Outline
 from scipy.special import logsumexp
 from scipy.stats import binom, ttest_rel
 
@@ -15,6 +16,7 @@ from bpa_ppl import BpaWarning, DataError, Draws, NBest, adapt, compare_baseline
 from bpa_ppl.diagnostics.baselines.comparing import (
     BaselineTally,
     recorded_comparison,
+    with_baselines,
 )
 from bpa_ppl.diagnostics.baselines.selection import (
     CANONICAL,
@@ -34,6 +36,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     GainSums,
     Row,
 )
+from bpa_ppl.diagnostics.report_page.page import posterior_page
 from bpa_ppl.posterior.statistics import unseen
 from bpa_ppl.quality import Column
 
@@ -53,6 +56,7 @@ def lists(seed: int, count: int = 9, *, missing: bool = False) -> NBest:
     gains = [(rng.integers(-40, 40, n) / 8).tolist() for n in sizes]
     if missing:
         gains[2] = [None] * len(gains[2])
+        gains[3][1:] = [None] * (len(gains[3]) - 1)
         gains[5][1] = None
     systems = [rng.permutation(list("ABCDEF"))[:n].tolist() for n in sizes]
     texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
@@ -96,7 +100,7 @@ class Plain:
         self.lists = []
         for s in range(len(pool)):
             rows = [r for r in range(*pool.rows(s).indices(10**6)) if np.isfinite(gains[r])]
-            if rows:
+            if len(rows) > 1:
                 self.lists.append((pool.features[rows].astype(float), gains[rows].tolist(), rows))
         self.pool = pool
 
@@ -422,9 +426,26 @@ def test_indicators_of_a_categorical_column_are_no_features_of_their_own() -> No
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
 
 
+def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
+    pool = lists(1)
+    draws = recorded(pool)
+    html = posterior_page(draws, shown=1)
+    section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
+    table = Outline(section[section.index("<table") : section.index("</table>") + 8])
+    comparison = recorded_comparison(draws)
+    assert comparison is not None
+    header, rows = comparison.table()
+    assert table.tables == [[list(header), *rows]]
+    assert comparison.baselines.named(comparison.baselines.best) in section
+    assert "Leave-one-out" in section
+    assert "baselines" not in html[html.index("<h2>How it was made") :]
+    assert "Compared with simple baselines" not in posterior_page(posterior(pool), shown=1)
+
+
 def test_too_few_lists() -> None:
     pool = judged(1, 6, noise=1.0)
-    with pytest.raises(DataError, match="at least two lists with gains"):
+    assert with_baselines(posterior(pool), pool, MQM, None).attrs == JUDGED
+    with pytest.raises(DataError, match="two lists or more, with two judged"):
         compare_baselines(pool, metric="mqm")
     with pytest.raises(DataError, match="adapted to 9 sentences"):
         compare_baselines(lists(1, 8), posterior(lists(1)))
