@@ -26,8 +26,8 @@ from bpa_ppl.diagnostics.baselines.table import (
     BaselineComparison,
     GainSums,
 )
+from bpa_ppl.diagnostics.predictive.left_out import left_out, predictive
 from bpa_ppl.diagnostics.predictive.likelihood import GOOD_PARETO_K
-from bpa_ppl.diagnostics.predictive.temperature import left_out, predictive
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation

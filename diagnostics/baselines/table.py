@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.selection import Baselines
@@ -319,7 +319,7 @@ def mean_interval(count: int, total: float, squares: float) -> tuple[float, floa
     if count == 1:
         return mean, math.nan, math.nan
     variance = max(squares - total * mean, 0.0) / (count - 1)
-    reach = float(student_t.ppf((1 + PROBABILITY) / 2, count - 1)) * math.sqrt(variance / count)
+    reach = float(stdtrit(count - 1, (1 + PROBABILITY) / 2)) * math.sqrt(variance / count)
     return mean, mean - reach, mean + reach
 
 
