@@ -14,6 +14,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     gains_of,
     no_gains,
     recorded_comparison,
+    without_canonical,
 )
 from bpa_ppl.diagnostics.baselines.selection import CANONICAL
 from bpa_ppl.diagnostics.improvement import (
@@ -78,7 +79,7 @@ def evaluate_improvement(
         raise no_gains(nbest, draws)
     result = rerank(nbest, draws, where=where, unchecked=True)
     before, baseline, comparison = result.canonical, CANONICAL, None
-    unknown = draws.canonical is None or draws.attrs.get("canonical_weights") == "none"
+    unknown = without_canonical(draws)
     if unknown or recorded_comparison(draws) is not None:
         prepared = Preparation.recorded(draws.attrs, draws.constants, where)(nbest)
         tally = BaselineTally(draws, goal)

@@ -132,8 +132,8 @@ class Tally:
         self._baselines = None
         if draws is not None and recorded_comparison(draws) is not None:
             self._baselines = BaselineTally(draws)
-        unknown = draws is not None and draws.attrs.get("canonical_weights") == "none"
-        self._titles = "initial" if unknown else "canonical", "adapted"
+        initial = draws is not None and "canonical_weights" in draws.attrs
+        self._titles = "initial" if initial else "canonical", "adapted"
 
     def add(self, decided: Decided) -> None:
         """Count the choices from some more lists."""

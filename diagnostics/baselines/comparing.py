@@ -26,7 +26,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     BaselineComparison,
     GainSums,
 )
-from bpa_ppl.diagnostics.predictive.left_out import left_out, predictive
+from bpa_ppl.diagnostics.predictive.left_out import in_sample, leave_one_out
 from bpa_ppl.diagnostics.predictive.likelihood import GOOD_PARETO_K
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
@@ -119,8 +119,7 @@ def with_baselines(
         gains: (hypotheses,) where they are known.
     """
     judged = isinstance(metric, Column)
-    unknown = draws.attrs.get("canonical_weights") == "none" and gains is not None
-    if metric is None or not (judged or unknown):
+    if metric is None or not (judged or (without_canonical(draws) and gains is not None)):
         return draws
     known = gains_of(lists, metric) if gains is None else gains
     if len(_Judged.of(lists, known).nbest) < 2:
@@ -223,8 +222,8 @@ def _compared(
     )
     adapted, exact, doubtful = None, False, 0
     if draws is not None:
-        p, exact, doubtful = _probabilities(draws, lists)
-        adapted = gains_of_best(nbest, p[judged.rows], gains)
+        scores, exact, doubtful = _adapted_scores(draws, lists)
+        adapted = gains_of_best(nbest, scores[judged.rows], gains)
     sums = GainSums()
     ends = _bounds(nbest, gains)
     sums.add({**selected.gains, **ends}, ends[RANDOM], ends[BEST], adapted)
@@ -243,12 +242,17 @@ def _compared(
     return BaselineComparison(tuple(rows), selected.baselines, unit, how, unjudged, doubtful)
 
 
-def _probabilities(draws: Draws, lists: NBest) -> tuple[Float64, bool, int]:
-    """Return p(e|f, A) of all candidates, whether it is leave-one-out, and how many k̂ are high."""
-    if draws.kind == "point" or draws.pointwise is None:
-        return np.concatenate(predictive(draws, lists)), False, 0
-    log_p, k_hat = left_out(draws, lists)
-    return np.concatenate(log_p), True, int(np.sum(k_hat > GOOD_PARETO_K))
+def _adapted_scores(draws: Draws, lists: NBest) -> tuple[Float64, bool, int]:
+    """Return the scores by which the adapted weights choose, by the rule that `rerank` takes.
+
+    Returns:
+        (hypotheses,) scores, whether they are leave-one-out, and for how many lists k̂ is high.
+    """
+    exact = draws.kind != "point" and draws.pointwise is not None
+    found = leave_one_out(draws, lists) if exact else in_sample(draws, lists)
+    by_mean = draws.attrs.get("rule") == "mean"
+    scores = found.mean_scores(lists) if by_mean else found.probabilities(lists)
+    return np.concatenate(scores), exact, int(np.sum(found.pareto_k > GOOD_PARETO_K))
 
 
 def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
@@ -261,9 +265,14 @@ def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
     return {RANDOM: mean, BEST: np.where(count > 0, best, np.nan)}
 
 
+def without_canonical(draws: Draws) -> bool:
+    """Return whether a posterior was made without canonical weights, or does not record any."""
+    return draws.canonical is None or "canonical_weights" in draws.attrs
+
+
 def canonical_scores(draws: Draws, lists: NBest) -> Float64 | None:
     """Return (hypotheses,) scores by the canonical weights; None where none were given."""
-    if draws.canonical is None or draws.attrs.get("canonical_weights") == "none":
+    if draws.canonical is None or "canonical_weights" in draws.attrs:
         return None
     return lists.scores(draws.aligned(lists, draws.canonical[None])[0])
 

@@ -114,7 +114,8 @@ class Baselines:
             FIRST: "take the first candidate of each list",
             TOTAL: "take the candidate of the highest total",
             CANONICAL: "keep the canonical weights",
-            MEAN: "choose by the mean of the standardised features",
+            MEAN: "choose by the mean of the standardised features, or adapt from there "
+            "(equal weights)",
             FEATURE: f"choose by the {direction} {self.feature} alone",
             SYSTEM: f"take the candidates of {self.detail(SYSTEM)}",
         }[name]
