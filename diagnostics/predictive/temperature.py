@@ -67,6 +67,7 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
         DataError: if the posterior is a point or records no log-likelihood of sentences, or if
             these are not its lists.
 
+    >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(9)]]] * 4, ["LM0"])
     >>> draws = Draws(
     ...     {"weights": np.ones((2, 50, 1))},
@@ -106,6 +107,7 @@ def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
     Raises:
         DataError: as `temperature`.
 
+    >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(9)]]] * 4, ["LM0"])
     >>> draws = Draws(
     ...     {"weights": np.ones((2, 50, 1))},
