@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bpa_ppl import sampling as sampling
     from bpa_ppl import tuning as tuning
     from bpa_ppl.decoding import Reranked, next_sentences, rerank
-    from bpa_ppl.diagnostics import Report, check
+    from bpa_ppl.diagnostics import Report, check, compare_baselines
     from bpa_ppl.errors import BpaError, BpaWarning, DataError, NotConverged, UsageError
     from bpa_ppl.features import add_features
     from bpa_ppl.formats import (
@@ -59,6 +59,7 @@ _PUBLIC = {
     "add_features": "features",
     "as_draws": "posterior",
     "check": "diagnostics",
+    "compare_baselines": "diagnostics",
     "corpus_score": "quality",
     "gains": "quality",
     "iter_nbest": "formats",
@@ -110,6 +111,7 @@ __all__ = [
     "add_features",
     "as_draws",
     "check",
+    "compare_baselines",
     "corpus_score",
     "gains",
     "iter_nbest",

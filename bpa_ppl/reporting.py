@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from bpa_ppl.features.recipes import Where
     from bpa_ppl.posterior.adapter import Posterior
 
-_FAILED = "The draws failed their check: reranking refuses them, and this is what it would do."
-_SEEN = "These are the lists that the weights were adapted to: only new ones tell what it is worth."
+_FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
+_SEEN = "These are the lists that the weights were adapted to: evaluate on new ones."
 
 
 def report_page(
@@ -35,7 +35,8 @@ def report_page(
     Args:
         posterior: from `adapt`, or anybody's with a variable `weights`.
         lists: new lists with references, or with the column that it was adapted to: the page then
-            begins with whether it helped, and shows what each added feature contributed.
+            begins with whether it helped: compared with the canonical weights, or, where none
+            were given, with the best simple baseline. It shows what each added feature contributed.
         known: the lists that it was adapted to: their sentences are then shown by their texts.
             Where `lists` are these, they need not be given again.
         where: as for `rerank`.
@@ -70,13 +71,14 @@ def _of_lists(
 ) -> tuple[tuple[Verdict, Section], list[Section]]:
     """Return whether it helped, and what the added features contributed where there are some."""
     from bpa_ppl.decoding.contributions import contributions, contributions_section
-    from bpa_ppl.decoding.helped import helped, helped_answer
+    from bpa_ppl.decoding.improvement import evaluate_improvement
     from bpa_ppl.diagnostics import check
+    from bpa_ppl.diagnostics.report_page.improvement import improvement_section
     from bpa_ppl.features.recipes import columns_of
 
-    doubts = [] if check(draws) else [_FAILED]
-    doubts += [_SEEN] if _same_lists(draws, lists) else []
-    answer = helped_answer(helped(lists, draws, where=where), doubts)
+    caveats = [] if check(draws) else [_FAILED]
+    caveats += [_SEEN] if _same_lists(draws, lists) else []
+    answer = improvement_section(evaluate_improvement(lists, draws, where=where), caveats)
     if not columns_of(draws.attrs) or not lists.references or not all(lists.references):
         return answer, []
     return answer, [contributions_section(contributions(lists, draws, where=where), len(lists))]

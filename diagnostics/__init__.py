@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from bpa_ppl.lazily import lazily
 
 if TYPE_CHECKING:
+    from bpa_ppl.diagnostics.baselines.comparing import compare_baselines
+    from bpa_ppl.diagnostics.baselines.table import BaselineComparison
     from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
     from bpa_ppl.diagnostics.checks.checking import check
     from bpa_ppl.diagnostics.checks.report import Finding, Report, Thresholds
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 # Public name -> module that defines it: a check needs no pages.
 _PUBLIC = {
+    "BaselineComparison": "baselines.table",
     "Calibration": "calibration.calibration",
     "Comparison": "comparison.comparison",
     "Finding": "checks.report",
@@ -50,6 +53,7 @@ _PUBLIC = {
     "calibrated": "predictive.temperature",
     "check": "checks.checking",
     "compare": "comparison.comparison",
+    "compare_baselines": "baselines.comparing",
     "compare_loo": "predictive.likelihood",
     "loo": "predictive.likelihood",
     "plot_trace": "report_page.figures",
@@ -65,6 +69,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "BaselineComparison",
     "Calibration",
     "Comparison",
     "Finding",
@@ -82,6 +87,7 @@ __all__ = [
     "calibrated",
     "check",
     "compare",
+    "compare_baselines",
     "compare_loo",
     "loo",
     "plot_trace",

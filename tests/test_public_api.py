@@ -25,6 +25,7 @@ FUNCTIONS = {
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
+    "compare_baselines": "nbest posterior=None * choice=None metric=None where=None",
     "corpus_score": "hypotheses references metric='ter' * sources=None",
     "gains": "nbest metric='ter' * jobs=1 cache=True progress=None",
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
@@ -78,10 +79,11 @@ ROOMS = {
     "decoding": "Asked CRITERIA Confidence DERIVATIONS Deciding Expected GAPS Lines Reranked Rule "
     "Scoreboard Summary Voters next_sentences refuse_unconverged rerank rerank_stream rerank_to "
     "scoreboard selective write_details write_texts",
-    "diagnostics": "Calibration Comparison Finding Loo PredictiveCheck Ranked Reliability "
-    "Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate calibrated check "
-    "compare compare_loo loo plot_trace posterior_page power_sensitivity predictive_check "
-    "reliability risk_coverage subdomains_page temperature with_predictions write_page",
+    "diagnostics": "BaselineComparison Calibration Comparison Finding Loo PredictiveCheck Ranked "
+    "Reliability Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate "
+    "calibrated check compare compare_baselines compare_loo loo plot_trace posterior_page "
+    "power_sensitivity predictive_check reliability risk_coverage subdomains_page temperature "
+    "with_predictions write_page",
     "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
     "write_figures",
     "features": "Added Consensus FeatureSource Indicators Invariance LanguageModel Length Lexicon "

@@ -133,6 +133,7 @@ def run(
 ) -> None:
     """Adapt the weights to a few sentences and their references, or their own scores."""
     import bpa_ppl
+    from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.sampling.presets import with_preset
 
@@ -174,6 +175,8 @@ def run(
     bpa_ppl.write_posterior(posterior, output)
     # Not in the file, which is the same whenever it is made.
     LOGGER.debug("%s written on %s", output, datetime.now().ctime())
+    if (comparison := recorded_comparison(posterior)) is not None:
+        options.say(comparison, quiet)
     options.say(bpa_ppl.check(posterior), quiet)
 
 

@@ -27,17 +27,20 @@ def run(
     cache: options.Cache = True,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find oracles, and print the scores of first-best, oracle and anti-oracle."""
+    """Find oracles, and print the scores of first-best, oracle and anti-oracle.
+
+    With a column of judgements as the metric, also those of simple ways to choose.
+    """
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.progress import reporter
-    from bpa_ppl.quality import headroom, resolve, set_aside
+    from bpa_ppl.quality import Column, headroom, resolve, set_aside
     from bpa_ppl.weights import match
 
     goal = options.metric(metric)
     lists = options.with_needs(reading.read(nbest, references, sources), goal, "oracle")
     scores = None
+    goal = resolve(goal, lists)
     if weights is not None:
-        goal = resolve(goal, lists)
         lists = set_aside(lists, goal.columns)
         scores = lists.scores(match(options.canonical(weights), lists, fixed=()).values)
     with reporter(not quiet, "oracle") as report:
@@ -45,4 +48,9 @@ def run(
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))
-    print(room, file=sys.stderr if output == "-" else sys.stdout)
+    shown = sys.stderr if output == "-" else sys.stdout
+    print(room, file=shown)
+    if isinstance(goal, Column) and len(lists) > 1:
+        from bpa_ppl.diagnostics import compare_baselines
+
+        print(f"\n{compare_baselines(lists, metric=goal)}", file=shown)

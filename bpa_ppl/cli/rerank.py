@@ -88,9 +88,12 @@ def run(
     )
     if lines.filled:
         options.say(f"note: {counted(lines.filled, 'sentence')} without a list: {gaps} line", quiet)
+    file = sys.stderr if output == "-" else sys.stdout
     if summary.scores is not None:
-        print(summary.scores, file=sys.stderr if output == "-" else sys.stdout)
+        print(summary.scores, file=file)
     else:
         options.say(f"{summary.changed} of {summary.sentences} translations changed", quiet)
+    if summary.baselines is not None:
+        print(f"\n{summary.baselines}\n{summary.baselines.summary}", file=file)
     if summary.expected is not None:
         options.say(f"expected TER (within-list oracle): {summary.expected}", quiet)

@@ -18,11 +18,13 @@ from bpa_ppl.decoding.results import (
     details_rows,
     text_rows,
 )
+from bpa_ppl.diagnostics.baselines.comparing import BaselineTally, recorded_comparison
+from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, atomic_writers
 from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Score, Scoreboard, resolve, statistics
 
@@ -41,12 +43,15 @@ class Summary:
             where the lists had neither it nor references.
         expected: the TER that is expected of the choices, where it was computed and TER is the
             criterion of the posterior.
+        baselines: the comparison with simple baselines, where the posterior records those of its
+            adaptation sentences, and all lists have what a gain needs.
     """
 
     sentences: int
     changed: int
     scores: Scoreboard | None
     expected: Expected | None = None
+    baselines: BaselineComparison | None = None
 
 
 def rerank_to(
@@ -91,9 +96,9 @@ def rerank_to(
     deciding = replace(deciding, confidence=deciding.confidence or details is not None)
     stream = decisions(nbest, posterior, deciding)
     total = len(nbest) if isinstance(nbest, NBest) else 0
-    attrs = as_draws(posterior).attrs
-    goal, titles = criterion_of(attrs), details_columns(expected_metric(attrs))
-    tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"))
+    draws = as_draws(posterior)
+    goal, titles = criterion_of(draws.attrs), details_columns(expected_metric(draws.attrs))
+    tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"), draws)
     paths = [output] if details is None else [output, details]
     with (
         atomic_writers(*paths) as (texts, *tables),
@@ -120,13 +125,21 @@ class Tally:
     Args:
         metrics: counted ones. Those that need references or columns are left out where a
             sentence has none.
+        draws: the posterior; the choices are compared with the baselines that it records.
     """
 
-    def __init__(self, metrics: Sequence[str | Metric] = ("ter", "bleu")):
+    def __init__(
+        self, metrics: Sequence[str | Metric] = ("ter", "bleu"), draws: Draws | None = None
+    ):
         self.sentences = self.changed = 0
         self._sums = {resolve(m): _Sums() for m in metrics}
         self._numbers: set[int] = set()  # of references
         self._expected: Float64 | None = None
+        self._baselines = None
+        if draws is not None and recorded_comparison(draws) is not None:
+            self._baselines = BaselineTally(draws)
+        initial = draws is not None and "canonical_weights" in draws.attrs
+        self._titles = "initial" if initial else "canonical", "adapted"
 
     def add(self, decided: Decided) -> None:
         """Count the choices from some more lists."""
@@ -137,6 +150,8 @@ class Tally:
         if choices.confidence is not None and choices.confidence.metric == "ter":
             known = 0.0 if self._expected is None else self._expected
             self._expected = np.asarray(known + choices.confidence.sums)
+        if self._baselines is not None:
+            self._baselines.add(lists, choices.choice)
         for metric, sums in self._sums.items():
             there = set(metric.columns) <= {*lists.feature_names, *lists.extras}
             known = lists.references is not None and all(lists.references)
@@ -153,10 +168,12 @@ class Tally:
             after=tuple(self._score(metric, sums.after) for metric, sums in whole.items()),
             changed=self.changed,
             sentences=self.sentences,
+            titles=self._titles,
         )
         scores = board if whole and self.sentences else None
         before = None if self._expected is None else expected(self._expected)
-        return Summary(self.sentences, self.changed, scores, before)
+        baselines = None if self._baselines is None else self._baselines.comparison()
+        return Summary(self.sentences, self.changed, scores, before, baselines)
 
     def _score(self, metric: Metric, sums: Float64) -> Score:
         # Of the references a signature tells the number only.

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
@@ -232,6 +233,7 @@ def adapt(
         attrs={**made, **draws.attrs},
     )
     warn_unmoved(draws, known.nbest)
+    draws = with_baselines(draws, known.nbest, known.metric, known.gains)
     return to_arviz(draws) if arviz else draws
 
 

@@ -15,17 +15,15 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from bpa_ppl.diagnostics.predictive.checks import adapted_lists
+from bpa_ppl.diagnostics.predictive.left_out import left_out
 from bpa_ppl.diagnostics.predictive.likelihood import GOOD_PARETO_K
-from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.posterior import Draws, as_draws, importance_weights, to_arviz
-from bpa_ppl.posterior.statistics import unseen
+from bpa_ppl.posterior import as_draws, to_arviz
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-_DRAWS = 1000  # as many are looked at
 _RANGE = 20.0  # temperatures are looked for from 1 / this to this
 
 
@@ -69,6 +67,7 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
         DataError: if the posterior is a point or records no log-likelihood of sentences, or if
             these are not its lists.
 
+    >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(9)]]] * 4, ["LM0"])
     >>> draws = Draws(
     ...     {"weights": np.ones((2, 50, 1))},
@@ -108,6 +107,7 @@ def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
     Raises:
         DataError: as `temperature`.
 
+    >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(9)]]] * 4, ["LM0"])
     >>> draws = Draws(
     ...     {"weights": np.ones((2, 50, 1))},
@@ -122,46 +122,6 @@ def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
     draws = as_draws(posterior)
     found = temperature(draws, nbest)
     return to_arviz(replace(draws, attrs={**draws.attrs, "temperature": found.value}))
-
-
-def left_out(draws: Draws, lists: NBest) -> tuple[list[Float64], Float64]:
-    """Return log p(e|f, A without the sentence) of each list, (N,) each, and k̂ of each sentence.
-
-    The likelihood may be another than p(e*|f): a margin is left out as what it was.
-
-    Args:
-        draws: with the log-likelihood of each sentence.
-        lists: the adaptation sentences, prepared.
-
-    Raises:
-        DataError: if the draws are a point, or lack it.
-    """
-    from bpa_ppl.models.probabilities import log_probabilities
-
-    if draws.kind == "point":
-        raise DataError(
-            "leave-one-out needs draws of the posterior, and this is one point: adapt with another "
-            "sampler, such as laplace"
-        )
-    if draws.pointwise is None:
-        raise DataError(
-            "leave-one-out needs the log-likelihood of each adaptation sentence, which this "
-            "posterior does not record"
-        )
-    # Weighted draws count the likelihood with an exponent of its own (Eq. 11).
-    exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
-    likelihood = exponent * draws.pointwise.reshape(len(draws.flat), -1)
-    chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _DRAWS).astype(np.int64))
-    weights = draws.aligned(lists)[chosen]
-    say = np.log(np.maximum(draws.importance[chosen], np.finfo(np.float64).tiny))
-    log_p, k_hat = [], np.empty(len(lists))
-    for s in range(len(lists)):
-        smoothed, k_hat[s] = unseen(say, likelihood[chosen, s])
-        features = lists.features[lists.rows(s)].astype(np.float64)
-        p = np.exp(log_probabilities(features - features[:1], weights))
-        mixed = p @ importance_weights(smoothed)
-        log_p.append(np.log(np.maximum(mixed, np.finfo(np.float64).tiny)))
-    return log_p, k_hat
 
 
 def _mean_log_score(

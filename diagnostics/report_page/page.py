@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.diagnostics.baselines.page import comparison_section
 from bpa_ppl.diagnostics.checks.checking import check, sampled_components
 from bpa_ppl.diagnostics.checks.report import Report, Thresholds
 from bpa_ppl.diagnostics.pages.page import (
@@ -86,6 +88,7 @@ def posterior_page(
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
     sections = [
         *([] if answer is None else [answer[1]]),
+        *_baselines(draws),
         Section("What moved", [*_moves(draws, report), weights_table(draws), _forest(draws)]),
         *more,
         *_others(draws),
@@ -97,6 +100,11 @@ def posterior_page(
         _provenance(draws),
     ]
     return page(title, verdicts, sections, signature(draws))
+
+
+def _baselines(draws: Draws) -> list[Section]:
+    comparison = recorded_comparison(draws)
+    return [] if comparison is None else [comparison_section(comparison)]
 
 
 def _verdict(report: Report) -> Verdict:

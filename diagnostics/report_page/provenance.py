@@ -10,8 +10,9 @@ import numpy as np
 from bpa_ppl import registry as registries
 from bpa_ppl.posterior import Draws
 
-#: Of the attributes, one with a place of its own.
 _COMMAND = "command"
+#: Attributes that the page shows in sections of their own.
+_ELSEWHERE = (_COMMAND, "baselines")
 
 
 def attributes(draws: Draws) -> dict[str, str]:
@@ -20,7 +21,9 @@ def attributes(draws: Draws) -> dict[str, str]:
     >>> attributes(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 7}))
     {'seed': '7'}
     """
-    found = {k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k != _COMMAND}
+    found = {
+        k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in _ELSEWHERE
+    }
     found |= _recorded_prior(draws)
     return {key: value for key, value in found.items() if value}
 

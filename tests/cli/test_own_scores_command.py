@@ -13,7 +13,8 @@ from command_line import PROGRAM, run
 from judged import judged, written
 
 import bpa_ppl
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.posterior import as_draws, read_draws
 from bpa_ppl.quality import headroom
 
 ADAPT = ("adapt", "lists.jsonl", "-w", "w.yaml", "--gain", "comet", "--sampler", "map")
@@ -39,6 +40,23 @@ def test_adapt_rerank_and_what_it_gained(lists: Path) -> None:
     assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25
     room = headroom(judged(30), metric="comet")
     assert after <= room.oracle.value
+
+
+def test_commands_compare_with_simple_baselines(lists: Path) -> None:
+    done = run(*ADAPT, *SYSTEMS, "-o", "p.nc")
+    assert "best single system (eve)" in done.err
+    assert "adapted weights" in done.err
+    comparison = recorded_comparison(read_draws("p.nc"))
+    assert comparison is not None
+    assert str(comparison) in done.err.replace("note: ", "")
+    shown = run("rerank", "lists.jsonl", "-p", "p.nc", "-o", "out")
+    pool, draws = bpa_ppl.read_nbest("lists.jsonl"), read_draws("p.nc")
+    choice = bpa_ppl.rerank(pool, draws).choice
+    expected = bpa_ppl.compare_baselines(pool, draws, choice=choice)
+    assert shown.out.endswith(f"\n\n{expected}\n{expected.summary}\n")
+    alone = run("oracle", "lists.jsonl", "--metric", "comet")
+    assert alone.out.endswith(f"\n\n{bpa_ppl.compare_baselines(pool, metric='comet')}\n")
+    assert "adapted" not in alone.out
 
 
 def test_rerank_of_lists_without_the_column(lists: Path) -> None:

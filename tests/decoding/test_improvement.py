@@ -1,4 +1,4 @@
-"""Did it help? The answer is that of the corpus scores, and its reasons can be read."""
+"""Whether adapting improved the choices: the corpus scores, the verdict and its section."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pages import Outline
 
-from bpa_ppl import BpaWarning, DataError, Draws, NBest, adapt, corpus_score, rerank
-from bpa_ppl.decoding.helped import Helped, helped, helped_answer
+from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
+from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.diagnostics.comparison.downstream import downstream
+from bpa_ppl.diagnostics.improvement import Improvement
+from bpa_ppl.diagnostics.report_page.improvement import improvement_section
 from bpa_ppl.reporting import report_page, texts_of
 
 WORDS = np.array([f"word{k}" for k in range(14)])
@@ -38,11 +41,11 @@ def draws(sign: float, **known: object) -> Draws:
 
 
 @pytest.fixture(scope="module")
-def found() -> Helped:
-    return helped(lists(), draws(-1.0))
+def found() -> Improvement:
+    return evaluate_improvement(lists(), draws(-1.0))
 
 
-def test_the_scores_are_those_of_the_corpus(found: Helped) -> None:
+def test_the_scores_are_those_of_the_corpus(found: Improvement) -> None:
     pool = lists()
     before, after = pool.chosen(np.zeros(40, int)), pool.chosen(np.ones(40, int))
     for change in found.changes[:2]:
@@ -50,73 +53,97 @@ def test_the_scores_are_those_of_the_corpus(found: Helped) -> None:
             corpus_score(texts, pool.references, change.name.lower()).value
             for texts in (before, after)
         ]
-        assert change.found.score == pytest.approx(scores[1])
-        assert change.found.difference == pytest.approx(scores[1] - scores[0])
+        assert change.score.score == pytest.approx(scores[1])
+        assert change.score.difference == pytest.approx(scores[1] - scores[0])
     assert (
-        tuple(c.found for c in found.changes) == downstream(after, before, pool.references).scores
+        tuple(c.score for c in found.changes) == downstream(after, before, pool.references).scores
     )
     assert [change.name for change in found.changes] == ["TER", "BLEU", "length"]
 
 
-def test_the_answer_is_yes_no_both_or_that_it_cannot_be_told(found: Helped) -> None:
+def test_the_verdict_is_yes_no_both_or_unknown(found: Improvement) -> None:
     assert found.verdict == "yes"
     assert re.match(r"Yes, it helped by TER and BLEU: TER \d+\.\d\d → \d+\.\d\d \(−", str(found))
     assert "40 of 40 translations changed" in str(found)
     ter, bleu, length = found.changes
-    worse, unknown = bleu._replace(verdict="worse"), bleu._replace(verdict="cannot be told")
+    worse, unknown = bleu._replace(verdict="worse"), bleu._replace(verdict="unclear")
 
     def told(*changes: object) -> str:
         return str(replace(found, changes=(*changes, length)))
 
     assert told(ter, worse).startswith("Better by TER, worse by BLEU: TER ")
-    assert told(ter, unknown).startswith("Yes, it helped by TER, and by BLEU it cannot be told: ")
+    assert told(ter, unknown).startswith(
+        "Yes, it helped by TER, no significant difference in BLEU: "
+    )
     assert told(worse).startswith("No, it got worse by BLEU: ")
-    assert told(unknown).startswith("Whether it helped cannot be told: ")
+    assert told(unknown).startswith("No significant difference: ")
     assert replace(found, changes=(ter, worse, length)).verdict == "both"
 
 
 def test_nothing_changes_where_the_weights_stay() -> None:
-    same = helped(lists(), draws(1.0))
-    assert (same.verdict, same.changes[0].found.difference) == ("no", 0.0)
-    assert str(same) == "No: not one of 40 translations changed."
-    verdict, section = helped_answer(same)
+    same = evaluate_improvement(lists(), draws(1.0))
+    assert (same.verdict, same.changes[0].score.difference) == ("no", 0.0)
+    assert str(same) == "No: none of 40 translations changed."
+    verdict, section = improvement_section(same)
     assert verdict.passed is False
     assert "<del>" not in "".join(block.html() for block in section.blocks)
 
 
-def test_it_got_worse_where_it_did(found: Helped) -> None:
+def test_it_got_worse_where_it_did(found: Improvement) -> None:
     turned = lists().regroup(slice(None), np.arange(80), np.full(40, 2))
-    away = helped(turned[::5], draws(-1.0))
+    away = evaluate_improvement(turned[::5], draws(-1.0))
     assert away.verdict == "no"
     assert str(away).startswith("No, it got worse by TER and BLEU: ")
     assert found.verdict == "yes"
 
 
-def test_what_the_system_had_first_is_told_where_others_were_the_best_before(
-    found: Helped,
-) -> None:
-    told = "The first of each list, which is what most systems print"
-    assert told not in repr(helped_answer(found)[1])
+def test_scores_of_the_first_candidates_where_others_were_the_baseline(found: Improvement) -> None:
+    sentence = "The first candidate of the list, which is what most systems print"
+    assert sentence not in repr(improvement_section(found)[1])
     pool = lists()
     by_others = replace(draws(-1.0), constants={"canonical": -np.ones(1)})
-    section = repr(helped_answer(helped(pool, by_others))[1])
+    section = repr(improvement_section(evaluate_improvement(pool, by_others))[1])
     ter = corpus_score(pool.chosen(np.zeros(40, int)), pool.references, "ter").value
-    assert f"{told}, is another translation in 40 of 40 sentences, and has TER {ter:.2f}" in section
+    expected = f"{sentence}, is another translation in 40 of 40 sentences, and has TER {ter:.2f}"
+    assert expected in section
 
 
-def test_without_canonical_weights_the_first_of_each_list_stands_before() -> None:
-    pool = lists()
-    pool = replace(pool, features=1 - pool.features)  # a weight of LM0 above 0 prefers the second
-    with pytest.warns(BpaWarning, match="no canonical weight for LM0"):
-        posterior = adapt(pool, None, sampler="map")
-    assert rerank(pool, posterior).canonical.tolist() == [1] * 40
-    assert helped(pool, posterior).before.tolist() == [0] * 40
+def test_without_canonical_weights_the_baseline_is_the_best_simple_choice() -> None:
+    pool = lists()  # the second candidate, of low LM0, is right four times of five
+    posterior = adapt(pool, None, sampler="map")
+    found = evaluate_improvement(pool, posterior)
+    assert found.baseline == "best single feature (low LM0)"
+    assert found.before.tolist() == [1] * 40
+    assert found.comparison is not None
+    assert found.verdict == "no"
+    assert str(found).endswith("changed compared with the best single feature (low LM0).")
+    table = Outline(improvement_section(found)[1].blocks[1].html())
+    gains = table.column(0, "mean ter gain")
+    assert gains["adapted weights"] == gains["best single feature (low LM0)"]
     known = adapt(pool, {"LM0": 2.0}, sampler="map")
-    assert helped(pool, known).before.tolist() == [1] * 40
+    with_canonical = evaluate_improvement(pool, known)
+    assert with_canonical.before.tolist() == [0] * 40
+    assert with_canonical.baseline == "canonical weights"
+    assert with_canonical.comparison is None
 
 
-def test_the_largest_changes_are_side_by_side_and_escaped(found: Helped) -> None:
-    verdict, section = helped_answer(found, ["mind"])
+def test_sentences_without_a_gain_are_left_out() -> None:
+    gains = np.tile([0.25, 0.75], 40)
+    gains[[1, 7, 8]] = np.nan  # after, after, before
+    pool = lists().with_extras(comet=gains).without("references")
+    found = evaluate_improvement(pool, draws(-1.0, attrs={"gain_column": {"column": "comet"}}))
+    assert (found.left_out, len(found.lists)) == (3, 37)
+    assert found.changes[0].score.difference == pytest.approx(0.5)
+    assert "3 sentences without a gain left out." in str(found)
+    with pytest.raises(DataError, match="none of the chosen candidates has a comet"):
+        evaluate_improvement(
+            pool.with_extras(comet=np.full(80, np.nan)),
+            draws(-1.0, attrs={"gain_column": {"column": "comet"}}),
+        )
+
+
+def test_the_largest_changes_are_side_by_side_and_escaped(found: Improvement) -> None:
+    verdict, section = improvement_section(found, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
     html = "".join(block.html() for block in section.blocks)
     assert html.count("<article>") == 10
@@ -136,24 +163,28 @@ def test_the_largest_changes_are_side_by_side_and_escaped(found: Helped) -> None
 
 
 def test_a_metric_comes_first_where_the_posterior_was_adapted_to_one() -> None:
-    found = helped(lists(), draws(-1.0, attrs={"oracle_metric": "bleu"}))
+    found = evaluate_improvement(lists(), draws(-1.0, attrs={"oracle_metric": "bleu"}))
     assert [change.name for change in found.changes] == ["BLEU", "TER", "length"]
 
 
 def test_a_column_decides_where_the_posterior_was_adapted_to_one() -> None:
     pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
     told = draws(-1.0, attrs={"gain_column": {"column": "comet"}})
-    found = helped(pool, told)
+    found = evaluate_improvement(pool, told)
     assert [change.name for change in found.changes] == ["comet", "TER", "BLEU", "length"]
-    assert found.changes[0].found.difference == pytest.approx(0.5)
-    without = helped(lists(), told)
+    assert found.changes[0].score.difference == pytest.approx(0.5)
+    worse = tuple(change._replace(verdict="worse") for change in found.changes[1:])
+    alone = replace(found, changes=(found.changes[0], *worse))
+    assert alone.verdict == "yes"
+    assert "TER" not in str(alone)
+    without = evaluate_improvement(lists(), told)
     assert [change.name for change in without.changes] == ["TER", "BLEU", "length"]
     with pytest.raises(DataError, match="neither references nor the column comet, which the post"):
-        helped(lists().without("references"), told)
+        evaluate_improvement(lists().without("references"), told)
     alone = NBest.from_lists(
         [pool.texts(s) for s in range(40)], [[[1.0], [0.0]]] * 40, ["LM0"]
     ).with_extras(comet=np.tile([0.25, 0.75], 40))
-    _, section = helped_answer(helped(alone, told))
+    _, section = improvement_section(evaluate_improvement(alone, told))
     html = "".join(block.html() for block in section.blocks)
     assert "comet better by 0.5 (sentence 0)" in html
     assert "before: comet 0.2500" in html
@@ -162,7 +193,7 @@ def test_a_column_decides_where_the_posterior_was_adapted_to_one() -> None:
 def test_lists_without_references_are_told_so() -> None:
     bare = NBest.from_lists([["a", "b"]], [[[1.0], [0.0]]], ["LM0"])
     with pytest.raises(DataError, match="no references"):
-        helped(bare, draws(-1.0))
+        evaluate_improvement(bare, draws(-1.0))
 
 
 def test_the_report_begins_with_the_answer() -> None:
@@ -186,12 +217,12 @@ def test_the_lists_adapted_to_are_known_again() -> None:
         observed={"oracle": np.ones(40, int)},
     )
     html = report_page(seen, pool, shown=1)
-    assert "only new ones tell what it is worth" in html
+    assert "evaluate on new ones" in html
     shown = re.findall(r'<th scope="row">(\d+): (.*?)…?</th>', html)
     assert len(shown) == 8
     assert all(pool.text(2 * int(s) + 1).startswith(text) for s, text in shown)
     assert re.findall(r'<th scope="row">(\d+): ', report_page(seen, shown=1)) == []
-    assert report_page(seen, known=pool, shown=1).count("only new ones") == 0
+    assert report_page(seen, known=pool, shown=1).count("evaluate on new ones") == 0
 
 
 def test_texts_of_sentences() -> None:

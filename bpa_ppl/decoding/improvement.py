@@ -1,0 +1,137 @@
+"""Evaluate on new lists whether adapting the weights improved the choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bpa_ppl.decoding.reranking import rerank, with_defaults
+from bpa_ppl.diagnostics.baselines.comparing import (
+    BaselineTally,
+    criterion,
+    gains_of,
+    no_gains,
+    recorded_comparison,
+    without_canonical,
+)
+from bpa_ppl.diagnostics.baselines.selection import CANONICAL
+from bpa_ppl.diagnostics.improvement import (
+    BETTER,
+    PROBABILITY,
+    UNCLEAR,
+    WORSE,
+    Change,
+    Improvement,
+)
+from bpa_ppl.errors import DataError
+from bpa_ppl.models import Preparation
+from bpa_ppl.nbest import Int64, NBest
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.quality import Column, Metric, Scoreboard, compared, statistics
+from bpa_ppl.quality.bleu import LengthRatio
+from bpa_ppl.quality.bootstrap import score_difference
+from bpa_ppl.quality.scoreboard import reported, title_of
+
+if TYPE_CHECKING:
+    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.posterior.adapter import Posterior
+
+
+def evaluate_improvement(
+    nbest: NBest,
+    posterior: Posterior,
+    *,
+    defaults: Mapping[str, float] | None = None,
+    where: Where | None = None,
+    seed: int = 0,
+) -> Improvement:
+    """Compare the predictive decisions with the choices of a baseline, on new lists.
+
+    The baseline are the canonical weights. Where none were given, it is the best of the simple
+    ways to choose, as selected on the adaptation sentences: see `bpa_ppl.compare_baselines`.
+    A posterior that fails its check is used all the same.
+
+    Args:
+        nbest: lists with references, or with the column that the posterior was adapted to, which
+            then comes first; best ones that the posterior has not seen.
+        posterior: from `adapt`, or another one with a variable `weights`.
+        defaults: as for `rerank`.
+        where: as for `rerank`.
+        seed: of the paired bootstrap over sentences (Koehn 2004).
+
+    Raises:
+        DataError: if lists and posterior do not fit together, or have nothing to score by.
+
+    >>> lists = NBest.from_lists(
+    ...     [["a cat sat", "the cat sat"]] * 9, [[[1.0], [0.0]]] * 9, ["LM0"],
+    ...     references=[("the cat sat",)] * 9,
+    ... )
+    >>> from bpa_ppl.posterior import Draws
+    >>> after = Draws({"weights": -np.ones((2, 9, 1))}, ("LM0",), constants={"canonical": [1.0]})
+    >>> print(evaluate_improvement(lists, after).changes[0])
+    TER 33.33 → 0.00 (−33.33, 95% interval −33.33 to −33.33)
+    """
+    draws = with_defaults(as_draws(posterior), defaults)
+    goal = criterion(nbest, draws)
+    if goal is None:
+        raise no_gains(nbest, draws)
+    result = rerank(nbest, draws, where=where, unchecked=True)
+    before, baseline, comparison = result.canonical, CANONICAL, None
+    unknown = without_canonical(draws)
+    if unknown or recorded_comparison(draws) is not None:
+        prepared = Preparation.recorded(draws.attrs, draws.constants, where)(nbest)
+        tally = BaselineTally(draws, goal)
+        tally.add(prepared, result.choice)
+        comparison = tally.comparison()
+    if unknown and comparison is not None:
+        selected = comparison.baselines
+        before, baseline = selected.choice(prepared, selected.best), selected.named(selected.best)
+    judged = _judged(nbest, goal, before, result.choice)
+    lists, before, after = nbest[judged], before[judged], result.choice[judged]
+    scores = compared(lists, before, after, goal)
+    changes = _changes(lists, before, after, scores, goal, seed)
+    left_out = len(nbest) - len(lists)
+    return Improvement(lists, before, after, scores, changes, goal, baseline, comparison, left_out)
+
+
+def _judged(nbest: NBest, metric: Metric, *choices: Int64) -> Int64:
+    """Return the sentences in which all choices have a gain.
+
+    Raises:
+        DataError: if there are none.
+    """
+    if not isinstance(metric, Column):
+        return np.arange(len(nbest))
+    gains = gains_of(nbest, metric)
+    judged = np.all([np.isfinite(gains[nbest.offsets[:-1] + c]) for c in choices], axis=0)
+    if not judged.any():
+        raise DataError(f"none of the chosen candidates has a {metric.column}", nbest.origin)
+    return np.flatnonzero(judged)
+
+
+def _changes(
+    lists: NBest, before: Int64, after: Int64, scores: Scoreboard, goal: Metric, seed: int
+) -> tuple[Change, ...]:
+    """Return the change of each metric, the length last."""
+    metrics = list(reported(lists, goal))
+    names = [title_of(score) for score in scores.after]
+    if lists.references and all(lists.references):
+        metrics, names = [*metrics, LengthRatio()], [*names, "length"]
+    pair = _one_each(lists, before), _one_each(lists, after)
+    return tuple(_change(n, pair, metric, seed) for n, metric in zip(names, metrics, strict=True))
+
+
+def _change(name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int) -> Change:
+    before, after = (statistics(lists, metric).counts for lists in pair)
+    score = score_difference(after, before, metric, probability=PROBABILITY, seed=seed)
+    low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
+    verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
+    shown = "" if isinstance(metric, LengthRatio) else verdict
+    return Change(name, score, shown, metric.decimals)
+
+
+def _one_each(lists: NBest, choice: Int64) -> NBest:
+    """Return lists of one hypothesis each."""
+    return lists.regroup(slice(None), lists.offsets[:-1] + choice, np.ones(len(lists), np.int64))

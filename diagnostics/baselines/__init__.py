@@ -1,0 +1,1 @@
+"""Comparison of adapted weights with simple baselines."""

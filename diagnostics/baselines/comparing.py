@@ -1,0 +1,367 @@
+"""Compare adapted weights with baselines, on the adaptation sentences and on new lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.diagnostics.baselines.selection import (
+    FIRST,
+    MEAN,
+    Baselines,
+    gains_of_best,
+    select_baselines,
+    system_column,
+)
+from bpa_ppl.diagnostics.baselines.table import (
+    ADAPTED,
+    BEST,
+    IN_SAMPLE,
+    LEFT_OUT,
+    RANDOM,
+    BaselineComparison,
+    GainSums,
+)
+from bpa_ppl.diagnostics.predictive.left_out import in_sample, leave_one_out
+from bpa_ppl.diagnostics.predictive.likelihood import GOOD_PARETO_K
+from bpa_ppl.errors import DataError, require
+from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.models import Preparation
+from bpa_ppl.models.preparing import criterion_of
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.notes import tell
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.quality import Column, Metric, resolve, set_aside
+from bpa_ppl.quality import gains as gains_in
+from bpa_ppl.weights import spread_within
+
+if TYPE_CHECKING:
+    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.posterior.adapter import Posterior
+
+_RECORD = "baselines"
+
+
+def compare_baselines(
+    nbest: NBest,
+    posterior: Posterior | None = None,
+    *,
+    choice: npt.ArrayLike | None = None,
+    metric: str | Metric | None = None,
+    where: Where | None = None,
+) -> BaselineComparison:
+    """Compare adapted weights with simple ways to choose, on lists with gains.
+
+    The baselines are the first candidate, the total of the decoder, the canonical weights, the
+    mean of the standardised features, the best single feature and the best single system.
+
+    On the adaptation sentences everything is leave-one-out: feature, direction and system are
+    selected on the other sentences, and the adapted weights are those of the posterior without
+    the sentence, by Pareto-smoothed importance sampling (Vehtari et al. 2017). Where the posterior
+    is a single point, or has no log-likelihood of the sentences, its choices are evaluated on the
+    sentences that it was adapted to, which favours them.
+
+    Args:
+        nbest: the lists that the posterior was adapted to, in the same order; or new ones.
+        posterior: from `adapt`; None compares the baselines alone.
+        choice: (sentences,) the position that `rerank` chose from each of new lists; the baselines
+            are then those selected on the adaptation sentences. None compares by leave-one-out.
+        metric: what a gain is in; None is that of the posterior, or `ter`.
+        where: as for `rerank`.
+
+    Raises:
+        DataError: if lists and posterior do not fit together, or fewer than two lists have two
+            judged candidates.
+
+    >>> lists = NBest.from_lists(
+    ...     [["a", "b"]] * 4, [[[0.0, 0.5], [1.0, 0.75]]] * 4, ["Length", "comet"],
+    ...     extras={"mqm": [[-1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0], [0.0, -1.0]]},
+    ... )
+    >>> found = compare_baselines(lists, metric="mqm")
+    >>> found.baselines.feature, found.row("best single feature").gain
+    ('Length', -0.25)
+    """
+    require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
+    if posterior is None:
+        gain = resolve(metric or "ter", nbest)
+        return _compared(set_aside(nbest, gain.columns), gains_of(nbest, gain), _name(gain), None)
+    draws = as_draws(posterior)
+    goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
+    if goal is None:
+        raise no_gains(nbest, draws)
+    prepared = Preparation.recorded(draws.attrs, draws.constants, where)
+    if choice is None:
+        lists = prepared.of_own(nbest).nbest
+        return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
+    tally = BaselineTally(draws, goal)
+    tally.add(prepared(nbest), np.asarray(choice))
+    found = tally.comparison()
+    assert found is not None  # the lists have gains
+    return found
+
+
+def with_baselines(
+    draws: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
+) -> Draws:
+    """Return a posterior with its comparison recorded, and warn where a baseline is better.
+
+    Only where gains are judgements or there are no canonical weights; else the comparison with the
+    canonical weights is what matters.
+
+    Args:
+        draws: from `adapt`.
+        lists: the adaptation sentences, prepared.
+        metric: what a gain is in.
+        gains: (hypotheses,) where they are known.
+    """
+    judged = isinstance(metric, Column)
+    if metric is None or not (judged or (without_canonical(draws) and gains is not None)):
+        return draws
+    known = gains_of(lists, metric) if gains is None else gains
+    if len(_Judged.of(lists, known).nbest) < 2:
+        return draws
+    found = _compared(lists, known, _name(metric), draws)
+    if found.is_beaten:
+        tell(found.warning)
+    return draws.noted(**{_RECORD: found.record()})
+
+
+def recorded_comparison(draws: Draws) -> BaselineComparison | None:
+    """Return the comparison on the adaptation sentences that a posterior records, or None.
+
+    Raises:
+        DataError: if it cannot be read.
+    """
+    record = draws.attrs.get(_RECORD)
+    return BaselineComparison.from_record(record) if isinstance(record, Mapping) else None
+
+
+def criterion(nbest: NBest, draws: Draws) -> Metric | None:
+    """Return what a posterior was adapted to, or TER where lists lack that column.
+
+    None where they have neither the column nor references.
+    """
+    goal = criterion_of(draws.attrs)
+    if goal is not None and set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
+        return goal if _all_references(nbest) or "references" not in goal.needs else None
+    if goal is None or goal.columns:
+        goal = resolve("ter")
+    return goal if _all_references(nbest) else None
+
+
+def _all_references(nbest: NBest) -> bool:
+    return bool(nbest.references) and all(nbest.references or ())
+
+
+def no_gains(nbest: NBest, draws: Draws) -> DataError:
+    """Return the error for lists that can be evaluated by nothing: see `criterion`."""
+    goal = criterion_of(draws.attrs)
+    if goal is None or not goal.columns:
+        return DataError("the lists have no references: read them with references", nbest.origin)
+    return DataError(
+        f"the lists have neither references nor the column {', '.join(goal.columns)}, which the "
+        "posterior was adapted to: give one of them",
+        nbest.origin,
+    )
+
+
+def gains_of(nbest: NBest, metric: Metric) -> Float64:
+    """Return the gain of every candidate, (hypotheses,); NaN where a column has no value."""
+    if not isinstance(metric, Column) or metric.column in nbest.feature_names:
+        return gains_in(nbest, metric, cache=False)
+    values = np.asarray(nbest.extras[metric.column], np.float64)
+    return np.asarray(metric.signed(values))
+
+
+class _Judged(NamedTuple):
+    """The judged candidates of lists.
+
+    Attributes:
+        nbest: the lists that have two or more, with those alone.
+        gains: (hypotheses,) theirs.
+        rows: (hypotheses,) bool, which of the candidates of the original lists they are.
+    """
+
+    nbest: NBest
+    gains: Float64
+    rows: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, nbest: NBest, gains: Float64) -> _Judged:
+        """Return the judged candidates of lists, (hypotheses,) gains with NaN where not judged."""
+        sizes = np.diff(np.concatenate([[0], np.cumsum(np.isfinite(gains))])[nbest.offsets])
+        enough = np.flatnonzero(sizes > 1)
+        rows = np.isfinite(gains) & np.repeat(sizes > 1, nbest.sizes)
+        return cls(nbest.regroup(enough, np.flatnonzero(rows), sizes[enough]), gains[rows], rows)
+
+
+def _compared(
+    lists: NBest, all_gains: Float64, unit: str, draws: Draws | None
+) -> BaselineComparison:
+    """Return the comparison on adaptation sentences, all of it by leave-one-out.
+
+    Raises:
+        DataError: if fewer than two lists have two judged candidates.
+    """
+    judged = _Judged.of(lists, all_gains)
+    nbest, gains = judged.nbest, judged.gains
+    if len(nbest) < 2:
+        raise DataError(
+            "baselines are compared on two lists or more, with two judged candidates each",
+            lists.origin,
+        )
+    sources = () if draws is None else Preparation.recorded(draws.attrs, draws.constants).sources
+    indicators = [source for source in sources if isinstance(source, Indicators)]
+    selected = select_baselines(
+        nbest,
+        gains,
+        signs={} if draws is None else _signs(draws),
+        canonical=None if draws is None else canonical_scores(draws, nbest),
+        column=system_column(nbest, [source.column for source in indicators]),
+        ignore=[f"{source.column}={value}" for source in indicators for value in source.values],
+    )
+    adapted, exact, doubtful = None, False, 0
+    if draws is not None:
+        scores, exact, doubtful = _adapted_scores(draws, lists)
+        adapted = gains_of_best(nbest, scores[judged.rows], gains)
+    sums = GainSums()
+    ends = _bounds(nbest, gains)
+    sums.add({**selected.gains, **ends}, ends[RANDOM], ends[BEST], adapted)
+    single = GainSums()
+    single.add(selected.features, ends[RANDOM], ends[BEST], adapted)
+    rows = [
+        *sums.rows(dict.fromkeys(selected.gains, "baseline")),
+        *single.rows(dict.fromkeys(selected.features, "feature")),
+        *sums.rows(dict.fromkeys(ends, "bound")),
+    ]
+    if adapted is not None:
+        sums.add({ADAPTED: adapted}, ends[RANDOM], ends[BEST])
+        rows = [*sums.rows({ADAPTED: "adapted"}), *rows]
+    unjudged = int(np.sum(~np.isfinite(all_gains)))
+    how = LEFT_OUT if exact or draws is None else IN_SAMPLE
+    return BaselineComparison(tuple(rows), selected.baselines, unit, how, unjudged, doubtful)
+
+
+def _adapted_scores(draws: Draws, lists: NBest) -> tuple[Float64, bool, int]:
+    """Return the scores by which the adapted weights choose, by the rule that `rerank` takes.
+
+    Returns:
+        (hypotheses,) scores, whether they are leave-one-out, and for how many lists k̂ is high.
+    """
+    exact = draws.kind != "point" and draws.pointwise is not None
+    found = leave_one_out(draws, lists) if exact else in_sample(draws, lists)
+    by_mean = draws.attrs.get("rule") == "mean"
+    scores = found.mean_scores(lists) if by_mean else found.probabilities(lists)
+    return np.concatenate(scores), exact, int(np.sum(found.pareto_k > GOOD_PARETO_K))
+
+
+def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
+    """Return the mean and the highest gain of each list, over its judged candidates."""
+    starts, judged = nbest.offsets[:-1], np.isfinite(gains)
+    count = np.add.reduceat(judged.astype(np.float64), starts)
+    with np.errstate(invalid="ignore"):
+        mean = np.add.reduceat(np.where(judged, gains, 0.0), starts) / count
+    best = np.maximum.reduceat(np.where(judged, gains, -np.inf), starts)
+    return {RANDOM: mean, BEST: np.where(count > 0, best, np.nan)}
+
+
+def without_canonical(draws: Draws) -> bool:
+    """Return whether a posterior was made without canonical weights, or does not record any."""
+    return draws.canonical is None or "canonical_weights" in draws.attrs
+
+
+def canonical_scores(draws: Draws, lists: NBest) -> Float64 | None:
+    """Return (hypotheses,) scores by the canonical weights; None where none were given."""
+    if draws.canonical is None or "canonical_weights" in draws.attrs:
+        return None
+    return lists.scores(draws.aligned(lists, draws.canonical[None])[0])
+
+
+def _signs(draws: Draws) -> dict[str, int]:
+    """Return the signs of the prior means of the weights; 1 where one is 0."""
+    mean = draws.constants.get("prior_mean", draws.canonical)
+    free = {} if mean is None else dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
+    return {name: -1 if value < 0 else 1 for name, value in {**draws.fixed, **free}.items()}
+
+
+class BaselineTally:
+    """Compares choices from new lists, which may come in parts, with the baselines.
+
+    The baselines are those selected on the adaptation sentences. Where a posterior does not record
+    any, the better of the first candidate and the mean of the standardised features is taken, by
+    the gains of the new lists themselves, which favours the baseline.
+
+    Args:
+        draws: the posterior.
+        metric: what a gain is in; None is the criterion of the posterior, or TER.
+    """
+
+    def __init__(self, draws: Draws, metric: Metric | None = None):
+        comparison = recorded_comparison(draws)
+        self._draws, self._metric = draws, metric
+        self._baselines = None if comparison is None else comparison.baselines
+        self._sums, self._single, self._unjudged = GainSums(), GainSums(), 0
+        self._names: dict[str, None] = {}
+
+    def add(self, lists: NBest, choice: npt.NDArray[np.int64]) -> None:
+        """Count the choices from some lists, which have the features of the posterior.
+
+        Of equal scores a baseline takes the first. Lists that lack what a gain needs are left out.
+        """
+        metric = criterion(lists, self._draws) if self._metric is None else self._metric
+        if metric is None:
+            return
+        self._metric = metric
+        if self._baselines is None:
+            self._baselines = _without_selection(self._draws, lists)
+        gains = gains_of(lists, metric)
+        scores = self._baselines.scores(lists, canonical_scores(self._draws, lists))
+        first = lists.offsets[:-1]
+        found = {name: gains[first + lists.best(each)] for name, each in scores.items()}
+        single = {
+            name: gains[first + lists.best(self._baselines.feature_scores(lists, name))]
+            for name in self._baselines.directions
+        }
+        adapted = gains[first + choice]
+        ends = _bounds(lists, gains)
+        both = ends[RANDOM], ends[BEST]
+        self._sums.add({**found, **ends}, *both, adapted)
+        self._sums.add({ADAPTED: adapted}, *both)
+        self._single.add(single, *both, adapted)
+        self._names |= dict.fromkeys(found)
+        self._unjudged += int(np.sum(~np.isfinite(gains)))
+
+    def comparison(self) -> BaselineComparison | None:
+        """Return the comparison on all lists; None where none has gains."""
+        if self._baselines is None or self._metric is None or not self._names:
+            return None
+        baselines = self._baselines
+        rows = [
+            *self._sums.rows({ADAPTED: "adapted"}),
+            *self._sums.rows(dict.fromkeys(self._names, "baseline")),
+            *self._single.rows(dict.fromkeys(baselines.directions, "feature")),
+            *self._sums.rows({RANDOM: "bound", BEST: "bound"}),
+        ]
+        if not baselines.best:
+            gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
+            baselines = replace(baselines, best=max(gain, key=lambda name: gain[name]))
+        unit = _name(self._metric)
+        return BaselineComparison(tuple(rows), baselines, unit, unjudged=self._unjudged)
+
+
+def _without_selection(draws: Draws, lists: NBest) -> Baselines:
+    """Return baselines for a posterior that does not record any."""
+    names = zip(lists.feature_names, spread_within(lists).tolist(), strict=True)
+    spread = {name: value for name, value in names if value > 0}
+    return Baselines(spread, {name: _signs(draws).get(name, 1) for name in spread})
+
+
+def _name(metric: Metric) -> str:
+    """Return the name of a gain, as tables print it."""
+    if isinstance(metric, Column):
+        return f"−{metric.title}" if metric.negative else metric.title
+    return f"{metric.key} gain"

@@ -1,0 +1,335 @@
+"""The table that compares adapted weights with baselines: mean gains, headroom and intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from bpa_ppl.columns import counted
+from bpa_ppl.diagnostics.baselines.selection import Baselines
+from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import Float64
+from bpa_ppl.tables import text_table
+
+ADAPTED = "adapted weights"
+RANDOM = "random candidate"
+BEST = "best candidate"
+LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
+PROBABILITY = 0.95
+_MOST_FEATURES = 10  # single features in a printed table
+_MINUS = str.maketrans("-", "−")
+
+
+class Row(NamedTuple):
+    """One way to choose, compared with the adapted weights.
+
+    Attributes:
+        name: what chooses.
+        kind: `adapted`, `baseline`, `feature` (a single one), or `bound` (the random and the best
+            candidate).
+        lists: how many lists the mean is over: those whose chosen candidate is judged.
+        gain: the mean gain.
+        headroom: the share of what lies between the random and the best candidate of these lists.
+        difference: the mean gain of the adapted weights minus that of this row, over the lists
+            where both choices are judged; NaN where there is nothing to compare.
+        low, high: the 95% interval of the difference, Student's t over lists.
+
+    >>> row = Row("first candidate", "baseline", 40, 1.0, 0.2, 0.5, 0.25, 0.75)
+    >>> row.clear, row.cells
+    (True, ['first candidate', '1.000', '20%', '+0.500', '+0.250 to +0.750'])
+    """
+
+    name: str
+    kind: str
+    lists: int
+    gain: float
+    headroom: float
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval of the difference excludes 0."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def cells(self) -> list[str]:
+        """The row as it is printed."""
+        interval = "–"
+        if math.isfinite(self.low):
+            interval = f"{self.low:+.3f} to {self.high:+.3f}"
+        shown = [_number(self.gain, ".3f"), _number(100 * self.headroom, ".0f", "%")]
+        shown += [_number(self.difference, "+.3f"), interval]
+        return [self.name, *(text.translate(_MINUS) for text in shown)]
+
+
+@dataclass(frozen=True)
+class BaselineComparison:
+    """Adapted weights compared with baselines on lists with gains.
+
+    Attributes:
+        rows: the adapted weights (where they were compared), the baselines, single features, the
+            random and the best candidate.
+        baselines: what is selected on the adaptation sentences.
+        unit: the name of the gain.
+        evaluation: `leave-one-out`: each list was chosen from without its own gains; `in-sample`:
+            the adapted weights know them, the baselines do not; or `new lists`.
+        unjudged: how many candidates have no gain.
+        doubtful: for how many lists leave-one-out is unreliable (Pareto k̂ > 0.7).
+
+    >>> rows = [
+    ...     Row("adapted weights", "adapted", 9, 1.0, 0.5),
+    ...     Row("best single feature", "baseline", 9, 1.5, 0.75, -0.5, -1.25, 0.25),
+    ... ]
+    >>> selected = Baselines(feature="comet", directions={"comet": 1}, best="best single feature")
+    >>> found = BaselineComparison(tuple(rows), selected, "mqm")
+    >>> found.adapted.gain, found.baseline.gain, found.row("best single feature").headroom
+    (1.0, 1.5, 0.75)
+    >>> found.verdict, found.is_beaten, found.notes
+    ('unclear', True, [])
+    >>> print(found.warning)
+    on 9 lists the best single feature (comet) has a higher mean mqm than the adapted weights, ...
+    >>> print(found.summary)
+    the adapted weights are not clearly different from the best single feature (comet) ...
+    >>> found.table()[0]
+    ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval')
+    """
+
+    rows: tuple[Row, ...]
+    baselines: Baselines
+    unit: str
+    evaluation: str = NEW
+    unjudged: int = 0
+    doubtful: int = 0
+
+    @property
+    def adapted(self) -> Row | None:
+        """The row of the adapted weights; None where they were not compared."""
+        return self.row(ADAPTED)
+
+    @property
+    def baseline(self) -> Row | None:
+        """The row of the best baseline, as selected on the adaptation sentences."""
+        return self.row(self.baselines.best)
+
+    @property
+    def verdict(self) -> str:
+        """`better` or `worse` than the best baseline if the interval excludes 0, or `unclear`."""
+        row = self.baseline
+        if row is None or not row.clear:
+            return "unclear"
+        return "better" if row.difference > 0 else "worse"
+
+    @property
+    def is_beaten(self) -> bool:
+        """Whether the best baseline has a higher mean gain than the adapted weights."""
+        return self.baseline is not None and self.baseline.difference < 0
+
+    @property
+    def warning(self) -> str:
+        """What to do about a baseline that beats the adapted weights; empty if none does."""
+        row = self.baseline
+        if row is None or not self.is_beaten:
+            return ""
+        advice = self.baselines.advice(row.name)
+        remedy = (
+            f"to use it, {advice}"
+            if row.clear
+            else f"the difference may be chance: judge more sentences, or {advice}"
+        )
+        return (
+            f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher mean {self.unit} "
+            f"than the adapted weights, by {-row.difference:.3g} ({_percent()} interval of adapted "
+            f"minus baseline {row.cells[-1]}; {self.evaluation}); {remedy}"
+        )
+
+    @property
+    def summary(self) -> str:
+        """One sentence on the adapted weights and the best baseline."""
+        row = self.baseline
+        if row is None or self.adapted is None:
+            return ""
+        than = {
+            "better": "better than",
+            "worse": "worse than",
+            "unclear": "not clearly different from",
+        }[self.verdict]
+        return (
+            f"the adapted weights are {than} the {self._named(row)} "
+            f"(difference {row.cells[-2]} {self.unit}, {_percent()} interval {row.cells[-1]})"
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on how the numbers were made."""
+        found = []
+        if self.evaluation == LEFT_OUT:
+            found.append("Leave-one-out: each list is chosen from without its own gains.")
+        if self.evaluation == IN_SAMPLE:
+            found.append("The adapted weights know the gains of these lists; the baselines do not.")
+        if self.doubtful:
+            found.append(f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
+        if self.unjudged:
+            candidates = counted(self.unjudged, "candidate")
+            found.append(f"{candidates} without a gain left out.")
+        return found
+
+    def row(self, name: str) -> Row | None:
+        """Return the row of one way to choose; None if there is none."""
+        return next((row for row in self.rows if row.name == name and row.kind != "feature"), None)
+
+    def table(self) -> tuple[tuple[str, ...], list[list[str]]]:
+        """Return the names of the columns, and the rows with what they stand for.
+
+        Of single features the best ten are among them.
+        """
+        header: tuple[str, ...] = (
+            "choice",
+            f"mean {self.unit}",
+            "of headroom",
+            "adapted − it",
+            f"{_percent()} interval",
+        )
+        single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda row: -row.gain)
+        kept = {row.name for row in single[:_MOST_FEATURES]}
+        shown = [row for row in self.rows if row.kind != "feature" or row.name in kept]
+        columns = slice(0, 3 if self.adapted is None else None)
+        rows = [[self._named(row), *row.cells[1:]][columns] for row in shown]
+        return header[columns], rows
+
+    def __str__(self) -> str:
+        header, rows = self.table()
+        return "\n".join([text_table(rows, header, align="l".ljust(len(header), "r")), *self.notes])
+
+    def record(self) -> dict[str, Any]:
+        """Return the comparison as plain values, which `from_record` reads."""
+        rows = [[None if _is_nan(cell) else cell for cell in row] for row in self.rows]
+        return {
+            "unit": self.unit,
+            "evaluation": self.evaluation,
+            "unjudged": self.unjudged,
+            "doubtful": self.doubtful,
+            "baselines": self.baselines.record(),
+            "rows": rows,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> BaselineComparison:
+        """Return a comparison from its record.
+
+        Raises:
+            DataError: if it is not one.
+
+        >>> row = Row("adapted weights", "adapted", 9, 1.0, 0.5)
+        >>> one = BaselineComparison((row,), Baselines(), "mqm")
+        >>> str(BaselineComparison.from_record(one.record())) == str(one)
+        True
+        """
+        try:
+            cells = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
+            rows = tuple(Row._make(row) for row in cells)
+            rest = {name: record[name] for name in ("unit", "evaluation", "unjudged", "doubtful")}
+            return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"the posterior's comparison with baselines cannot be read ({error}): adapt again"
+            ) from error
+
+    def _named(self, row: Row) -> str:
+        if row.kind == "feature":
+            return f"low {row.name}" if self.baselines.directions[row.name] < 0 else row.name
+        return self.baselines.named(row.name)
+
+
+class GainSums:
+    """Sums over lists from which the rows are made, for lists that come in parts.
+
+    >>> sums = GainSums()
+    >>> first, adapted = np.array([1.0, 3.0]), np.array([3.0, 3.0])
+    >>> sums.add({"first": first}, np.zeros(2), np.full(2, 4.0), adapted)
+    >>> row = sums.rows({"first": "baseline"})[0]
+    >>> row.gain, row.headroom, row.difference
+    (2.0, 0.5, 1.0)
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Float64] = {}
+
+    def add(
+        self,
+        gains: Mapping[str, Float64],
+        random: Float64,
+        best: Float64,
+        adapted: Float64 | None = None,
+    ) -> None:
+        """Add lists; all arrays are (sentences,), NaN where a choice is not judged."""
+        for name, values in gains.items():
+            one = _sums(values, random, best, adapted)
+            self._sums[name] = self._sums.get(name, 0.0) + one
+
+    def rows(self, kinds: Mapping[str, str]) -> list[Row]:
+        """Return a row for each way to choose.
+
+        Args:
+            kinds: name -> the kind of the row.
+        """
+        return [_row(name, kind, self._sums[name]) for name, kind in kinds.items()]
+
+
+def _sums(values: Float64, random: Float64, best: Float64, adapted: Float64 | None) -> Float64:
+    """Return the number of lists, Σ gain, Σ random, Σ best, and n, Σ d and Σ d² of differences."""
+    judged = np.isfinite(values)
+    parts = [judged, values, random, best]
+    sums = [float(np.sum(part, where=judged)) for part in parts]
+    difference = np.full(len(values), np.nan) if adapted is None else adapted - values
+    both = np.isfinite(difference)
+    sums += [float(np.sum(part, where=both)) for part in (both, difference, difference**2)]
+    return np.array(sums)
+
+
+def _row(name: str, kind: str, sums: Float64) -> Row:
+    count, gain, random, best, pairs, difference, squares = sums.tolist()
+    if not count:
+        return Row(name, kind, 0, math.nan, math.nan)
+    headroom = (gain - random) / (best - random) if best > random else math.nan
+    interval = mean_interval(int(pairs), difference, squares)
+    return Row(name, kind, int(count), gain / count, headroom, *interval)
+
+
+def mean_interval(count: int, total: float, squares: float) -> tuple[float, float, float]:
+    """Return the mean of n numbers and its 95% interval by Student's t.
+
+    Args:
+        count: n.
+        total: the sum of the numbers.
+        squares: the sum of their squares.
+
+    >>> [round(x, 3) for x in mean_interval(4, 10.0, 30.0)]  # of 1, 2, 3, 4
+    [2.5, 0.446, 4.554]
+    """
+    if not count:
+        return math.nan, math.nan, math.nan
+    mean = total / count
+    if count == 1:
+        return mean, math.nan, math.nan
+    variance = max(squares - total * mean, 0.0) / (count - 1)
+    reach = float(stdtrit(count - 1, (1 + PROBABILITY) / 2)) * math.sqrt(variance / count)
+    return mean, mean - reach, mean + reach
+
+
+def _percent() -> str:
+    return f"{100 * PROBABILITY:g}%"
+
+
+def _number(value: float, form: str, unit: str = "") -> str:
+    return f"{value:{form}}{unit}" if math.isfinite(value) else "–"
+
+
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, float) and math.isnan(cell)

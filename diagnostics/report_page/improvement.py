@@ -1,0 +1,114 @@
+"""The part of the report on new lists: whether adapting improved the choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bpa_ppl.diagnostics.baselines.page import comparison_table
+from bpa_ppl.diagnostics.improvement import Improvement
+from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.quality import resolve, statistics
+from bpa_ppl.quality.scoreboard import choice_scores, title_of
+
+_SHOWN = 10  # changes side by side
+
+
+def improvement_section(found: Improvement, caveats: Sequence[str] = ()) -> tuple[Verdict, Section]:
+    """Return the verdict of a page, and the section that explains it.
+
+    Args:
+        found: from `evaluate_improvement`.
+        caveats: sentences on why the verdict is not to be relied on.
+    """
+    passed = {"yes": True, "no": False}.get(found.verdict)
+    rows = [[change.name, *change.cells, change.verdict or "–"] for change in found.changes]
+    header = ("metric", "before", "after", "difference", "95% interval", "verdict")
+    caption = (
+        f"{found.scores.sentences} sentences. Before: {found.baseline}; after: the predictive "
+        "decision. Intervals by paired bootstrap over sentences. Length: words over those of the "
+        "references."
+    )
+    scores = (f"{title_of(score)} {score.signature}" for score in found.scores.after)
+    blocks: list[Block] = [Table(header, rows, caption), *_first_listed(found)]
+    if found.comparison is not None:
+        blocks.append(comparison_table(found.comparison))
+    blocks += [*_side_by_side(found), Text(f"Signatures: {', '.join(scores)}.")]
+    return Verdict(str(found), passed, caveats), Section("Did it help?", blocks)
+
+
+def _first_listed(found: Improvement) -> Iterator[Block]:
+    """Yield the scores of the first candidates, where the baseline chooses others."""
+    if found.comparison is not None:
+        return  # they are in its table
+    first = np.zeros(len(found.lists), np.int64)
+    pairs = zip(found.lists.chosen(first), found.lists.chosen(found.before), strict=True)
+    if others := sum(listed != before for listed, before in pairs):
+        scores = choice_scores(found.lists, first, found.criterion)
+        shown = [
+            f"{title_of(score)} {score.value:.{change.decimals}f}"
+            for score, change in zip(scores, found.changes, strict=False)  # the length is no score
+        ]
+        yield Text(
+            f"The first candidate of the list, which is what most systems print, is another "
+            f"translation in {others} of {len(first)} sentences, and has {', '.join(shown)}."
+        )
+
+
+def _side_by_side(found: Improvement) -> Iterator[Block]:
+    """Yield the largest changes, the text before and after, and what they are among all."""
+    lists = found.lists
+    compares = lists.references and all(lists.references)
+    by = resolve("ter") if compares else found.criterion
+    name = title_of(found.scores.after[0]) if by is found.criterion else "TER"
+    before, after = (
+        statistics(_one_each(lists, choice), by).counts for choice in (found.before, found.after)
+    )
+    gained = by.gain(after) - by.gain(before)
+    texts = lists.chosen(found.before), lists.chosen(found.after)
+    changed = np.flatnonzero([old != new for old, new in zip(*texts, strict=True)])
+    if not len(changed):
+        return
+    order = changed[np.argsort(-np.abs(gained[changed]), kind="stable")][:_SHOWN]
+    yield Text(_tally(gained[changed], name, len(order)))
+    values = by.value(before), by.value(after)
+    for s in order.tolist():
+        old, new = (f"{value[s]:.{by.decimals}f}" for value in values)
+        titles = f"before: {name} {old}", f"after: {name} {new}"
+        title = f"{gain_in_words(gained[s], name)} (sentence {lists.sentence_ids[s]})"
+        yield SideBySide.of(title, _context(lists, s), titles, texts[0][s], texts[1][s])
+
+
+def _one_each(lists: NBest, choice: Int64) -> NBest:
+    return lists.regroup(slice(None), lists.offsets[:-1] + choice, np.ones(len(lists), np.int64))
+
+
+def _tally(gained: Float64, name: str, shown: int) -> str:
+    better, worse = int(np.sum(gained > 0)), int(np.sum(gained < 0))
+    same = len(gained) - better - worse
+    largest = f"The {shown} largest changes" if shown < len(gained) else "All changes"
+    return (
+        f"Of {len(gained)} translations that changed, {better} got better by {name}, {worse} worse "
+        f"and {same} neither. {largest}, the largest first; deleted words are struck out, "
+        "inserted words are underlined."
+    )
+
+
+def gain_in_words(gain: float, name: str) -> str:
+    """Say by how much a sentence changed; the gain of TER is in edits.
+
+    >>> gain_in_words(-1.0, "TER"), gain_in_words(0.25, "comet"), gain_in_words(0.0, "TER")
+    ('1 edit more', 'comet better by 0.25', 'as many edits')
+    """
+    if name == "TER":
+        edits = f"{abs(gain):g} edit{'' if abs(gain) == 1 else 's'}"
+        return f"{edits} {'fewer' if gain > 0 else 'more'}" if gain else "as many edits"
+    return f"{name} {'better' if gain > 0 else 'worse'} by {abs(gain):.4g}"
+
+
+def _context(lists: NBest, sentence: int) -> list[tuple[str, str]]:
+    """Return the source and the references of a sentence, as far as the lists have them."""
+    source = [("source", lists.sources[sentence])] if lists.sources else []
+    return source + [("reference", text) for text in (lists.references or {sentence: ()})[sentence]]

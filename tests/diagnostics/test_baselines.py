@@ -1,0 +1,450 @@
+"""Baselines: plain loops, exact refits, and simulated coverage."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import plain
+import pytest
+from pages import Outline
+from scipy.special import logsumexp
+from scipy.stats import binom, ttest_rel
+
+from bpa_ppl import BpaWarning, DataError, Draws, NBest, adapt, compare_baselines, rerank
+from bpa_ppl.diagnostics.baselines.comparing import (
+    BaselineTally,
+    recorded_comparison,
+    with_baselines,
+)
+from bpa_ppl.diagnostics.baselines.selection import (
+    CANONICAL,
+    FEATURE,
+    FIRST,
+    MEAN,
+    SYSTEM,
+    TOTAL,
+    Baselines,
+    system_column,
+)
+from bpa_ppl.diagnostics.baselines.table import (
+    ADAPTED,
+    BEST,
+    RANDOM,
+    BaselineComparison,
+    GainSums,
+    Row,
+)
+from bpa_ppl.diagnostics.report_page.page import posterior_page
+from bpa_ppl.posterior.statistics import unseen
+from bpa_ppl.quality import Column
+
+NAMES = ("LM0", "TM0", "Length")
+MQM = Column(column="mqm")
+JUDGED = {"gain_column": MQM.settings()}
+
+
+def lists(seed: int, count: int = 9, *, missing: bool = False) -> NBest:
+    """Ragged lists with ties in a feature, systems that some lists lack, and gains in eighths."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 7, count)
+    features = [
+        np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 3, n)]).astype(np.float32)
+        for n in sizes
+    ]
+    gains = [(rng.integers(-40, 40, n) / 8).tolist() for n in sizes]
+    if missing:
+        gains[2] = [None] * len(gains[2])
+        gains[3][1:] = [None] * (len(gains[3]) - 1)
+        gains[5][1] = None
+    systems = [rng.permutation(list("ABCDEF"))[:n].tolist() for n in sizes]
+    texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
+    made = NBest.from_lists(texts, features, NAMES, extras={"system": systems})
+    flat = np.array([np.nan if g is None else g for each in gains for g in each])
+    made = made.with_extras(mqm=flat)
+    return replace(made, totals=rng.normal(size=len(made.features)).astype(np.float32))
+
+
+def posterior(pool: NBest, seed: int = 0, **known: object) -> Draws:
+    rng = np.random.default_rng(seed)
+    weights = rng.normal([0.5, -0.3, 0.1], 0.3, size=(2, 100, 3))
+    log_p = -np.abs(rng.normal(1.0, 0.3, size=(2, 100, len(pool))))
+    return Draws(
+        {"weights": weights},
+        NAMES,
+        log_likelihood={"oracle": log_p},
+        sentence_sites=("oracle",),
+        constants={"canonical": np.array([1.0, -1.0, 0.0])},
+        **{"attrs": JUDGED, **known},
+    )
+
+
+def recorded(pool: NBest) -> Draws:
+    draws = posterior(pool)
+    return draws.noted(baselines=compare_baselines(pool, draws).record())
+
+
+def shared(scores: list[float], gains: list[float]) -> float:
+    """The gain of the best score, by a plain loop: the mean over ties and judged candidates."""
+    best = [g for score, g in zip(scores, gains, strict=True) if score == max(scores)]
+    judged = [g for g in best if g == g]
+    return float(np.mean(judged)) if judged else float("nan")
+
+
+class Plain:
+    """The same numbers by plain loops over lists of numbers."""
+
+    def __init__(self, pool: NBest) -> None:
+        gains = np.asarray(pool.extras["mqm"])
+        self.lists = []
+        for s in range(len(pool)):
+            rows = [r for r in range(*pool.rows(s).indices(10**6)) if np.isfinite(gains[r])]
+            if len(rows) > 1:
+                self.lists.append((pool.features[rows].astype(float), gains[rows].tolist(), rows))
+        self.pool = pool
+
+    def feature(self, k: int, sign: int) -> list[float]:
+        return [shared((sign * x[:, k]).tolist(), g) for x, g, _ in self.lists]
+
+    def by(self, column: np.ndarray) -> list[float]:
+        return [shared(column[rows].tolist(), g) for _, g, rows in self.lists]
+
+    def left_out(self, ways: list[list[float]]) -> list[float]:
+        """For each list the way of the highest mean gain on the others."""
+        found = []
+        for s in range(len(self.lists)):
+            means = [np.mean([g for t, g in enumerate(way) if t != s]) for way in ways]
+            found.append(ways[int(np.argmax(means))][s])
+        return found
+
+    def single(self) -> dict[str, list[float]]:
+        return {
+            name: self.left_out([self.feature(k, 1), self.feature(k, -1)])
+            for k, name in enumerate(NAMES)
+        }
+
+    def best_feature(self) -> list[float]:
+        return self.left_out([self.feature(k, sign) for k in range(3) for sign in (1, -1)])
+
+    def mean(self, signs: tuple[int, ...]) -> list[float]:
+        every = [x[:, k] - x[:, k].mean() for x, *_ in self.lists for k in range(3)]
+        spread = [np.sqrt(np.mean(np.concatenate(every[k::3]) ** 2)) for k in range(3)]
+        return [shared((x / spread @ np.array(signs)).tolist(), g) for x, g, _ in self.lists]
+
+    def system(self) -> list[float]:
+        names = np.array(self.pool.extras["system"])
+        held = [
+            {names[r]: g for g, r in zip(gains, rows, strict=True)} for _, gains, rows in self.lists
+        ]
+        frequent = sorted(
+            {n for h in held for n in h if 2 * sum(n in o for o in held) >= len(held)}
+        )
+        found = []
+        for s, own in enumerate(held):
+            above = {}
+            for name in frequent:
+                others = [
+                    h[name] - np.mean(list(h.values()))
+                    for t, h in enumerate(held)
+                    if t != s and name in h
+                ]
+                if name in own and others:
+                    above[name] = np.mean(others)
+            found.append(
+                own[max(above, key=lambda n: above[n])] if above else np.mean(list(own.values()))
+            )
+        return found
+
+
+def check_row(row: Row | None, gains: list[float], adapted: list[float], pool: Plain) -> None:
+    """A row holds the mean, the share of the headroom, and SciPy's paired interval."""
+    assert row is not None
+    random = np.mean([np.mean(g) for _, g, _ in pool.lists])
+    best = np.mean([max(g) for _, g, _ in pool.lists])
+    assert row.lists == len(gains)
+    assert row.gain == pytest.approx(np.mean(gains))
+    assert row.headroom == pytest.approx((np.mean(gains) - random) / (best - random))
+    if row.name == ADAPTED:
+        return
+    assert row.difference == pytest.approx(np.mean(adapted) - np.mean(gains), abs=1e-12)
+    interval = ttest_rel(adapted, gains).confidence_interval(0.95)
+    assert (row.low, row.high) == pytest.approx((interval.low, interval.high))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
+    pool = lists(seed, missing=missing)
+    draws = posterior(pool)
+    found, loops = compare_baselines(pool, draws), Plain(pool)
+    adapted = loops.by(np.concatenate(left_out(pool, draws)))
+    canonical = pool.scores([1.0, -1.0, 0.0])
+    expected = {
+        FIRST: [g[0] for _, g, _ in loops.lists],
+        TOTAL: loops.by(np.asarray(pool.totals)),
+        CANONICAL: loops.by(canonical),
+        MEAN: loops.mean((1, -1, 1)),
+        FEATURE: loops.best_feature(),
+        SYSTEM: loops.system(),
+        RANDOM: [float(np.mean(g)) for _, g, _ in loops.lists],
+        BEST: [max(g) for _, g, _ in loops.lists],
+        ADAPTED: adapted,
+    }
+    assert {row.name for row in found.rows if row.kind != "feature"} == set(expected)
+    for name, gains in expected.items():
+        check_row(found.row(name), gains, adapted, loops)
+    single = {row.name: row for row in found.rows if row.kind == "feature"}
+    for name, gains in loops.single().items():
+        check_row(single[name], gains, adapted, loops)
+    simple = (FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM)
+    best = max(simple, key=lambda name: np.mean(expected[name]))
+    assert found.baseline is not None
+    assert found.baseline.gain == pytest.approx(np.mean(expected[best]))
+    assert found.evaluation == "leave-one-out"
+    assert found.unjudged == int(np.isnan(pool.extras["mqm"]).sum())
+
+
+def left_out(pool: NBest, draws: Draws) -> list[np.ndarray]:
+    """p(e|f) of each list by the smoothed weights of the posterior without the list."""
+    found = []
+    for s in range(len(pool)):
+        log_p = np.asarray(draws.pointwise).reshape(200, -1)[:, s]
+        weight = np.exp(unseen(np.zeros(200), log_p)[0])
+        found += plain.predictive(pool[s], draws.flat, weight)
+    return found
+
+
+def test_leaving_out_equals_refitting_without_the_list() -> None:
+    """On a grid of weights the posterior without a list is exact."""
+    rng = np.random.default_rng(76)
+    count, size = 8, 5
+    features = rng.normal(size=(count, size, 2)).astype(np.float32)
+    gains = rng.normal(size=(count, size))
+    pool = NBest.from_lists([list("abcde")] * count, list(features), NAMES[:2])
+    pool = pool.with_extras(mqm=gains.ravel())
+    oracle = gains.argmax(axis=1)
+    side = np.linspace(-6, 6, 61)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    scores = np.einsum("snk,dk->dsn", features.astype(float), grid)
+    log_p = scores - logsumexp(scores, axis=2, keepdims=True)
+    of_oracle = log_p[:, np.arange(count), oracle]
+    joint = of_oracle.sum(axis=1) - np.sum(grid**2, axis=1) / (2 * 1.5)
+
+    def choose(log_density: np.ndarray, s: int) -> int:
+        weight = np.exp(log_density - log_density.max())
+        return int(np.argmax(weight @ np.exp(log_p[:, s])))
+
+    exact = [choose(joint - of_oracle[:, s], s) for s in range(count)]
+    in_sample = [choose(joint, s) for s in range(count)]
+    assert exact != in_sample  # otherwise nothing would be tested
+    drawn = rng.choice(len(grid), size=(4, 5000), p=np.exp(joint - logsumexp(joint)))
+    draws = Draws(
+        {"weights": grid[drawn]},
+        NAMES[:2],
+        log_likelihood={"oracle": of_oracle[drawn]},
+        sentence_sites=("oracle",),
+        attrs=JUDGED,
+    )
+    adapted = compare_baselines(pool, draws).adapted
+    assert adapted is not None
+    assert adapted.gain == pytest.approx(gains[np.arange(count), exact].mean())
+    point = compare_baselines(pool, replace(draws, kind="point"))
+    assert point.adapted is not None
+    assert point.adapted.gain == pytest.approx(gains[np.arange(count), in_sample].mean())
+    assert point.evaluation == "in-sample"
+    assert any("know the gains" in note for note in point.notes)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_new_lists_are_compared_by_what_was_selected_before(missing: bool) -> None:
+    pool, new = lists(1), lists(2, 30, missing=missing)
+    draws = recorded(pool)
+    comparison = recorded_comparison(draws)
+    assert comparison is not None
+    selected = comparison.baselines
+    choice = rerank(new, draws, unchecked=True).choice
+    found = compare_baselines(new, draws, choice=choice)
+    gains, rows = np.asarray(new.extras["mqm"]), new.offsets[:-1]
+    adapted = gains[rows + choice]
+    k = NAMES.index(selected.feature)
+    rank = {name: place for place, name in enumerate(selected.systems)}
+    system = np.array([-rank.get(name, len(rank)) for name in new.extras["system"]])
+    expected = {
+        ADAPTED: adapted,
+        FIRST: gains[rows],
+        FEATURE: _best(new, selected.directions[selected.feature] * new.features[:, k]),
+        SYSTEM: _best(new, system),
+        CANONICAL: _best(new, new.scores([1.0, -1.0, 0.0])),
+        TOTAL: _best(new, np.asarray(new.totals)),
+    }
+    for name, values in expected.items():
+        row = found.row(name)
+        assert row is not None
+        assert row.lists == np.isfinite(values).sum()
+        assert row.gain == pytest.approx(np.nanmean(values))
+        if name != ADAPTED:
+            assert row.difference == pytest.approx(np.nanmean(adapted - values), abs=1e-12)
+    assert found.baselines == selected
+    assert found.evaluation == "new lists"
+    parts = BaselineTally(draws, MQM)
+    for one in new.chunks(7):
+        parts.add(one, rerank(one, draws, unchecked=True).choice)
+    assert str(parts.comparison()) == str(found)
+
+
+def _best(pool: NBest, scores: np.ndarray) -> np.ndarray:
+    gains = np.asarray(pool.extras["mqm"])
+    return gains[pool.offsets[:-1] + pool.best(scores)]
+
+
+def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> None:
+    new = lists(2, 30)
+    found = compare_baselines(new, posterior(new), choice=np.zeros(30, int))
+    rows = {name: found.row(name) for name in (FIRST, MEAN)}
+    best = max(rows, key=lambda name: rows[name].gain)  # type: ignore[union-attr]
+    assert found.baselines.best == best
+
+
+@pytest.mark.parametrize("kind", ["normal", "judgements"])
+def test_intervals_hold_the_mean_as_often_as_they_say(kind: str) -> None:
+    """Student's t is exact for normal differences, and good for many ties and a few large ones."""
+    rng, trials = np.random.default_rng(3), 4000
+    count, mean = (12, 0.7) if kind == "normal" else (200, -0.25)
+    held = 0
+    for _ in range(trials):
+        if kind == "normal":
+            values = rng.normal(mean, 2.0, count)
+        else:
+            values = rng.choice([0.0, 1.0, -1.0, -5.0], p=[0.6, 0.2, 0.15, 0.05], size=count)
+            # The mean is 0.2 − 0.15 − 0.25 = −0.2.
+            mean = -0.2
+        sums = GainSums()
+        sums.add({"other": -values}, np.zeros(count), np.ones(count), np.zeros(count))
+        (row,) = sums.rows({"other": "baseline"})
+        held += row.low <= mean <= row.high
+    low, high = binom.interval(0.999, trials, 0.95)
+    assert low <= held <= high
+
+
+def test_a_record_is_read_back_as_it_was() -> None:
+    pool = lists(1)
+    draws = recorded(pool)
+    record = json.loads(json.dumps(draws.attrs["baselines"], allow_nan=False))
+    again = BaselineComparison.from_record(record)
+    assert str(again) == str(compare_baselines(pool, draws))
+    assert again.record() == draws.attrs["baselines"]
+    with pytest.raises(DataError, match="adapt again"):
+        recorded_comparison(draws.noted(baselines={"rows": 3}))
+
+
+def row(name: str, difference: float, reach: float) -> Row:
+    ends = difference - reach, difference + reach
+    return Row(name, "baseline", 9, 1.0, 0.5, difference, *ends)
+
+
+@pytest.mark.parametrize(
+    ("difference", "reach", "verdict", "beaten"),
+    [
+        (-1.0, 0.5, "worse", True),
+        (-1.0, 2.0, "unclear", True),
+        (1.0, 2.0, "unclear", False),
+        (1.0, 0.5, "better", False),
+        (0.0, 0.0, "unclear", False),
+    ],
+)
+@pytest.mark.parametrize("name", [FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM])
+def test_verdicts(name: str, difference: float, reach: float, verdict: str, beaten: bool) -> None:
+    selected = Baselines(feature="TER", directions={"TER": -1}, systems=["B", "A"], best=name)
+    adapted = Row(ADAPTED, "adapted", 9, 1.0, 0.5)
+    found = BaselineComparison((adapted, row(name, difference, reach)), selected, "mqm")
+    assert (found.verdict, found.is_beaten) == (verdict, beaten)
+    assert bool(found.warning) == beaten
+    if beaten:
+        assert selected.advice(name) in found.warning
+        assert ("may be chance" in found.warning) == (verdict == "unclear")
+    assert found.summary.startswith("the adapted weights are ")
+
+
+def judged(count: int, seed: int, *, noise: float) -> NBest:
+    """Lists whose gain is LM0 alone, with as much noise; TM0 and Length are noise."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(count, 6, 3)).astype(np.float32)
+    gains = features[..., 0] + noise * rng.normal(size=(count, 6))
+    texts = [[f"{s} {k}" for k in range(6)] for s in range(count)]
+    return NBest.from_lists(texts, list(features), NAMES).with_extras(mqm=gains.ravel())
+
+
+def test_adapt_warns_where_a_baseline_is_better_and_not_where_none_is() -> None:
+    pool = judged(30, 4, noise=0.0)
+    wide = {"prior_variance": 1.0, "sampler": "imh", "metric": "mqm", "arviz": False}
+    with pytest.warns(BpaWarning, match="choose by the highest LM0 alone"):
+        # So strong a prior on the other features that LM0 is of little weight.
+        stuck = adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior_variance": 3e-3})
+    comparison = recorded_comparison(stuck)
+    assert comparison is not None
+    assert comparison.verdict == "worse"
+    assert comparison.baselines.feature == "LM0"
+    noisy = judged(60, 5, noise=1.0)
+    noisy = noisy.with_extras(
+        mqm=np.asarray(noisy.extras["mqm"]) + noisy.features[:, 1] - noisy.features[:, 2]
+    )
+    fine = recorded_comparison(adapt(noisy, [0.0, 0.0, 0.0], **wide))
+    assert fine is not None
+    assert fine.verdict == "better"
+    assert fine.warning == ""
+
+
+def test_canonical_weights_and_references_need_no_comparison() -> None:
+    pool = judged(4, 6, noise=1.0).with_references(["0 0"] * 4)
+    draws = adapt(pool, [1.0, 0.0, 0.0], sampler="map", arviz=False)
+    assert recorded_comparison(draws) is None
+
+
+def test_columns_of_systems() -> None:
+    pool = judged(4, 6, noise=1.0)
+    assert system_column(pool) == ""
+    names = [f"s{k}" for k in range(6)] * 4
+    assert system_column(pool.with_extras(model=names)) == "model"
+    assert system_column(pool.with_extras(origin=names)) == ""
+    assert system_column(pool.with_extras(origin=names), ["origin"]) == "origin"
+    assert system_column(pool.with_extras(system=[str(k) for k in range(24)])) == ""
+    assert system_column(pool.with_extras(system=["same"] * 24)) == ""
+    assert system_column(pool.with_extras(system=[None, *names[1:]])) == "system"
+    assert system_column(pool.with_extras(system=list(range(6)) * 4)) == ""
+
+
+def test_indicators_of_a_categorical_column_are_no_features_of_their_own() -> None:
+    pool = judged(12, 6, noise=1.0).with_extras(engine=[f"s{k}" for k in range(6)] * 12)
+    options = {"metric": "mqm", "sampler": "laplace", "categorical": "engine", "arviz": False}
+    draws = adapt(pool, None, **options)
+    comparison = recorded_comparison(draws)
+    assert comparison is not None
+    assert comparison.baselines.column == "engine"
+    assert set(comparison.baselines.systems) == {f"s{k}" for k in range(6)}
+    assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
+
+
+def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
+    pool = lists(1)
+    draws = recorded(pool)
+    html = posterior_page(draws, shown=1)
+    section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
+    table = Outline(section[section.index("<table") : section.index("</table>") + 8])
+    comparison = recorded_comparison(draws)
+    assert comparison is not None
+    header, rows = comparison.table()
+    assert table.tables == [[list(header), *rows]]
+    assert comparison.baselines.named(comparison.baselines.best) in section
+    assert "Leave-one-out" in section
+    assert "baselines" not in html[html.index("<h2>How it was made") :]
+    assert "Compared with simple baselines" not in posterior_page(posterior(pool), shown=1)
+
+
+def test_too_few_lists() -> None:
+    pool = judged(1, 6, noise=1.0)
+    assert with_baselines(posterior(pool), pool, MQM, None).attrs == JUDGED
+    with pytest.raises(DataError, match="two lists or more, with two judged"):
+        compare_baselines(pool, metric="mqm")
+    with pytest.raises(DataError, match="adapted to 9 sentences"):
+        compare_baselines(lists(1, 8), posterior(lists(1)))
