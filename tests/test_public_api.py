@@ -30,7 +30,7 @@ FUNCTIONS = {
     "gains": "nbest metric='ter' * jobs=1 cache=True progress=None",
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
     "bad='error' strict=False",
-    "learn_prior": "posteriors * shrinkage=0.05 strength=10.0 without=()",
+    "learn_prior": "posteriors * shrinkage=None strength=None without=()",
     "next_sentences": "pool posterior * criterion='information' draws=500 defaults=None where=None "
     "unchecked=False progress=False",
     "oracles": "nbest metric='ter' * ties='canonical' preference=None jobs=1 cache=True "

@@ -16,13 +16,20 @@ def run(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The prior (JSON).")],
     shrinkage: Annotated[
-        float,
+        float | None,
         typer.Option(
             help="What the covariance between domains is shrunk to, as a share of the variance of "
-            "the posteriors' own priors: 0.05 of 0.1 is 0.005."
+            "the posteriors' own priors: 0.05 unless given, and 0.5 where no feature has a "
+            "canonical weight."
         ),
-    ] = 0.05,
-    strength: Annotated[float, typer.Option(help="How many domains that counts as.")] = 10.0,
+    ] = None,
+    strength: Annotated[
+        float | None,
+        typer.Option(
+            help="How many domains that counts as: 10 unless given, and 100 where no feature has "
+            "a canonical weight."
+        ),
+    ] = None,
     without: Annotated[
         list[str] | None,
         typer.Option(

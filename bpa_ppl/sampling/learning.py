@@ -37,8 +37,8 @@ _NAMED = 5  # features in a message
 def learn_prior(
     posteriors: Posteriors,
     *,
-    shrinkage: float = 0.05,
-    strength: float = 10.0,
+    shrinkage: float | None = None,
+    strength: float | None = None,
     without: Iterable[str] = (),
 ) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
@@ -50,9 +50,11 @@ def learn_prior(
     Args:
         posteriors: one a domain: by label, or one after the other; paths are read. One domain is
             enough, and then Σ is what it is shrunk to.
-        shrinkage: what Σ is shrunk to, as a share of the variance of the posteriors' own priors:
-            0.05 of σ_T = 0.1 is 0.005 I.
-        strength: how many domains that counts as.
+        shrinkage: what Σ is shrunk to, as a share of the variance of the posteriors' own priors;
+            None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 0.5 where no feature has a canonical
+            weight.
+        strength: how many domains that counts as; None is 10, and 100 where no feature has a
+            canonical weight.
         without: features, or labels of features, that the lists of the new domain lack. The
             evidence of a domain that has them is then taken where their weights are 0, because
             other weights differ with and without them.
@@ -82,8 +84,8 @@ def learn_prior(
 def learn_hierarchy(
     posteriors: Posteriors,
     *,
-    shrinkage: float = 0.05,
-    strength: float = 10.0,
+    shrinkage: float | None = None,
+    strength: float | None = None,
     without: Iterable[str] = (),
 ) -> Hierarchy:
     """Learn what the weights of several domains share, and what is a domain's own.

@@ -286,6 +286,21 @@ def test_a_feature_of_one_domain_has_the_unit_of_all() -> None:
     np.testing.assert_allclose(np.sqrt(found.variance[1]) * 2.0, 0.02 ** (1 / 3))
 
 
+def test_without_canonical_weights_little_of_what_domains_share_goes_into_the_spread() -> None:
+    """Domains that agree exactly, on weights far outside of their narrow priors."""
+    shared, names = np.array([1.0, 2.0]), ("a", "b")
+    one = Evidence(
+        names, 400 * np.eye(2), 400 * shared, np.zeros(2), np.full(2, 0.01), np.full(2, 0.3)
+    )
+    terms = {str(k): one for k in range(6)}
+    found = hierarchy(terms)
+    published = hierarchy({label: one._replace(spread=None) for label, one in terms.items()})
+    assert (found.mean > 5 * published.mean).all()
+    assert np.trace(found.between) < np.trace(published.between) / 10
+    same = hierarchy(terms, shrinkage=0.5, strength=100.0)
+    np.testing.assert_array_equal(found.between, same.between)
+
+
 def test_a_domain_without_such_features_sets_no_unit() -> None:
     """Those that had a spread were left out, or there never was one."""
     terms = scaled_domains({"0": 0.1, "1": 0.3, "2": 2.0})
