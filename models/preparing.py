@@ -227,7 +227,7 @@ def preparation(
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
     features: Iterable[str] | None = None,
-    exclude: Iterable[str] = (),
+    exclude: Iterable[str] | None = None,
 ) -> Preparation:
     """Return how the lists of a job are prepared.
 
@@ -253,7 +253,7 @@ def preparation(
     """
     gain = metric if isinstance(metric, Column) else None
     wanted = None if features is None else _columns(nbest, features, "features")
-    left_out = _columns(nbest, exclude, "excluded features", nbest.extras)
+    left_out = _columns(nbest, exclude or (), "excluded features", nbest.extras)
     chosen = (
         *(Indicators(column=name) for name in _names(categorical or (), "categorical columns")),
         *resolved(() if add is None else add),

@@ -31,8 +31,8 @@ def other_totals(folder: Path) -> None:
     check_totals(NBest.from_lists([["a", "b"]], [[[1], [2]]], ["LM0"], totals=[[1, 5]]), [1.0])
 
 
-def quoted_numbers(folder: Path) -> None:
-    NBest.from_records([{"id": 0, "text": "a", "lm": 1, "year": "1999"}])
+def missing_numbers(folder: Path) -> None:
+    NBest.from_records([{"id": 0, "text": "a", "lm": 1, "mqm": None}])
 
 
 def more_references(folder: Path) -> None:
@@ -70,7 +70,7 @@ def lists() -> NBest:
 SITES: dict[Callable[[Path], None], str] = {
     hidden_weights: "W0 left out",
     other_totals: "do not reproduce the totals",
-    quoted_numbers: "year kept as text",
+    missing_numbers: "mqm is missing for all 1 candidates",
     more_references: "the others are not used",
     alignments: "left out",
     underscores: "`_` written as `.` in my_lm",

@@ -20,7 +20,7 @@ from bpa_ppl import registry
 FUNCTIONS = {
     "adapt": "nbest weights * preset=None sampler=None likelihood=None prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
-    "fixed=None defaults=None features=None exclude=() categorical=None add=None "
+    "fixed=None defaults=None features=None exclude=None categorical=None add=None "
     "model=log_linear progress=False arviz=True **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",

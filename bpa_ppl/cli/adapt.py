@@ -159,7 +159,7 @@ def run(
         seed=seed,
         metric=goal,
         features=features,
-        exclude=exclude or (),
+        exclude=exclude,
         categorical=categorical,
         add=added,
         ties=ties,

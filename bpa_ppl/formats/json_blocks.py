@@ -310,7 +310,8 @@ def _shape(
 ) -> _Shape | None:
     """Return a class for objects with some fields, and objects inside them.
 
-    None where a field was an object in one line, and something else in another.
+    None where a field was an object in one line, and something else in another, or where only
+    hypotheses that were dropped have it.
     """
     members: list[tuple[str, Any, Any]] = []
     paths: dict[str, str] = {}
@@ -327,6 +328,8 @@ def _shape(
             keys += inside.keys
             continue
         kind = type_of(prefix + name, layout)
+        if kind is None:
+            return None
         default = msgspec.NODEFAULT if prefix + name in _REQUIRED else msgspec.UNSET
         members.append((attribute, kind, default))
         paths[prefix + name] = attribute
@@ -339,7 +342,9 @@ def _shape(
 
 
 def _of_candidate(name: str, layout: Layout) -> Any:
-    return str if name == TEXT else _TYPES.get(layout.kinds[name], msgspec.Raw)
+    if name == TEXT:
+        return str
+    return _TYPES.get(layout.kinds[name], msgspec.Raw) if name in layout.kinds else None
 
 
 def _of_long(name: str, layout: Layout) -> Any:

@@ -153,6 +153,7 @@ class _Reader:
         self._numeric: Kinds = {}
         self._line = 1  # of what comes next
         self._begun = b""  # a record whose quoted cell goes on in the next block
+        self._some_missing = False  # whether a cell of numbers has been empty
 
     def pieces(self, block: bytes) -> Iterator[bytes]:
         """Yield a block; the first one in two, for its first lines tell PyArrow how to read on."""
@@ -229,21 +230,29 @@ class _Reader:
 
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None
-        if data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data:
-            return None  # blank lines
         types = {name: pa.float64() if numeric else pa.string() for name, numeric in kinds.items()}
-        try:
-            table = arrow.read_csv(
-                arrow_file(data),
-                arrow.ReadOptions(column_names=list(kinds), block_size=len(data) + 1),
-                arrow.ParseOptions(
-                    delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
-                ),
-                arrow.ConvertOptions(
-                    column_types=types, null_values=[""], strings_can_be_null=False
-                ),
-            )
-        except pa.ArrowException:
+        # To look for empty cells takes a fifth of the time: only where there are some.
+        for some_missing in (False, True)[self._some_missing :]:
+            if some_missing and (data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data):
+                return None  # blank lines
+            try:
+                table = arrow.read_csv(
+                    arrow_file(data),
+                    arrow.ReadOptions(column_names=list(kinds), block_size=len(data) + 1),
+                    arrow.ParseOptions(
+                        delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
+                    ),
+                    arrow.ConvertOptions(
+                        column_types=types,
+                        null_values=[""] if some_missing else [],
+                        strings_can_be_null=False,
+                    ),
+                )
+            except pa.ArrowException:
+                continue
+            self._some_missing = some_missing
+            break
+        else:
             return None
         regular = len(table) == line_count(data) and self._as_expected(table, kinds)
         return table if regular and self._whole_end(data) else None

@@ -48,7 +48,7 @@ class Oracles:
             which the policy does not decide; None where it decides everywhere.
 
     >>> lists = NBest.from_lists(
-    ...     [["a cat", "the cat", "the  cat"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
+    ...     [["a cat", "the cat", "the cat"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
     ...     references=[("the cat",)],
     ... )
     >>> found = oracles(lists)
@@ -247,9 +247,9 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
         DataError: if no list is left.
 
     >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
-    >>> kept, rows = judged_lists(lists.with_extras(mqm=[-5, None, 0]), resolve("ter"))
-    >>> kept is lists, rows.tolist()
-    (True, [0, 1, 2])
+    >>> kept, rows = judged_lists(lists.with_extras(mqm=[-5, None, 0]), resolve("-LM0", lists))
+    >>> kept.sizes.tolist(), rows.tolist()
+    ([3], [0, 1, 2])
     """
     lists, rows = nbest, np.arange(len(nbest.features))
     for name in metric.columns:

@@ -102,7 +102,7 @@ def adapt(
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
     features: Iterable[str] | None = None,
-    exclude: Iterable[str] = (),
+    exclude: Iterable[str] | None = None,
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
     model: Model = log_linear,

@@ -216,8 +216,8 @@ class Recorded:
         missing = [name for name in names if name not in nbest.feature_names]
         if missing:
             raise DataError(
-                f"no {', '.join(missing)}, which the posterior has a fixed weight of: give lists "
-                "with the features that the weights were adapted with",
+                f"no {', '.join(missing)}, which the posterior has weights for: give lists with "
+                "the features that the weights were adapted with",
                 nbest.origin,
             )
         if nbest.feature_names == names:

@@ -84,7 +84,11 @@ def test_a_damaged_file_is_told(work: Path) -> None:
         ((*UPDATE, "--with-references", "ref"), 2, "go with --with"),
         ((*UPDATE, "--with", "rest", "--with-references", "rest.ref"), 2, "adapted to 12"),
         ((*UPDATE, "--sampler", "gibbs"), 2, "unknown sampler"),
-        (("update", "drawn.nc", "few", "-r", "rest.ref", "-o", "new.nc"), 2, "lack Distortion0"),
+        (
+            ("update", "drawn.nc", "few", "-r", "rest.ref", "-o", "new.nc"),
+            2,
+            "no Distortion0, which",
+        ),
         (("update", "drawn.nc", "none", "-r", "rest.ref", "-o", "new.nc"), 2, "none"),
         (("next", "good.nc", "rest"), 2, "single point"),
         (("next", "poor.nc", "rest"), 3, "--unchecked"),

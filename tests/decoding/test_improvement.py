@@ -239,3 +239,23 @@ def test_texts_of_sentences() -> None:
     for other in (replace(known, sentence_ids=ids[::-1]), draws(1.0, attrs={COUNT: 4})):
         with pytest.raises(DataError, match="have other ids, or another number"):
             texts_of(other, pool)
+
+
+def test_sentences_whose_choices_are_not_both_judged_are_left_out() -> None:
+    """The differences are those of the lists whose two candidates both have a value."""
+    pool = lists().without("references")
+    rng = np.random.default_rng(5)
+    mqm = rng.normal(size=len(pool.features))
+    mqm[rng.uniform(size=len(mqm)) < 0.2] = np.nan
+    pool = pool.with_extras(mqm=mqm)
+    posterior = draws(-1.0, attrs={"gain_column": {"column": "mqm", "negative": False}})
+    found = helped(pool, posterior)
+    both = mqm.reshape(-1, 2)
+    both = both[~np.isnan(both).any(axis=1)]
+    assert 0 < len(both) < len(pool)
+    (change,) = found.changes
+    assert change.found.difference == pytest.approx(np.mean(both[:, 1] - both[:, 0]))
+    assert "nan" not in repr(helped_answer(found)[1])
+    nothing = pool.with_extras(mqm=np.where(np.arange(len(mqm)) % 2, np.nan, mqm))
+    with pytest.raises(DataError, match="no sentence has a value of mqm for both choices"):
+        helped(nothing, posterior)

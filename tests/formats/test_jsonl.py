@@ -174,6 +174,17 @@ def test_hypotheses_with_bad_numbers_can_be_dropped(
     assert nbest.sizes.tolist() == [2, 1]
 
 
+@pytest.mark.usefixtures("in_pieces")
+def test_fields_of_dropped_hypotheses_alone_are_no_columns(write: Write) -> None:
+    odd = changed(scores={"lm": True, "tm": {"in": 0}}, more=7)
+    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
+        nbest = read_nbest(
+            write(*lines(odd, *({**GOOD, "id": k} for k in range(9, 20)))), bad="drop"
+        )
+    assert nbest.sizes.tolist() == [1, *[2] * 11]
+    assert nbest.feature_names == ("scores.lm", "scores.tm.in")
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
