@@ -44,7 +44,12 @@ class ChoiceSets(NamedTuple):
             that stands for "no difference" are the mean of those of the pair.
         chosen: (C,) the position in its list of the row that was chosen.
         tie: (R,) 1 for the rows that stand for "no difference", 0 for candidates.
-        counts: how many lists, pairs, ties and rankings the choices are made from.
+        counts: how many lists, preferences, ties and rankings the choices are made from.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> found = choice_sets(lists.with_sentence_extras(ties=[[[0, 1]]]))
+    >>> found.nbest.texts(0), found.tie.tolist(), found.chosen.tolist()
+    (['a', 'b', '(no difference)'], [0.0, 0.0, 1.0], [2])
     """
 
     nbest: NBest

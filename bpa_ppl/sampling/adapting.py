@@ -287,8 +287,8 @@ def _scale(
         return None
     if not len(known.nbest):
         return expected_scale(len(features))
-    if likelihood.start() is not None:
-        likelihood = Oracle()
+    if (simpler := likelihood.start()) is not None:
+        likelihood = simpler if likelihood.compares else Oracle()
     if not likelihood.needs_gains:
         known = known._replace(gains=None)
     with reporter(progress, "learn the scale of the prior"):

@@ -41,10 +41,10 @@ def observed(
     if oracle is not None:
         return scored(nbest, match, metric, oracle, **search)
     lists = judged_lists(nbest, metric)[0] if len(nbest) else nbest
-    if (skipped := len(nbest) - len(lists)) > 0:
-        note(f"{counted(skipped, 'list')} left out: fewer than two candidates are judged")
     rated = scored(lists, match, metric, oracle, **search)
     if not has_preferences(nbest):
+        if (skipped := len(nbest) - len(lists)) > 0:
+            note(f"{counted(skipped, 'list')} left out: fewer than two candidates are judged")
         return rated
     choices = compared(nbest, match, Preference())
     note(

@@ -13,8 +13,17 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.models import Likelihood, Preparation
 from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.notes import note
 from bpa_ppl.posterior import Draws
-from bpa_ppl.quality import Metric, Oracles, choice_sets, gains, judged_lists, resolve
+from bpa_ppl.quality import (
+    Metric,
+    Oracles,
+    choice_sets,
+    gains,
+    has_preferences,
+    judged_lists,
+    resolve,
+)
 from bpa_ppl.registry import LIKELIHOODS, METRICS
 from bpa_ppl.sampling.comparisons import compared
 from bpa_ppl.sampling.growing import OneList, one_by_one
@@ -154,6 +163,8 @@ class Recorded:
         if self.likelihood.compares:
             known = self._compared(lists)
         else:
+            if has_preferences(lists):
+                note(f"{lists.origin}: preferences not used: the posterior is updated with gains")
             looks = self.likelihood.needs_gains
             goal = self._goal(lists) if looks or oracle is None else None
             if goal is not None and oracle is None:

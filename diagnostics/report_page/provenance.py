@@ -92,10 +92,12 @@ def _call(draws: Draws) -> str:
         "model": None if attrs.get("model", "log_linear") == "log_linear" else attrs["model"],
     }
     lists = "NBEST" if origin.startswith("<") else repr(origin)
+    if "oracle_metric" in attrs or "comparisons" not in attrs:  # preferences need no references
+        lists += ", references=REFERENCES"
     return "\n".join(
         [
             "import bpa_ppl as bpa",
-            f"lists = bpa.read_nbest({lists}, references=REFERENCES)",
+            f"lists = bpa.read_nbest({lists})",
             "posterior = bpa.adapt(",
             "    lists,",
             "    bpa.read_weights(WEIGHTS),",

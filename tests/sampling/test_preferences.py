@@ -130,7 +130,9 @@ def test_files_and_pages_keep_what_was_compared(lists: NBest, tmp_path: Any) -> 
     texts = texts_of(again, lists)
     (winner, _), *_ = lists.sentence_extras["preferences"][0]
     assert (len(texts), texts[0]) == (4 * SENTENCES, lists.texts(0)[winner])
-    assert "log_nu" in report_page(again, known=lists)
+    page = report_page(again, known=lists)
+    assert "log_nu" in page
+    assert "lists = bpa.read_nbest(NBEST)\n" in page
 
 
 def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
@@ -173,8 +175,12 @@ def test_gains_and_preferences_together_are_the_sum_of_both(
     np.testing.assert_array_equal(together, np.concatenate(apart, axis=-1))
 
 
-def test_adapt_takes_gains_and_preferences_together(lists: NBest) -> None:
-    posterior = adapted(lists, metric="mqm", likelihood="margin")
+def test_adapt_takes_gains_and_preferences_together(
+    lists: NBest, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "bpa_ppl"):
+        posterior = adapted(lists, metric="mqm", likelihood="margin")
+    assert "20 rated lists and 160 choices between candidates are observed together" in caplog.text
     assert posterior.attrs["likelihood"]["name"] == "margin"
     assert posterior.attrs["adaptation_sentences"] == 4 * SENTENCES + SENTENCES // 2
     assert posterior.attrs["comparisons"]["lists"] == SENTENCES
@@ -185,6 +191,9 @@ def test_adapt_takes_gains_and_preferences_together(lists: NBest) -> None:
     assert "comparisons" not in alone.attrs
     assert len(loo(posterior).pointwise) == 4 * SENTENCES + SENTENCES // 2
     assert rerank(lists, posterior).choice.shape == (SENTENCES,)
+    with caplog.at_level("INFO", "bpa_ppl"):
+        update(posterior, lists[:3])
+    assert "preferences not used: the posterior is updated with gains" in caplog.text
     with pytest.raises(DataError, match="the known lists are of"):
         update(posterior, lists[:3].without("preferences", "ties"), known=lists)
 
