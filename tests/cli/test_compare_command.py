@@ -92,10 +92,6 @@ def test_a_posterior_of_another_model_or_of_other_data_is_refused(folder: Path) 
             ("calibrate", *LISTS, "--likelihood", "margin", "-r", "ref"),
             "nothing can be simulated from the likelihood margin",
         ),
-        (
-            ("calibrate", *LISTS, "--likelihood", "hope:kappa=1"),
-            "calibrate --likelihood hope:kappa=1 needs --references",
-        ),
     ],
 )
 def test_bad_input_is_told_in_one_line(folder: Path, arguments: tuple, told: str) -> None:
