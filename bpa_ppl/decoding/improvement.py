@@ -81,7 +81,9 @@ def evaluate_improvement(
     before, baseline, comparison = result.canonical, CANONICAL, None
     unknown = without_canonical(draws)
     if unknown or recorded_comparison(draws) is not None:
-        prepared = Preparation.recorded(draws.attrs, draws.constants, where)(nbest)
+        prepared = Preparation.recorded(
+            draws.attrs, draws.constants, where, draws.features, draws.fixed
+        )(nbest)
         tally = BaselineTally(draws, goal)
         tally.add(prepared, result.choice)
         comparison = tally.comparison()

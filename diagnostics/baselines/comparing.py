@@ -93,7 +93,9 @@ def compare_baselines(
     goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
     if goal is None:
         raise no_gains(nbest, draws)
-    prepared = Preparation.recorded(draws.attrs, draws.constants, where)
+    prepared = Preparation.recorded(
+        draws.attrs, draws.constants, where, draws.features, draws.fixed
+    )
     if choice is None:
         lists = prepared.of_own(nbest).nbest
         return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
@@ -171,10 +173,7 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
 
 def gains_of(nbest: NBest, metric: Metric) -> Float64:
     """Return the gain of every candidate, (hypotheses,); NaN where a column has no value."""
-    if not isinstance(metric, Column) or metric.column in nbest.feature_names:
-        return gains_in(nbest, metric, cache=False)
-    values = np.asarray(nbest.extras[metric.column], np.float64)
-    return np.asarray(metric.signed(values))
+    return gains_in(nbest, metric, cache=False)
 
 
 class _Judged(NamedTuple):
@@ -183,12 +182,10 @@ class _Judged(NamedTuple):
     Attributes:
         nbest: the lists that have two or more, with those alone.
         gains: (hypotheses,) theirs.
-        rows: (hypotheses,) bool, which of the candidates of the original lists they are.
     """
 
     nbest: NBest
     gains: Float64
-    rows: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, nbest: NBest, gains: Float64) -> _Judged:
@@ -196,7 +193,7 @@ class _Judged(NamedTuple):
         sizes = np.diff(np.concatenate([[0], np.cumsum(np.isfinite(gains))])[nbest.offsets])
         enough = np.flatnonzero(sizes > 1)
         rows = np.isfinite(gains) & np.repeat(sizes > 1, nbest.sizes)
-        return cls(nbest.regroup(enough, np.flatnonzero(rows), sizes[enough]), gains[rows], rows)
+        return cls(nbest.regroup(enough, np.flatnonzero(rows), sizes[enough]), gains[rows])
 
 
 def _compared(
@@ -207,8 +204,7 @@ def _compared(
     Raises:
         DataError: if fewer than two lists have two judged candidates.
     """
-    judged = _Judged.of(lists, all_gains)
-    nbest, gains = judged.nbest, judged.gains
+    nbest, gains = _Judged.of(lists, all_gains)
     if len(nbest) < 2:
         raise DataError(
             "baselines are compared on two lists or more, with two judged candidates each",
@@ -226,8 +222,8 @@ def _compared(
     )
     adapted, exact, doubtful = None, False, 0
     if draws is not None:
-        scores, exact, doubtful = _adapted_scores(draws, lists)
-        adapted = gains_of_best(nbest, scores[judged.rows], gains)
+        scores, exact, doubtful = _adapted_scores(draws, nbest)
+        adapted = gains_of_best(nbest, scores, gains)
     sums = GainSums()
     ends = _bounds(nbest, gains)
     sums.add({**selected.gains, **ends}, ends[RANDOM], ends[BEST], adapted)

@@ -72,18 +72,36 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeftOut:
     # Weighted draws count the likelihood with an exponent of its own (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
     likelihood = exponent * draws.pointwise.reshape(len(draws.flat), -1)
-    if likelihood.shape[1] != len(lists):
-        raise DataError(
-            f"the posterior was adapted to {likelihood.shape[1]} sentences, and these are "
-            f"{len(lists)}: give the lists that it was adapted to",
-            lists.origin,
-        )
+    columns = _of_lists(likelihood[_thinned(draws)], draws, lists)
     whole = in_sample(draws, lists)
-    for s, column in enumerate(likelihood[_thinned(draws)].T):
+    for s, column in enumerate(columns.T):
         smoothed, whole.pareto_k[s] = unseen(whole.log_share[s], column)
         if np.isfinite(whole.pareto_k[s]):  # else there are too few draws to leave it out
             whole.log_share[s] = smoothed
     return whole
+
+
+def _of_lists(likelihood: Float64, draws: Draws, lists: NBest) -> Float64:
+    """Return the log-likelihood of all that was observed of each list, (D, S).
+
+    Args:
+        likelihood: (D, observations); preferences come after the lists.
+        draws: which record the sentence of each observation.
+        lists: the adaptation sentences.
+
+    Raises:
+        DataError: if they are other sentences.
+    """
+    count, ids = likelihood.shape[1], draws.sentence_ids
+    if count == len(lists):
+        return likelihood
+    if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
+        raise DataError(
+            f"the posterior was adapted to {count} sentences, and these are {len(lists)}: give "
+            "the lists that it was adapted to",
+            lists.origin,
+        )
+    return likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(np.float64)
 
 
 def in_sample(draws: Draws, lists: NBest) -> LeftOut:

@@ -36,6 +36,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     GainSums,
     Row,
 )
+from bpa_ppl.diagnostics.predictive.left_out import leave_one_out
 from bpa_ppl.diagnostics.report_page.page import posterior_page
 from bpa_ppl.posterior.statistics import unseen
 from bpa_ppl.quality import Column
@@ -76,6 +77,7 @@ def posterior(pool: NBest, seed: int = 0, **known: object) -> Draws:
         log_likelihood={"oracle": log_p},
         sentence_sites=("oracle",),
         constants={"canonical": np.array([1.0, -1.0, 0.0])},
+        sentence_ids=pool.sentence_ids,
         **{"attrs": JUDGED, **known},
     )
 
@@ -254,6 +256,19 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     assert point.adapted.gain == pytest.approx(gains[np.arange(count), in_sample].mean())
     assert point.evaluation == "in-sample"
     assert any("know the gains" in note for note in point.notes)
+
+
+def test_preferences_of_a_sentence_are_left_out_with_it() -> None:
+    pool = lists(1, 3)
+    log_p = -np.abs(np.random.default_rng(2).normal(size=(2, 100, 5)))
+    several = replace(
+        posterior(pool), log_likelihood={"oracle": log_p}, sentence_ids=np.array([0, 1, 2, 0, 2])
+    )
+    together = np.stack([log_p[..., [0, 3]].sum(-1), log_p[..., 1], log_p[..., [2, 4]].sum(-1)], -1)
+    one = replace(several, log_likelihood={"oracle": together}, sentence_ids=pool.sentence_ids)
+    found, expected = leave_one_out(several, pool), leave_one_out(one, pool)
+    np.testing.assert_allclose(found.log_share, expected.log_share)
+    np.testing.assert_allclose(found.pareto_k, expected.pareto_k)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -447,4 +462,4 @@ def test_too_few_lists() -> None:
     with pytest.raises(DataError, match="two lists or more, with two judged"):
         compare_baselines(pool, metric="mqm")
     with pytest.raises(DataError, match="adapted to 9 sentences"):
-        compare_baselines(lists(1, 8), posterior(lists(1)))
+        compare_baselines(replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1)))
