@@ -33,8 +33,8 @@ class Before:
     prior_variance: Annotated[
         list[str] | None,
         typer.Option(
-            help="σ_T of the prior, a variance: 0.1 unless given. NAME=VALUE for a single feature; "
-            "repeat for several."
+            help="σ_T of the prior, a variance: 0.1 unless given, and learned for features without "
+            "a canonical weight. NAME=VALUE for a single feature; repeat for several."
         ),
     ] = None
     no_sentences: Annotated[
@@ -121,7 +121,13 @@ def run(
         ),
     ] = None,
     add: options.Add = None,
-    ties: options.Ties = "canonical",
+    ties: options.Ties = None,
+    lower_is_better: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --weights equal: a feature of which less is better; repeat for several."
+        ),
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE of the sampler: draws, warmup, chains, delta, …"),
@@ -163,6 +169,7 @@ def run(
         categorical=categorical,
         add=added,
         ties=ties,
+        lower_is_better=lower_is_better or (),
         jobs=jobs,
         cache=cache,
         progress=not quiet,
@@ -183,13 +190,14 @@ def run(
 def _priors(text: str, given: list[str] | None) -> dict[str, Any]:
     """Return the arguments of `adapt` that say which prior."""
     from bpa_ppl.models import Isotropic
+    from bpa_ppl.models.priors.isotropic import variances
 
     variance, single = options.variances(given)
     if not given:
         return {"prior": _prior(text)}
     if text != "isotropic":
         raise UsageError("--prior-variance is for the isotropic prior alone: leave it out")
-    base = {} if variance is None else {"variance": variance}
+    base = {} if variance is None else variances(variance)
     return {"prior": Isotropic(**base, single=single)}
 
 

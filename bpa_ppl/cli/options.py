@@ -68,7 +68,8 @@ Weights = Annotated[
     typer.Option(
         "--weights",
         "-w",
-        help="moses.ini, dense weights, JSON, YAML, numbers in the order of the columns; or none.",
+        help="moses.ini, dense weights, JSON, YAML, numbers in the order of the columns; or none; "
+        "or equal, which starts at the mean of the standardised features.",
     ),
 ]
 References = Annotated[
@@ -106,7 +107,8 @@ Likelihood = Annotated[
     str | None,
     typer.Option(
         help=f"{names_in(LIKELIHOODS)}, with settings: margin:gamma=4. Unless given, margin where "
-        "--metric is ter, bleu, chrf or ter+bleu, else oracle."
+        "--metric is ter, bleu, chrf or ter+bleu, else risk; preference for lists that carry "
+        "preferences and no references."
     ),
 ]
 SamplerSettings = Annotated[
@@ -131,7 +133,13 @@ Metric = Annotated[
 Default = Annotated[
     list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
 ]
-Ties = Annotated[str, typer.Option(help="How ties of oracles are broken: canonical or first.")]
+Ties = Annotated[
+    str | None,
+    typer.Option(
+        help="How ties of oracles are broken: by canonical scores (canonical), or not at all "
+        "(shared). Unless given, canonical where there are canonical weights or totals."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -371,14 +379,17 @@ def with_needs(lists: NBest, chosen: str | AnyMetric, command: str) -> NBest:
     return lists
 
 
-def canonical(text: str) -> Canonical | None:
+def canonical(text: str) -> Canonical | str | None:
     """Read the weights that `--weights` names; None for `none`.
 
-    >>> canonical("none") is None
-    True
+    >>> canonical("none"), canonical("equal")
+    (None, 'equal')
     """
     import bpa_ppl
+    from bpa_ppl.weights import EQUAL
 
+    if text == EQUAL:
+        return EQUAL
     return None if text == "none" else bpa_ppl.read_weights(text)
 
 

@@ -22,7 +22,7 @@ def run(
         str | None, typer.Option("--weights", "-w", help="Canonical weights, to break ties.")
     ] = None,
     metric: options.Metric = "ter",
-    ties: options.Ties = "canonical",
+    ties: options.Ties = None,
     jobs: options.Jobs = 1,
     cache: options.Cache = True,
     quiet: options.Quiet = False,
@@ -44,7 +44,9 @@ def run(
         lists = set_aside(lists, goal.columns)
         scores = lists.scores(match(options.canonical(weights), lists, fixed=()).values)
     with reporter(not quiet, "oracle") as report:
-        room = headroom(lists, scores, goal, ties=ties, jobs=jobs, cache=cache, progress=report)
+        room = headroom(
+            lists, scores, goal, ties=ties or "canonical", jobs=jobs, cache=cache, progress=report
+        )
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))
