@@ -184,7 +184,12 @@ def _sound(
     return posteriors
 
 
-def _oracles(nbest: NBest, weights: AnyWeights, metric: Metric, options: dict[str, Any]) -> Oracles:
+def _oracles(
+    nbest: NBest, weights: AnyWeights, metric: Metric, options: dict[str, Any]
+) -> Oracles | None:
+    """Return the oracles, once for all samplers; None where `adapt` finds them without effort."""
+    if metric.columns or weights is None or isinstance(weights, str):
+        return None
     matched = match(weights, nbest, fixed=options.get("fixed"), defaults=options.get("defaults"))
-    ties = options.pop("ties", "canonical")
+    ties = options.pop("ties", None) or "canonical"
     return oracles(nbest, metric, ties=ties, preference=nbest.scores(matched.values))

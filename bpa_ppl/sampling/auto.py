@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import jax
 
@@ -24,39 +22,37 @@ GOOD_PARETO_K = 0.5
 FEWEST = 100
 
 
-#: Times as many draws where those asked for fail their check, and NUTS then steps with more care.
+#: Where the draws fail their check, NUTS makes so many times as many, with shorter steps.
 _MORE = 4
-_USUAL, _CAREFUL = {"warmup": 500, "target_accept": 0.8}, {"warmup": 1000, "target_accept": 0.99}
+_CAREFUL = {"warmup": 1000, "target_accept": 0.99}
 
 
 class Auto(Sampler, frozen=True):
     """`imh` if a pilot sample finds that its proposals fit the posterior, else `nuts`.
 
-    Draws that fail their check are made once more, four times as many, by NUTS with shorter steps.
-    So one posterior in thousands fails that could be sampled, not one in a hundred.
+    If the draws fail their check, NUTS makes four times as many with shorter steps, whichever
+    sampler came first.
     """
 
     draws: Count = 1000
     chains: Count = 4
 
     def sample(self, target: Target) -> Sampled:
-        """Draw with the sampler that suits the posterior, and say which and why."""
+        """Draw with the sampler that suits the posterior, and record which and why."""
         fit = fitted(target)
         fits = fit.pareto_k <= GOOD_PARETO_K
         side = "≤" if fits else ">"
         why = fit.because.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
-        found, again = self._chosen(fits, self.draws, _USUAL).sample(target), {}
+        first = IndependenceMetropolis if fits else Nuts
+        chosen, again = "imh" if fits else "nuts", {}
+        found = first(draws=self.draws, chains=self.chains).sample(target)
         failed = failures(target, found) if self.draws >= FEWEST else []
         if failed:
-            found = self._chosen(fits, _MORE * self.draws, _CAREFUL).sample(target)
+            nuts = Nuts(draws=_MORE * self.draws, chains=self.chains, **_CAREFUL)
+            found, chosen = nuts.sample(target), "nuts"
             again = {"drawn_again_because": ", ".join(failed)}
-        attrs = {**found.attrs, "chosen": "imh" if fits else "nuts", "chosen_because": why}
+        attrs = {**found.attrs, "chosen": chosen, "chosen_because": why}
         return replace(found, attrs={**attrs, **again})
-
-    def _chosen(self, fits: bool, draws: int, tuning: Mapping[str, Any]) -> Sampler:
-        if fits:
-            return IndependenceMetropolis(draws=draws, chains=self.chains)
-        return Nuts(draws=draws, chains=self.chains, **tuning)
 
 
 def failures(target: Target, sampled: Sampled) -> list[str]:
