@@ -292,7 +292,7 @@ class BlockDecoder:
                 if any(kind_of(value) == NUMBER for value in column):
                     return None
             extras[name] = tuple(column)
-        return _Columns(table.astype(np.float32).reshape(-1, width), extras, absent)
+        return _Columns(table.astype(np.float32).reshape(len(candidates), width), extras, absent)
 
     def _fields(self, given: Sequence[Any], line: int) -> dict[str, Any]:
         """Return the fields of a sentence by flattened name, decoded."""

@@ -164,7 +164,9 @@ class RecordReader:
         values = (of.get(name) for of in self._fields for name in layout.numbers)
         # Before the first number of a column, None or an empty text may stand for a missing one.
         numbers = [value if isinstance(value, float) else math.nan for value in values]
-        table = np.array(numbers, dtype=np.float64).astype(np.float32).reshape(-1, width)
+        table = (
+            np.array(numbers, dtype=np.float64).astype(np.float32).reshape(len(self._texts), width)
+        )
         columns: dict[str, list[Any]] = {}
         for name in dict.fromkeys(name for known in self._sentences for name in known):
             columns[name] = [known.get(name) for known in self._sentences]

@@ -5,11 +5,11 @@ that differ little. The scale τ (see `Isotropic`) maximises the marginal likeli
 
     log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, 1),   τ₀² = 1 / (2 K) for K such features,
 
-with Laplace's approximation of p(A | τ) (MacKay 1992) under the published likelihood with shared
-ties, which is a distribution of what was observed, as a margin or a risk is not; of preferences
-under their own. One number, chosen
-before sampling, keeps the posterior log-concave. A site for τ would give it the shape of a funnel,
-which the fast samplers cannot follow.
+with Laplace's approximation of p(A | τ) (MacKay 1992). In place of the risk, which is no likelihood,
+stands the published likelihood with shared ties. A margin stays: with it larger weights are needed,
+and on 500-best lists BLEU is the better for it. One number, chosen before sampling, keeps the
+posterior log-concave. A site for τ would give it the shape of a funnel, which the fast samplers
+cannot follow.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ def learn_scale(
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 
     Args:
-        target_of: returns the posterior with a prior, under the published likelihood, or that of
-            preferences.
+        target_of: returns the posterior with a prior.
         prior_of: returns the prior with a scale.
         features: K, how many features the prior scales.
     """

@@ -325,7 +325,8 @@ class Sequential:
         require(known, NBest, "the known sentences are n-best lists (NBest)")
         if (count := self._recorded.observations(known)) != first:
             raise DataError(
-                f"the known lists are of {count} sentences, the posterior of {first}: give those",
+                f"the known lists are of {count} sentences, and the posterior was adapted to "
+                f"{first}: give those, and not what was added since",
                 known.origin,
             )
         recorded = _sentences(draws)

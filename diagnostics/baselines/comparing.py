@@ -113,7 +113,7 @@ def with_baselines(
 
     By more than one standard error it is a warning, else a note: of several baselines the best has
     some lead by chance. Only where gains are judgements or there are no canonical weights; else the
-    comparison with the canonical weights is what matters.
+    comparison with the canonical weights is what matters. Never for a posterior of preferences.
 
     Args:
         draws: from `adapt`.
@@ -122,6 +122,8 @@ def with_baselines(
         gains: (hypotheses,) where they are known.
     """
     judged = isinstance(metric, Column)
+    if "comparisons" in draws.attrs:  # each preference is an observation besides the lists
+        return draws
     if metric is None or not (judged or (without_canonical(draws) and gains is not None)):
         return draws
     known = gains_of(lists, metric) if gains is None else gains

@@ -57,7 +57,8 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeftOut:
         lists: the adaptation sentences, prepared.
 
     Raises:
-        DataError: if the draws are a point, or lack it, or are not of these lists.
+        DataError: if the draws are a point, or lack it, or are not of these lists, or of
+            preferences.
     """
     if draws.kind == "point":
         raise DataError(
@@ -68,6 +69,11 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeftOut:
         raise DataError(
             "leave-one-out needs the log-likelihood of each adaptation sentence, which this "
             "posterior does not record"
+        )
+    if "comparisons" in draws.attrs:
+        raise DataError(
+            "lists cannot be left out of a posterior of preferences, each of which is an "
+            "observation of its own: judge the choices for new lists"
         )
     # Weighted draws count the likelihood with an exponent of its own (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))

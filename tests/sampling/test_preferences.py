@@ -10,6 +10,7 @@ import pytest
 
 from bpa_ppl import NBest, adapt, check, rerank, update
 from bpa_ppl.diagnostics import loo
+from bpa_ppl.diagnostics.predictive.left_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
@@ -194,6 +195,8 @@ def test_adapt_takes_gains_and_preferences_together(
     with caplog.at_level("INFO", "bpa_ppl"):
         update(posterior, lists[:3])
     assert "preferences not used: the posterior is updated with gains" in caplog.text
+    with pytest.raises(DataError, match="lists cannot be left out of a posterior of preferences"):
+        leave_one_out(posterior, lists)
     with pytest.raises(DataError, match="the known lists are of"):
         update(posterior, lists[:3].without("preferences", "ties"), known=lists)
 
