@@ -19,8 +19,8 @@ from bpa_ppl import registry
 
 FUNCTIONS = {
     "adapt": "nbest weights * preset=None sampler=None likelihood=None prior='isotropic' "
-    "prior_variance=None seed=0 metric='ter' ties='canonical' oracle=None jobs=1 cache=True "
-    "fixed=None defaults=None features=None exclude=None categorical=None add=None "
+    "prior_variance=None seed=0 metric='ter' ties=None lower_is_better=None oracle=None jobs=1 "
+    "cache=True fixed=None defaults=None features=None exclude=None categorical=None add=None "
     "model=log_linear progress=False arviz=True **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
@@ -43,7 +43,7 @@ FUNCTIONS = {
     "read_weights": "path format='auto'",
     "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
     "extra=None progress=False **settings",
-    "rerank": "nbest posterior * rule='predictive' derivations='separate' sure=None "
+    "rerank": "nbest posterior * rule=None derivations='separate' sure=None "
     "temperature=None confidence=False defaults=None where=None unchecked=False jobs=1 "
     "backend='local' scheduler=None progress=False",
     "update": "posterior nbest * known=None metric=None oracle=None where=None sampler='imh' "
@@ -65,7 +65,7 @@ CLASSES = {
     "totals_normalised truncate with_extras with_features with_references with_sentence_extras "
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
-    "Oracles": "skipped",
+    "Oracles": "share skipped",
     "Prior": "completed conditioned constants covariance distribution drawn full_covariance "
     "gaussian isotropic matched mean named names of other read recorded variance write",
     "Reestimation": "decimals scores",

@@ -169,7 +169,7 @@ def run(
         categorical=categorical,
         add=added,
         ties=ties,
-        lower_is_better=lower_is_better or (),
+        lower_is_better=lower_is_better,
         jobs=jobs,
         cache=cache,
         progress=not quiet,

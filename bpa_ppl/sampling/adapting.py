@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
-from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, require
+from bpa_ppl.errors import DataError, UsageError, checked_seed, require
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
@@ -97,7 +97,7 @@ def adapt(
     seed: int = 0,
     metric: Any = "ter",
     ties: str | None = None,
-    lower_is_better: str | Iterable[str] = (),
+    lower_is_better: str | Iterable[str] | None = None,
     oracle: Oracles | None = None,
     jobs: int = 1,
     cache: bool = True,
@@ -189,7 +189,7 @@ def adapt(
     prepared = preparation(nbest, goal, categorical, add, features, exclude)
     started = _started(weights)
     if started:
-        initial = _initial_weights(started, prepared.apart(nbest), lower_is_better)
+        initial = _initial_weights(started, prepared.apart(nbest), lower_is_better or ())
         weights, defaults = None, {**initial, **(defaults or {})}
     elif lower_is_better:
         raise UsageError(_ONLY_EQUAL)
@@ -243,7 +243,7 @@ def _started(weights: Any) -> str:
     """Return the name of the weights to start from where there are no canonical ones."""
     if weights is None:
         return "none"
-    return one_of(weights, (EQUAL,), "weights by name") if isinstance(weights, str) else ""
+    return EQUAL if isinstance(weights, str) and weights == EQUAL else ""
 
 
 def _initial_weights(started: str, nbest: NBest, lower_is_better: str | Iterable[str]) -> Weights:

@@ -5,11 +5,10 @@ that differ little. The scale τ (see `Isotropic`) maximises the marginal likeli
 
     log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, 1),   τ₀² = 1 / (2 K) for K such features,
 
-with Laplace's approximation of p(A | τ) (MacKay 1992). In place of the risk, which is no likelihood,
-stands the published likelihood with shared ties. A margin stays: with it larger weights are needed,
-and on 500-best lists BLEU is the better for it. One number, chosen before sampling, keeps the
-posterior log-concave. A site for τ would give it the shape of a funnel, which the fast samplers
-cannot follow.
+with Laplace's approximation of p(A | τ) (MacKay 1992). The published likelihood with shared ties
+replaces the risk, which is not a likelihood. A margin is kept, because it calls for larger weights;
+on 500-best lists this improves BLEU. One number, chosen before sampling, keeps the posterior
+log-concave. A site for τ would give it the shape of a funnel, which fast samplers cannot follow.
 """
 
 from __future__ import annotations

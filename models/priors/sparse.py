@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 #: τ of those that matter: wide, since the prior itself makes most of the others small.
-_SCALE = 1.9
+_SCALE = 6 * math.sqrt(0.1)
 
 
 def is_sparse(match: Match) -> tuple[bool, ...]:
@@ -45,8 +46,8 @@ class Horseshoe(PriorFamily, frozen=True):
 
     >>> match = Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 1.0]))
     >>> family = Horseshoe(relevant=0.5)
-    >>> family.build(match).variance.round(2).tolist(), family.model(match).sparse
-    ([0.1, 3.61], (False, True))
+    >>> family.build(match).variance.round(3).tolist(), family.model(match).sparse
+    ([0.1, 3.6], (False, True))
     """
 
     relevant: Positive = 5.0

@@ -99,7 +99,7 @@ def halves(
             where = np.flatnonzero(domains == domain)
             rows = np.concatenate([np.arange(len(lists.features))[lists.rows(s)] for s in where])
             own, mqm = bare[where], columns["mqm"][rows]
-            own = own.with_extras(mqm=mqm, **{gain: columns[gain][rows]})
+            own = own.with_extras(**{"mqm": mqm, gain: columns[gain][rows]})
             order = np.random.default_rng(5).permutation(len(own))
             parts = order[: len(own) // 2], order[len(own) // 2 :]
             for k in (0, 1):

@@ -24,7 +24,10 @@ def texts(folder: Path) -> Path:
 def test_text_in_translations_out(texts: Path) -> None:
     done = run(*ADAPT, "--add", "lm=domain.txt,order=2", "-o", "p.nc")
     assert done.code == 0
-    assert "note: no canonical weight for lm, lm.oov: the prior has mean 0 and variance" in done.err
+    assert (
+        "no canonical weight for lm, lm.oov: the prior has mean 0 and standard deviation"
+        in done.err
+    )
     draws = as_draws(read_posterior("p.nc"))
     assert draws.features[-2:] == ("lm", "lm.oov")
     (record,) = draws.attrs["feature_sources"]

@@ -153,7 +153,7 @@ def test_the_mode_of_the_risk_is_found_from_the_margin(scored: NBest) -> None:
     posterior = adapt(scored, CANONICAL, likelihood="risk", metric="worth", sampler="map")
     draws, worth = as_draws(posterior), scored.extras["worth"]
     kappa = draws.attrs["likelihood"]["kappa"]
-    assert kappa == pytest.approx(4 / deviation_within(scored, worth), rel=0.005)
+    assert kappa == pytest.approx(1 / deviation_within(scored, worth), rel=0.005)
 
     def density(weights: plain.Array) -> float:
         each = brute("risk", kappa, scored, worth, scored.best(worth), weights)
@@ -169,12 +169,12 @@ def test_the_mode_of_the_risk_is_found_from_the_margin(scored: NBest) -> None:
 
 def test_open_settings_are_derived_from_the_gain(scored: NBest) -> None:
     spread = deviation_within(scored, scored.extras["worth"])
-    per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 4 / spread)}
+    per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
     for name, (setting, value) in per_unit.items():
         posterior = adapt(scored, CANONICAL, likelihood=name, metric="worth", sampler="map")
         recorded = as_draws(posterior).attrs["likelihood"]
         assert recorded == {"name": name, setting: pytest.approx(value, rel=0.005)}
-    assert Risk().scaled(4.0) == Risk(kappa=1.0)
+    assert Risk().scaled(4.0) == Risk(kappa=0.25)
     assert Margin(gamma=3.0).scaled(4.0) == Margin(gamma=3.0)
 
 

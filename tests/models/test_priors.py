@@ -72,14 +72,14 @@ def test_what_a_prior_does_not_know_is_isotropic_and_independent() -> None:
         np.array([True, True, True, True, False]),
         np.array([np.nan, 3.0, np.nan, np.nan, np.nan]),
     )
-    with pytest.warns(BpaWarning, match=r"nothing of new \(0 ± 0.632\), TM0 \(0.2 ± 0.316\): "):
+    with pytest.warns(BpaWarning, match=r"nothing of new \(0 ± 0.236\), TM0 \(0.2 ± 0.316\): "):
         prior, new = completed(learned, match)
     assert (prior.names, new) == (match.free_names, ["new", "TM0"])
     at = [0.1, 0.3, -0.2, 0.9]
     mean = list(names.values())
     known = multivariate_normal(mean, whole).logpdf([-0.2, 0.0, 0.1, 2.0])
     known -= multivariate_normal([3.0, 0.0], whole[1::2, 1::2]).logpdf([0.0, 2.0])
-    expected = known + plain.log_prior([0.3, 0.9], [0.0, 0.2], [0.4, 0.1])
+    expected = known + plain.log_prior([0.3, 0.9], [0.0, 0.2], [1 / 18, 0.1])
     assert log_density(prior, at) == pytest.approx(expected)
     with pytest.raises(DataError, match="the prior has no a, b, c, d: it is of WP0, other, LM0"):
         completed(learned, match._replace(names=("a", "b", "c", "d", "fixed")))
@@ -189,10 +189,10 @@ class TestScales:
     )
 
     def test_a_variance_goes_by_the_spread_where_no_weight_is_canonical(self) -> None:
-        built = Isotropic(variance=0.2).build(self.match)
-        np.testing.assert_allclose(built.variance, [0.2, 0.2, 0.2, 0.2 * (6 / 0.5) ** 2, 0.2])
-        narrow = Isotropic(variance=0.2, typical_spread=1.0).build(self.match)
-        np.testing.assert_allclose(narrow.variance, [0.2, 0.2, 0.2, 0.8, 0.2])
+        built = Isotropic(variance=0.2).build(self.match)  # one such feature: τ² = 1/2
+        np.testing.assert_allclose(built.variance, [0.2, 0.2, 0.2, 0.5 / 0.5**2, 0.2])
+        narrow = Isotropic(variance=0.2, scale=0.1).build(self.match)
+        np.testing.assert_allclose(narrow.variance, [0.2, 0.2, 0.2, (0.1 / 0.5) ** 2, 0.2])
         assert Isotropic().scaled(self.match) == {"comet": 0.5}
 
     def test_one_a_feature_is_taken_as_it_is(self) -> None:

@@ -25,26 +25,33 @@ SCORERS: dict[str, Callable[[], Any]] = {
 TEXTS = ("medical/adapt", "captions/adapt", "conversation/adapt", "out-of-domain/dev")
 
 
-def brute_force(nbest: NBest, metric: str, scores: np.ndarray) -> tuple[list, list, list]:
-    """Return index, score and number of ties of each list, by scoring every distinct text."""
+def brute_force(nbest: NBest, metric: str, scores: np.ndarray) -> tuple[list, list, list, list]:
+    """Return index, score and ties of each list, and shares, by scoring every distinct text."""
     assert nbest.references is not None
     scorer, sign = SCORERS[metric](), -1 if metric == "ter" else 1
-    index, best, tied = [], [], []
+    index, best, tied, share = [], [], [], []
     for s in range(len(nbest)):
         texts, refs = nbest.texts(s), nbest.references[s]
         scored = {text: scorer.sentence_score(text, refs).score for text in set(texts)}
         values = [scored[text] for text in texts]
         best.append(sign * max(sign * value for value in values))
         among = [h for h, value in enumerate(values) if value == best[-1]]
-        index.append(max(among, key=lambda h: (scores[nbest.rows(s)][h], -h)))
+        own = scores[nbest.rows(s)]
+        preferred = [h for h in among if own[h] == max(own[h] for h in among)]
+        index.append(min(preferred, key=lambda h: (texts[h], nbest.features[nbest.rows(s)][h], h)))
         tied.append(len(among))
-    return index, best, tied
+        share += [(h in preferred) / len(preferred) for h in range(len(texts))]
+    return index, best, tied, share
 
 
-def assert_same(found: Oracles, wanted: tuple[list, list, list]) -> None:
+def assert_same(found: Oracles, wanted: tuple[list, list, list, list]) -> None:
     assert found.index.tolist() == wanted[0]
     assert found.score.tolist() == wanted[1]
     assert found.tied.tolist() == wanted[2]
+    undecided = any(0 < share < 1 for share in wanted[3])
+    assert (None if found.share is None else found.share.tolist()) == (
+        wanted[3] if undecided else None
+    )
 
 
 def lists_of(texts: list[list[str]], references: list[list[str]], **arguments: Any) -> NBest:
@@ -68,7 +75,8 @@ def test_same_as_brute_force(metric: str, text: list, seed: int) -> None:
     scores = np.random.default_rng(seed).integers(0, 3, len(nbest.features)).astype(float)
     assert_same(oracles(nbest, metric, preference=scores), brute_force(nbest, metric, scores))
     order = np.zeros(len(nbest.features))
-    assert_same(oracles(nbest, metric, ties="first"), brute_force(nbest, metric, order))
+    found = oracles(nbest, metric, ties="shared", preference=scores)
+    assert_same(found, brute_force(nbest, metric, order))
 
 
 @pytest.mark.parametrize("metric", SCORERS)
@@ -123,11 +131,15 @@ def test_whole_real_files(shared_data: Path, name: str) -> None:
 def test_ties_go_to_the_totals_unless_preferences_are_given() -> None:
     texts = [["a x", "a y", "a z", "b c d"]]
     lists = lists_of(texts, [["a b"]], totals=[[-3.0, -1.0, -1.0, 0.0]])
-    assert oracles(lists).index.tolist() == [1]
-    assert oracles(lists, preference=[0.0, 0.0, 5.0, 9.0]).index.tolist() == [2]
-    assert oracles(lists, ties="first").index.tolist() == [0]
-    assert oracles(lists).tied.tolist() == [3]
-    assert oracles(lists_of(texts, [["a b"]])).index.tolist() == [0]
+    found = oracles(lists)
+    assert (found.index.tolist(), found.tied.tolist()) == ([1], [3])
+    assert found.share is not None
+    assert found.share.tolist() == [0.0, 0.5, 0.5, 0.0]
+    preferred = oracles(lists, preference=[0.0, 0.0, 5.0, 9.0])
+    assert (preferred.index.tolist(), preferred.share) == ([2], None)
+    for shared in (oracles(lists, ties="shared"), oracles(lists_of(texts, [["a b"]]))):
+        assert shared.share is not None
+        assert shared.share.tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0.0])
 
 
 def test_empty_references_make_every_edit_cost_the_same() -> None:
@@ -138,8 +150,8 @@ def test_empty_references_make_every_edit_cost_the_same() -> None:
 
 
 def test_says_what_it_did(toy: NBest) -> None:
-    found = oracles(toy, "bleu", ties="first")
-    assert (len(found), found.metric, found.ties) == (3, "bleu", "first")
+    found = oracles(toy, "bleu", ties="shared")
+    assert (len(found), found.metric, found.ties) == (3, "bleu", "shared")
     assert found.signature.startswith("nrefs:1|case:mixed|eff:yes|tok:none|smooth:exp|")
 
 
@@ -149,7 +161,8 @@ def test_workers_change_nothing(metric: str) -> None:
     texts = [[" ".join(rng.choice(list("abcd"), 6)) for _ in range(4)] for _ in range(40)]
     lists = lists_of(texts, [[t[0]] for t in texts])
     alone, together = oracles(lists, metric), oracles(lists, metric, jobs=2)
-    assert_same(together, (alone.index.tolist(), alone.score.tolist(), alone.tied.tolist()))
+    for name in ("index", "score", "tied", "share"):
+        np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
 
 
 def test_processes_start_and_end_with_the_work_and_threads_need_not(
@@ -205,7 +218,7 @@ def test_headroom_prints_scores_of_every_kind_and_ties(metric: str) -> None:
         wanted = {title: f"{score.value:.2f}" for title, score in scores.items()}
         wanted["length"] = f"{len(text[0].split()) / 5:.3f}"
         assert row.split() == [name, *(wanted[title] for title in names)]
-    assert ties == "0 of 1 oracles tied, broken by: canonical"
+    assert ties == "0 of 1 oracles tied; ties broken by canonical scores"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics import predictive_check, reliability
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import held
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"logprob": 0.1}
@@ -91,28 +93,28 @@ def test_predictive_checks_look_at_the_same_features(posterior: Any) -> None:
 
 
 def test_a_scaled_prior_is_said_and_recorded() -> None:
-    with pytest.warns(
-        BpaWarning,
-        match=r"no canonical weight for system=ann, system=bob, system=e.*"
-        r"mean 0 and variance 0.1 \(6 / spread\)²",
-    ):
+    with held() as notes:
         found = as_draws(
             adapt(LISTS, CANONICAL, metric="comet", categorical=["system"], sampler="map")
         )
-    spread = np.sqrt(2) / 3
+    prior, spread = found.attrs["prior"], np.sqrt(2) / 3
+    (said,) = [n.message for n in notes if n.message.startswith("no canonical weight")]
+    assert "system=ann, system=bob, system=eve" in said
+    assert f"{prior['scale']:.3g}" in said
+    assert prior["scale_learned"]
     np.testing.assert_allclose(
-        found.constants["prior_variance"], [0.1, *[3.6 / spread**2] * 3], rtol=1e-6
+        found.constants["prior_variance"], [0.1, *[(prior["scale"] / spread) ** 2] * 3], rtol=1e-6
     )
-    assert found.attrs["prior"]["spread"] == pytest.approx(
-        dict.fromkeys(found.features[1:], spread)
-    )
+    assert prior["spread"] == pytest.approx(dict.fromkeys(found.features[1:], spread))
     assert found.constants["prior_mean"].tolist() == [0.1, 0, 0, 0]
 
 
 def test_with_canonical_weights_nothing_is_scaled_or_said(recwarn: pytest.WarningsRecorder) -> None:
     canonical = {"logprob": 0.1, "comet": 0.0}
     found = as_draws(
-        adapt(LISTS, canonical, metric=lambda texts: [0.0] * len(texts), sampler="map")
+        adapt(
+            LISTS, canonical, metric=lambda texts: [float(ord(t[-1])) for t in texts], sampler="map"
+        )
     )
     assert found.constants["prior_variance"].tolist() == [0.1, 0.1]
     assert found.attrs["prior"] == {"name": "isotropic", "variance": 0.1}
@@ -120,13 +122,14 @@ def test_with_canonical_weights_nothing_is_scaled_or_said(recwarn: pytest.Warnin
 
 
 def test_without_any_weights() -> None:
-    with pytest.warns(BpaWarning, match=r"but for logprob \(0\.\d+\), and variance"):
+    with held() as notes:
         found = adapt(LISTS, None, metric="comet", categorical="system", sampler="map")
+    assert any(re.search(r"except logprob \(0\.\d+\), and standard", n.message) for n in notes)
     draws = as_draws(found)
     mean, variance = draws.constants["prior_mean"], draws.constants["prior_variance"]
     variances = LISTS.features[:, 0].astype(float).reshape(-1, 3).var(axis=1)
     assert mean[0] == pytest.approx(variances.mean() ** -0.5, rel=1e-5)
-    assert variance[0] == pytest.approx(3.6 * mean[0] ** 2)
+    assert variance[0] == pytest.approx((draws.attrs["prior"]["scale"] * mean[0]) ** 2)
     assert mean[1:].tolist() == [0, 0, 0]
     assert set(chosen_systems(OTHERS, rerank(OTHERS, found).choice)) == {"eve"}
 

@@ -11,6 +11,8 @@ from judged import judged
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
 from bpa_ppl.models import Margin
+from bpa_ppl.quality import column_of
+from bpa_ppl.weights import deviation_within
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
@@ -35,9 +37,11 @@ def test_without_a_known_gain_there_is_none(toy: NBest) -> None:
     np.testing.assert_array_equal(found.mean, made(toy, likelihood="oracle").mean)
 
 
-def test_scores_of_ones_own_have_none() -> None:
-    found = made(judged(20), {"logprob": 0.1}, metric="comet", categorical="system")
-    assert found.attrs["likelihood"] == {"name": "oracle"}
+def test_any_other_gain_has_the_risk() -> None:
+    lists = judged(20)
+    found = made(lists, {"logprob": 0.1}, metric="comet", categorical="system")
+    kappa = 1 / deviation_within(lists, column_of(lists, "comet"))
+    assert found.attrs["likelihood"] == {"name": "risk", "kappa": pytest.approx(kappa, rel=0.005)}
 
 
 def test_the_published_model_and_sampler(toy: NBest) -> None:
