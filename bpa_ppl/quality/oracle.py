@@ -335,7 +335,7 @@ def _representatives(nbest: NBest, marked: npt.NDArray[np.bool_]) -> Int64:
     """
     index = nbest.best(marked)
     several = np.add.reduceat(marked.astype(np.int64), nbest.offsets[:-1]) > 1
-    for sentence in np.flatnonzero(several):
+    for sentence in np.flatnonzero(several).tolist():
         rows = nbest.offsets[sentence] + np.flatnonzero(marked[nbest.rows(sentence)])
         first = min(rows, key=lambda row: (nbest.text(row), nbest.features[row].tolist()))
         index[sentence] = first - nbest.offsets[sentence]

@@ -24,7 +24,7 @@ FEWEST = 100
 
 #: Where the draws fail their check, NUTS makes so many times as many, with shorter steps.
 _MORE = 4
-_CAREFUL = {"warmup": 1000, "target_accept": 0.99}
+_WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
 class Auto(Sampler, frozen=True):
@@ -48,7 +48,12 @@ class Auto(Sampler, frozen=True):
         found = first(draws=self.draws, chains=self.chains).sample(target)
         failed = failures(target, found) if self.draws >= FEWEST else []
         if failed:
-            nuts = Nuts(draws=_MORE * self.draws, chains=self.chains, **_CAREFUL)
+            nuts = Nuts(
+                warmup=_WARMUP,
+                draws=_MORE * self.draws,
+                chains=self.chains,
+                target_accept=_TARGET_ACCEPT,
+            )
             found, chosen = nuts.sample(target), "nuts"
             again = {"drawn_again_because": ", ".join(failed)}
         attrs = {**found.attrs, "chosen": chosen, "chosen_because": why}

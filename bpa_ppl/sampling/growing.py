@@ -59,24 +59,19 @@ def one_by_one(
     [[0.0, -2.0]]
     """
     positions: Int64 = np.asarray(oracle, np.int64)
-    columns = {
-        name: np.asarray(values, np.float64)
-        for name, values in (("gains", gains), ("share", share))
-        if values is not None
-    }
-    return [
-        _one(
-            nbest[s],
-            match,
-            positions[s : s + 1],
-            {name: values[nbest.rows(s)] for name, values in columns.items()},
-        )
-        for s in range(len(nbest))
-    ]
+    worth, shares = (None if c is None else np.asarray(c, np.float64) for c in (gains, share))
+    found = []
+    for s in range(len(nbest)):
+        rows = nbest.rows(s)
+        own = (None if column is None else column[rows] for column in (worth, shares))
+        found.append(_one(nbest[s], match, positions[s : s + 1], *own))
+    return found
 
 
-def _one(nbest: NBest, match: Match, oracle: Int64, columns: Mapping[str, Float64]) -> OneList:
-    bucket = tabulate(nbest, match, oracle, **columns).buckets[0]
+def _one(
+    nbest: NBest, match: Match, oracle: Int64, gains: Float64 | None, share: Float64 | None
+) -> OneList:
+    bucket = tabulate(nbest, match, oracle, gains=gains, share=share).buckets[0]
     used = bucket.hypothesis[0, 0] >= 0
     optional = {name: getattr(bucket, name) for name in _OPTIONAL}
     return OneList(

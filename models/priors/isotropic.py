@@ -168,8 +168,8 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
         DataError: if it does not fit the features.
 
     >>> match = Match(("a", "b"), np.array([0.5, 0.0]), np.ones(2, bool), np.array([np.nan, 6.0]))
-    >>> build_prior(Isotropic(variance=0.2), match).variance.tolist()
-    [0.2, 0.2]
+    >>> build_prior(Isotropic(variance=0.2), match, scale=3.0).variance.tolist()
+    [0.2, 0.25]
     """
     if isinstance(family, Prior):
         with held():
