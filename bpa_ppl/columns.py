@@ -242,7 +242,7 @@ def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
 def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
     """Return a column as numbers, NaN where one is missing: None, or an empty text.
 
-    None for a column that holds anything else, or nothing at all.
+    None for a column that holds anything else, or nothing but missing values.
 
     >>> as_numbers((1, None, 2.5)), as_numbers(("a", "b")), as_numbers((None, ""))
     (array([1. , nan, 2.5]), None, None)
@@ -252,7 +252,9 @@ def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
             values.astype(np.float64) if values.ndim == 1 and values.dtype.kind in "iuf" else None
         )
     given = [value for value in values if not is_missing(value)]
-    if not given or not all(isinstance(v, Real) and not isinstance(v, bool) for v in given):
+    if (len(values) and not given) or not all(
+        isinstance(v, Real) and not isinstance(v, bool) for v in given
+    ):
         return None
     return np.array([np.nan if is_missing(v) else v for v in values], np.float64)
 

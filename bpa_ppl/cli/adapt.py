@@ -41,8 +41,8 @@ class Before:
         bool,
         typer.Option(
             "--no-sentences",
-            help="Adapt to none: the posterior is the prior, for lists like these. Needs no "
-            "references; goes with a --prior learned from other domains.",
+            help="Skip adaptation: the posterior equals the prior, for lists like these. Needs no "
+            "references; goes with a --prior learned from other domains, or --weights equal.",
         ),
     ] = False
 
@@ -51,7 +51,7 @@ class Before:
         return _priors(self.prior, self.prior_variance)
 
     def lists(self, lists: NBest, goal: str | Metric, likelihood: Likelihood | None) -> NBest:
-        """Return the sentences to adapt to: where there are none, lists with their features."""
+        """Return the lists, which have what the criterion needs unless nothing is adapted to."""
         from bpa_ppl.quality import has_preferences
 
         if not self.no_sentences:
@@ -60,7 +60,7 @@ class Before:
             return options.with_needs(lists, goal, "adapt")
         if lists.references is not None:
             raise UsageError("--no-sentences takes no --references: nothing is adapted to")
-        return lists[:0]
+        return lists
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,7 @@ def run(
         lower_is_better=lower_is_better,
         jobs=jobs,
         cache=cache,
+        prior_only=before.no_sentences,
         progress=not quiet,
         arviz=False,
         **prior,

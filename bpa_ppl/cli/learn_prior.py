@@ -19,7 +19,7 @@ def run(
         float | None,
         typer.Option(
             help="What the covariance between domains is shrunk to, as a share of the variance of "
-            "the posteriors' own priors: 0.05 unless given, and 0.5 where no feature has a "
+            "the posteriors' own priors: 0.05 unless given, and 1 where no feature has a "
             "canonical weight."
         ),
     ] = None,

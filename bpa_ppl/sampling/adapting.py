@@ -99,6 +99,7 @@ def adapt(
     ties: str | None = None,
     lower_is_better: str | Iterable[str] | None = None,
     oracle: Oracles | None = None,
+    prior_only: bool = False,
     jobs: int = 1,
     cache: bool = True,
     fixed: Iterable[str] | None = None,
@@ -144,6 +145,8 @@ def adapt(
             `canonical` where there are canonical weights or totals, else `shared`.
         lower_is_better: features of which less is better, for equal weights.
         oracle: oracles found before; then no references are needed.
+        prior_only: skip adaptation: the posterior equals the prior, and the lists give no more than
+            the features and their spread. Needs no references and no judgements.
         jobs: processes of the search for oracles, see `oracles`.
         cache: whether the gains of its sentences are kept on the disk.
         fixed: features held at their canonical weight; None holds `UnknownWordPenalty0`.
@@ -198,6 +201,8 @@ def adapt(
     model = _model(model, family, matched)
     if not started:
         check_totals(nbest, matched.values)
+    if prior_only:
+        nbest, likely = nbest[:0], Oracle() if likely.compares else likely
     known = observed(
         likely,
         nbest,

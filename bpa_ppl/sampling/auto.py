@@ -22,16 +22,17 @@ GOOD_PARETO_K = 0.5
 FEWEST = 100
 
 
-#: Where the draws fail their check, NUTS makes so many times as many, with shorter steps.
+#: Where the draws fail their check, so many times as many are made.
 _MORE = 4
+#: How NUTS samples what nothing else could: with a long warm-up and short steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
 class Auto(Sampler, frozen=True):
     """`imh` if a pilot sample finds that its proposals fit the posterior, else `nuts`.
 
-    If the draws fail their check, NUTS makes four times as many with shorter steps, whichever
-    sampler came first.
+    If the draws fail their check, `imh` makes four times as many; if these fail too, or proposals
+    do not fit, NUTS does with shorter steps.
     """
 
     draws: Count = 1000
@@ -43,21 +44,29 @@ class Auto(Sampler, frozen=True):
         fits = fit.pareto_k <= GOOD_PARETO_K
         side = "≤" if fits else ">"
         why = fit.because.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
-        first = IndependenceMetropolis if fits else Nuts
-        chosen, again = "imh" if fits else "nuts", {}
-        found = first(draws=self.draws, chains=self.chains).sample(target)
-        failed = failures(target, found) if self.draws >= FEWEST else []
-        if failed:
-            nuts = Nuts(
-                warmup=_WARMUP,
-                draws=_MORE * self.draws,
-                chains=self.chains,
-                target_accept=_TARGET_ACCEPT,
-            )
-            found, chosen = nuts.sample(target), "nuts"
-            again = {"drawn_again_because": ", ".join(failed)}
-        attrs = {**found.attrs, "chosen": chosen, "chosen_because": why}
-        return replace(found, attrs={**attrs, **again})
+        attrs, failed = {"chosen": "", "chosen_because": why}, list[str]()
+        for name, sampler in self._attempts(fits):
+            found = sampler.sample(target)
+            attrs |= {"chosen": name}
+            if failed:
+                attrs |= {"drawn_again_because": ", ".join(failed)}
+            failed = failures(target, found) if self.draws >= FEWEST else []
+            if not failed:
+                break
+        return replace(found, attrs={**found.attrs, **attrs})
+
+    def _attempts(self, fits: bool) -> Iterator[tuple[str, Sampler]]:
+        """Yield the samplers to try, one after the other, with their names."""
+        more = _MORE * self.draws
+        if fits:
+            for draws in (self.draws, more):
+                yield "imh", IndependenceMetropolis(draws=draws, chains=self.chains)
+        else:
+            yield "nuts", Nuts(draws=self.draws, chains=self.chains)
+        yield (
+            "nuts",
+            Nuts(draws=more, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT),
+        )
 
 
 def failures(target: Target, sampled: Sampled) -> list[str]:

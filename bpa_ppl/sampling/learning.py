@@ -51,7 +51,7 @@ def learn_prior(
         posteriors: one a domain: by label, or one after the other; paths are read. One domain is
             enough, and then Σ is what it is shrunk to.
         shrinkage: what Σ is shrunk to, as a share of the variance of the posteriors' own priors;
-            None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 0.5 where no feature has a canonical
+            None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 1 where no feature has a canonical
             weight.
         strength: how many domains that counts as; None is 10, and 100 where no feature has a
             canonical weight.

@@ -31,7 +31,7 @@ from bpa_ppl.sampling.mode import mode_of
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
 #: The standard deviation of log τ a priori.
-_DEVIATION = 1.0
+_DEVIATION = 0.5
 
 
 def learn_scale(

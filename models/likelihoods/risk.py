@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 
@@ -80,5 +81,5 @@ class _Gibbs(Likelihood, frozen=True):
 def _minus_risk(scores: jax.Array, loss: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return −E[loss], whose slope by the scores is −p(e) (loss(e) − E[loss])."""
     p = normalised(scores)[1]
-    risk = (p * loss).sum(axis=-1, keepdims=True)
-    return -risk[..., 0], -p * (loss - risk)
+    risk = jnp.einsum("sn,sn->s", p, loss)  # as a product, see `bpa_ppl.models.choice`
+    return -risk, -p * (loss - risk[:, None])

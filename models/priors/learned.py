@@ -34,7 +34,7 @@ class Shrinking(NamedTuple):
 WITH_CANONICAL = Shrinking(0.05, 10.0)
 #: Of six domains of neural systems, 19 features: with strength 10 Σ takes what the domains share,
 #: if their priors were narrow (headroom won with no judgement 0.48 where τ = 0.03; 0.61 with 100).
-WITHOUT_CANONICAL = Shrinking(0.5, 100.0)
+WITHOUT_CANONICAL = Shrinking(1.0, 100.0)
 
 
 class Evidence(NamedTuple):
@@ -192,7 +192,7 @@ def hierarchy(
         found: what each domain says, by its label. A domain says nothing of features that it has
             not.
         shrinkage: what Σ is shrunk to, as a share of the prior variance v of μ (`laid_out`). None
-            is 0.05, and 0.5 where no feature has a canonical weight: 0.05 of σ_T = 0.1 is 0.005 I.
+            is 0.05, and 1 where no feature has a canonical weight: 0.05 of σ_T = 0.1 is 0.005 I.
         strength: how many domains that counts as. None is 10, and 100 where no feature has a
             canonical weight, so that Σ is nearly fixed. Of 1, 2.5, 5, 10 and 20, 10 and 20 are the
             best on Moses lists without any sentence of the next domain (on sentences held out, with

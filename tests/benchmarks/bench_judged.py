@@ -91,9 +91,7 @@ def halves(
         domains = np.array(lists.sentence_extras.get("domain", ["all"] * len(lists)))
         of_file = names or tuple(n for n in lists.feature_names if n.startswith("qe_")) + COMPUTED
         columns = {name: column_of(lists, name) for name in dict.fromkeys([*of_file, "mqm", gain])}
-        bare = lists.without_features(lists.feature_names).without(
-            "sources", "references", "domain"
-        )
+        bare = lists.without_features(lists.feature_names).without("sources", "references")
         bare = bare.with_features(list(of_file), np.column_stack([columns[n] for n in of_file]))
         for domain in dict.fromkeys(domains.tolist()):
             where = np.flatnonzero(domains == domain)
@@ -117,6 +115,8 @@ def drawn(half: Half, size: int, seed: int) -> NBest:
 
 def adapted(half: Half, lists: NBest, weights: Any = None, **options: Any) -> Int64:
     """Adapt with a column of judgements as the gain, and rerank."""
+    if not len(lists):  # the pool gives the spread of the features
+        lists, options = half.pool, {**options, "prior_only": True}
     posterior = bpa.adapt(lists, weights, **{"metric": "mqm", "arviz": False, **options})
     return bpa.rerank(half.test, posterior, unchecked=True).choice
 

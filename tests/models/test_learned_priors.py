@@ -297,7 +297,7 @@ def test_without_canonical_weights_little_of_what_domains_share_goes_into_the_sp
     published = hierarchy({label: one._replace(spread=None) for label, one in terms.items()})
     assert (found.mean > 5 * published.mean).all()
     assert np.trace(found.between) < np.trace(published.between) / 10
-    same = hierarchy(terms, shrinkage=0.5, strength=100.0)
+    same = hierarchy(terms, shrinkage=1.0, strength=100.0)
     np.testing.assert_array_equal(found.between, same.between)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bpa_ppl import DataError, NBest, adapt, check
 from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
+from bpa_ppl.sampling import auto
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,17 @@ def test_draws_that_fail_their_check_are_made_again_four_times_as_many(pool: NBe
     enough = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=400)
     assert "drawn_again_because" not in enough.attrs
     np.testing.assert_array_equal(enough["posterior"]["weights"], few["posterior"]["weights"])
+
+
+def test_nuts_draws_where_independence_proposals_fail_twice(
+    pool: NBest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "failures", lambda target, sampled: ["tail ESS"])
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
+    assert post.attrs["chosen"] == "nuts"
+    assert post.attrs["drawn_again_because"] == "tail ESS"
+    assert post["posterior"]["weights"].shape[:2] == (4, 400)
+    assert "n_steps" in post["sample_stats"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,131 @@
+"""The scale of the prior that is learned from the sentences, and equal weights to start from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plain
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
+from bpa_ppl.models import Prior
+from bpa_ppl.models.priors.isotropic import expected_scale
+from bpa_ppl.weights import equal_weights, spread_within
+
+SIZE = 6
+
+
+def simulated(
+    sentences: int, weights: np.ndarray, seed: int = 0, unit: float = 1.0
+) -> tuple[NBest, np.ndarray]:
+    """Lists of which one candidate is drawn from p(e | f, λ), which alone has the gain 1."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(sentences, SIZE, len(weights)))
+    chosen = [rng.choice(SIZE, p=np.exp(plain.log_choice(table, weights))) for table in features]
+    gain = np.eye(SIZE)[chosen]
+    names = [f"f{k}" for k in range(len(weights))]
+    texts = [[f"{s} {e}" for e in range(SIZE)] for s in range(sentences)]
+    return NBest.from_lists(
+        texts, list(unit * features), names, extras={"gain": gain.tolist()}
+    ), gain
+
+
+def scale_of(pool: NBest, **options: Any) -> float:
+    options = {"metric": "gain", "likelihood": "oracle", "sampler": "map"} | options
+    return float(as_draws(adapt(pool, None, **options)).attrs["prior"]["scale"])
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.6, 2.5])
+def test_one_feature_against_quadrature(weight: float) -> None:
+    """The learned scale maximises ∫ p(A | λ) p(λ | τ) dλ · p(τ), computed on a grid of λ."""
+    pool, gain = simulated(30, np.array([weight]))
+    spread, expected = float(spread_within(pool)[0]), expected_scale(1)
+    grid = np.linspace(-12, 12, 24_001)
+    log_p = np.zeros_like(grid)
+    for s in range(len(pool)):
+        scores = np.outer(grid, pool.features[pool.rows(s), 0].astype(np.float64))
+        log_p += scores[:, gain[s].argmax()] - logsumexp(scores, axis=1)
+
+    def loss(log_scale: float) -> float:
+        prior = norm.logpdf(grid, 0.0, np.exp(log_scale) / spread)
+        return float(-logsumexp(log_p + prior) - norm.logpdf(log_scale, np.log(expected), 1.0))
+
+    best = minimize_scalar(loss, bounds=(-4, 3), method="bounded", options={"xatol": 1e-4})
+    # Laplace's approximation of the integral is good to 1 % here, and the optimum is flat.
+    assert np.log(scale_of(pool)) == pytest.approx(best.x, abs=0.05)
+
+
+def test_larger_weights_need_a_wider_prior_whatever_the_unit() -> None:
+    weak, strong = (simulated(60, np.full(4, w))[0] for w in (0.1, 1.5))
+    assert scale_of(weak) < 0.5 < scale_of(strong)
+    other = simulated(60, np.full(4, 1.5), unit=1000.0)[0]
+    assert scale_of(other) == pytest.approx(scale_of(strong), rel=0.03)
+
+
+@pytest.mark.parametrize("features", [1, 50])
+def test_it_behaves_with_few_sentences(features: int) -> None:
+    weights = np.zeros(features)
+    weights[0] = 1.0
+    found = [scale_of(simulated(5, weights, seed)[0]) for seed in range(4)]
+    expected = expected_scale(features)
+    assert expected / 10 < min(found) <= max(found) < 10 * expected
+
+
+def test_a_feature_that_is_there_twice_changes_hardly_a_choice() -> None:
+    pool, _ = simulated(40, np.array([1.0, -0.5]))
+    twice = pool.with_features(["again"], pool.features[:, :1])
+    new, _ = simulated(200, np.array([1.0, -0.5]), seed=9)
+    options: dict[str, Any] = {"metric": "gain", "sampler": "map"}
+    one = rerank(new, adapt(pool, None, **options), unchecked=True).choice
+    both = new.with_features(["again"], new.features[:, :1])
+    other = rerank(both, adapt(twice, None, **options), unchecked=True).choice
+    assert np.mean(one == other) > 0.9
+
+
+def test_what_is_given_is_not_learned() -> None:
+    pool, _ = simulated(20, np.array([1.0, -0.5]))
+    options: dict[str, Any] = {"metric": "gain", "sampler": "map"}
+    draws = as_draws(adapt(pool, None, prior_variance=0.04, **options))
+    np.testing.assert_allclose(
+        draws.constants["prior_variance"], 0.04 / spread_within(pool) ** 2, rtol=1e-6
+    )
+    assert not draws.attrs["prior"]["scale_learned"]
+    empty = as_draws(adapt(pool, None, prior_only=True, **options))
+    assert empty.attrs["prior"]["scale"] == pytest.approx(expected_scale(2))
+    assert empty.attrs["adaptation_sentences"] == 0
+    whole = Prior.isotropic({"f0": 0.0, "f1": 1.0}, 0.5)
+    known = as_draws(adapt(pool, None, prior=whole, **options))
+    assert known.constants["prior_variance"].tolist() == [0.5, 0.5]
+
+
+class TestEqualWeights:
+    def test_without_judgements_the_mean_of_the_standardised_features_chooses(self) -> None:
+        new, _ = simulated(50, np.array([1.0, 1.0, 1.0]))
+        new = new.with_features(["cost"], -3 * new.features[:, 0])
+        lists = new.without("gain")  # no judgement anywhere
+        posterior = adapt(lists, "equal", lower_is_better="cost", prior_only=True)
+        signs = np.array([1, 1, 1, -1]) / spread_within(new)
+        found = rerank(new, posterior)
+        assert found.choice.tolist() == new.best(new.features @ signs).tolist()
+
+    def test_signs_and_sizes(self) -> None:
+        pool, _ = simulated(20, np.array([1.0, 1.0]))
+        found = equal_weights(pool, ["f1"])
+        np.testing.assert_allclose(
+            found.values_array, np.array([1, -1]) / (4 * spread_within(pool))
+        )
+        draws = as_draws(adapt(pool, "equal", metric="gain", lower_is_better=["f1"], sampler="map"))
+        np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
+        assert draws.attrs["canonical_weights"] == "equal"
+
+    def test_mistakes(self) -> None:
+        pool, _ = simulated(5, np.array([1.0]))
+        with pytest.raises(DataError, match="comet is not a feature"):
+            adapt(pool, "equal", metric="gain", lower_is_better=["comet"])
+        for weights in (None, {"f0": 1.0}):
+            with pytest.raises(UsageError, match="lower_is_better goes with equal weights"):
+                adapt(pool, weights, metric="gain", lower_is_better=["f0"])

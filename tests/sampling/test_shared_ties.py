@@ -1,0 +1,231 @@
+"""Ties that nothing decides are shared, and the position in a list never matters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import plain
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import norm
+
+from bpa_ppl import (
+    DataError,
+    Draws,
+    NBest,
+    adapt,
+    add_features,
+    as_draws,
+    oracles,
+    read_nbest,
+    rerank,
+    update,
+    write_nbest,
+)
+from bpa_ppl.models import Margin, Oracle, tabulate
+from bpa_ppl.notes import held
+from bpa_ppl.weights import match
+
+pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+NAMES = ("comet", "length")
+SENTENCES, SIZE = 12, 5
+FEW: dict[str, Any] = {"draws": 60, "chains": 2}
+
+
+def lists(seed: int = 0, sentences: int = SENTENCES) -> NBest:
+    """Lists whose gains are small whole numbers, so that most have several best candidates."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(sentences, SIZE, 2)).astype(np.float32)
+    noise = rng.normal(size=(sentences, SIZE))
+    mqm = np.minimum(np.round(features[..., 0] + noise), 1.0)
+    texts = [[f"text {s} {rng.integers(10**6)}" for _ in range(SIZE)] for s in range(sentences)]
+    return NBest.from_lists(texts, list(features), NAMES, extras={"mqm": mqm.tolist()})
+
+
+def permuted(nbest: NBest, seed: int = 1) -> tuple[NBest, np.ndarray]:
+    """The same lists with their candidates in another order, and where each one stood."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        rng.permutation(np.arange(len(nbest.features))[nbest.rows(s)]) for s in range(len(nbest))
+    ]
+    rows = np.concatenate(parts)
+    return nbest.regroup(slice(None), rows, nbest.sizes), rows
+
+
+def brute_force(nbest: NBest, weights: np.ndarray, gamma: float) -> np.ndarray:
+    """(1/k) Σ log p(e) over the k best candidates, with a margin, list by list."""
+    mqm, found = np.asarray(nbest.extras["mqm"]), []
+    for s in range(len(nbest)):
+        rows = nbest.rows(s)
+        gain, scores = mqm[rows], nbest.features[rows].astype(np.float64) @ weights
+        log_p = scores - np.logaddexp.reduce(scores + gamma * (gain.max() - gain))
+        found.append(log_p[gain == gain.max()].mean())
+    return np.array(found)
+
+
+@pytest.mark.parametrize("likelihood", ["oracle", "margin"])
+def test_the_tied_best_share_the_observation(likelihood: str) -> None:
+    pool = lists()
+    assert (oracles(pool, "mqm").tied > 1).sum() > 3
+    draws = as_draws(adapt(pool, None, metric="mqm", likelihood=likelihood, sampler="map"))
+    gamma = draws.attrs["likelihood"].get("gamma", 0.0)
+    expected = brute_force(pool, draws.mean, gamma)
+    np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
+    variance = draws.constants["prior_variance"]
+
+    def loss(weights: np.ndarray) -> float:
+        prior = norm.logpdf(weights, 0.0, np.sqrt(variance)).sum()
+        return -float(brute_force(pool, weights, gamma).sum() + prior)
+
+    np.testing.assert_allclose(draws.mean, minimize(loss, np.zeros(2), tol=1e-10).x, atol=2e-4)
+
+
+def test_without_ties_it_is_the_published_likelihood() -> None:
+    pool = lists()
+    gain = np.random.default_rng(5).permutation(len(pool.features)).astype(float)
+    matched = match(dict.fromkeys(NAMES, 0.0), pool)
+    best = pool.best(gain)
+    share = (np.arange(len(gain)) == np.repeat(pool.offsets[:-1] + best, pool.sizes)).astype(float)
+    program = jax.jit(lambda weights, laid: plain_log_p(weights, laid))
+    weights = np.array([0.3, -0.4])
+    for likelihood in (Oracle(), Margin(gamma=0.7)):
+        laid = [
+            likelihood.prepare(tabulate(pool, matched, best, gains=gain, share=s))[0]
+            for s in (None, share)
+        ]
+        one, other = (np.asarray(program(weights, each)) for each in laid)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def plain_log_p(weights: Any, laid: Any) -> Any:
+    from numpyro import handlers
+
+    trace = handlers.trace(Oracle().observe).get_trace(laid, weights)
+    site = trace["oracle"]
+    return site["fn"].log_prob(site["value"])
+
+
+@pytest.mark.parametrize("likelihood", ["oracle", "margin", "risk"])
+@pytest.mark.parametrize("sampler", ["imh", "nuts", "rwm", "laplace", "map"])
+def test_the_order_of_candidates_does_not_matter(likelihood: str, sampler: str) -> None:
+    pool = lists()
+    other, rows = permuted(pool)
+    settings = {} if sampler == "map" else FEW if sampler != "laplace" else {"draws": 60}
+    one, two = (
+        as_draws(adapt(p, None, metric="mqm", likelihood=likelihood, sampler=sampler, **settings))
+        for p in (pool, other)
+    )
+    np.testing.assert_allclose(one.weights, two.weights, rtol=1e-9, atol=1e-9)
+    seen = [
+        rows[other.offsets[:-1] + two.observed["oracle"]],
+        pool.offsets[:-1] + one.observed["oracle"],
+    ]
+    np.testing.assert_array_equal(*seen)
+
+
+def test_the_order_does_not_matter_with_references_and_added_features() -> None:
+    pool = lists().with_references([("text 0 1",)] * SENTENCES).without("mqm")
+    pool = add_features(pool, "length")
+    one, two = (
+        as_draws(adapt(p, None, metric="chrf", sampler="imh", **FEW))
+        for p in (pool, permuted(pool)[0])
+    )
+    np.testing.assert_allclose(one.weights, two.weights, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.parquet"])
+def test_the_order_does_not_matter_in_any_format(name: str, tmp_path: Path) -> None:
+    pool = lists()
+    pool = pool.with_features("mqm", np.asarray(pool.extras["mqm"])).without("mqm")
+    weights = []
+    for part in (pool, permuted(pool)[0]):
+        write_nbest(part, tmp_path / name)
+        read = read_nbest(tmp_path / name)
+        weights.append(as_draws(adapt(read, None, metric="mqm", sampler="map")).weights)
+    np.testing.assert_array_equal(*weights)
+
+
+def test_totals_break_ties_where_there_are_no_canonical_weights() -> None:
+    pool = lists()
+    totals = np.random.default_rng(2).normal(size=len(pool.features))
+    scored = replace(pool, totals=totals.astype(np.float32))
+    found = as_draws(adapt(scored, None, metric="mqm", sampler="map"))
+    assert found.attrs["oracle_ties"] == "canonical"
+    gain = np.asarray(pool.extras["mqm"])
+    best = np.repeat(np.maximum.reduceat(gain, pool.offsets[:-1]), pool.sizes)
+    expected = pool.best(np.where(gain == best, totals, -np.inf))
+    assert found.observed["oracle"].tolist() == expected.tolist()
+    assert as_draws(adapt(pool, None, metric="mqm", sampler="map")).attrs["oracle_ties"] == "shared"
+
+
+def test_all_candidates_equally_good_is_an_error_and_ties_are_counted() -> None:
+    pool = lists()
+    same = pool.with_extras(mqm=[0.0] * len(pool.features))
+    with pytest.raises(DataError, match="all candidates have the same mqm in each of 12 lists"):
+        adapt(same, None, metric="mqm", sampler="map")
+    with held() as notes:
+        adapt(pool, None, metric="mqm", sampler="map")
+    tied = int((oracles(pool, "mqm").tied > 1).sum())
+    (said,) = [n.message for n in notes if "several best candidates" in n.message]
+    assert said.startswith(f"{tied} of 12 lists")
+
+
+@pytest.mark.parametrize("likelihood", ["oracle", "risk"])
+def test_an_update_shares_ties_too(likelihood: str) -> None:
+    """Weighing draws by new lists gives the density of all lists, up to a constant."""
+    first, more = lists(0), lists(7)
+    options: dict[str, Any] = {"metric": "mqm", "prior_variance": 0.3, "sampler": "laplace"}
+    before = adapt(first, None, likelihood=likelihood, draws=400, **options)
+    after = as_draws(update(before, more, known=first, unchecked=True))
+    kappa = as_draws(before).attrs["likelihood"].get("kappa")
+    for draw in (3, 57):
+        weights = after.weights[0, draw]
+        if likelihood == "oracle":
+            expected = brute_force(more, weights, 0.0)
+        else:
+            expected = -kappa * risk(more, weights)
+        np.testing.assert_allclose(after.pointwise[0, draw, -len(more) :], expected, atol=1e-4)
+
+
+def risk(nbest: NBest, weights: np.ndarray) -> np.ndarray:
+    """The expected loss of a draw from p(e | f, λ), list by list."""
+    mqm, found = np.asarray(nbest.extras["mqm"]), []
+    for s in range(len(nbest)):
+        rows = nbest.rows(s)
+        p = np.exp(plain.log_choice(nbest.features[rows], weights))
+        found.append(float(p @ (mqm[rows].max() - mqm[rows])))
+    return np.array(found)
+
+
+class TestMeanRule:
+    """Without canonical weights the mean of the scores decides."""
+
+    def test_it_is_recorded_and_chooses_by_the_mean_weights(self) -> None:
+        posterior = adapt(lists(), None, metric="mqm", sampler="imh", draws=300, chains=2)
+        draws, new = as_draws(posterior), lists(3, 40)
+        found = rerank(new, posterior, unchecked=True)
+        assert draws.attrs["rule"] == "mean"
+        assert found.choice.tolist() == new.best(new.features @ draws.mean).tolist()
+        for s in (0, 17):
+            p = np.exp(plain.log_choice(new.features[new.rows(s)], draws.mean))
+            assert found.probability[s] == pytest.approx(p.max(), rel=1e-5)
+        named = rerank(new, posterior, rule="predictive", unchecked=True)
+        assert not np.allclose(named.probability, found.probability)
+
+    def test_importance_weights_count(self) -> None:
+        weights = np.array([[[1.0, 0.0], [-2.0, 0.0], [0.5, 0.0]]])
+        log_weight = np.log([[0.2, 0.5, 0.3]])
+        draws = Draws({"weights": weights}, NAMES, kind="weighted", log_weight=log_weight)
+        new = lists(3, 40)
+        found = rerank(new, draws, rule="mean", unchecked=True)
+        mean = np.array([0.2 - 1.0 + 0.15, 0.0])
+        assert found.choice.tolist() == new.best(new.features @ mean).tolist()
+
+    def test_with_canonical_weights_the_predictive_decides(self) -> None:
+        canonical = {"comet": 0.5, "length": 0.0}
+        posterior = adapt(lists(), canonical, metric="mqm", sampler="map")
+        assert "rule" not in as_draws(posterior).attrs
