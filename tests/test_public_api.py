@@ -20,8 +20,8 @@ from bpa_ppl import registry
 FUNCTIONS = {
     "adapt": "nbest weights * preset=None sampler=None likelihood=None prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties=None lower_is_better=None oracle=None "
-    "prior_only=False jobs=1 cache=True fixed=None defaults=None features=None exclude=None categorical=None add=None "
-    "model=log_linear progress=False arviz=True **settings",
+    "prior_only=False jobs=1 cache=True fixed=None defaults=None features=None exclude=None "
+    "categorical=None add=None model=log_linear progress=False arviz=True **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",

@@ -3,7 +3,7 @@
 A wide prior suits 500-best lists of a decoder; a narrow one suits ten candidates of neural systems
 that differ little. The scale τ (see `Isotropic`) maximises the marginal likelihood
 
-    log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, 1),   τ₀² = 1 / (2 K) for K such features,
+    log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, ½²),   τ₀² = 1 / (2 K) for K such features,
 
 with Laplace's approximation of p(A | τ) (MacKay 1992). The published likelihood with shared ties
 replaces the risk, which is not a likelihood. A margin is kept, because it calls for larger weights;

@@ -52,7 +52,7 @@ def test_one_feature_against_quadrature(weight: float) -> None:
 
     def loss(log_scale: float) -> float:
         prior = norm.logpdf(grid, 0.0, np.exp(log_scale) / spread)
-        return float(-logsumexp(log_p + prior) - norm.logpdf(log_scale, np.log(expected), 1.0))
+        return float(-logsumexp(log_p + prior) - norm.logpdf(log_scale, np.log(expected), 0.5))
 
     best = minimize_scalar(loss, bounds=(-4, 3), method="bounded", options={"xatol": 1e-4})
     # Laplace's approximation of the integral is good to 1 % here, and the optimum is flat.
