@@ -91,8 +91,12 @@ def _call(draws: Draws) -> str:
         **{name: _literal(value) for name, value in _mapping(attrs["settings"]).items()},
         "model": None if attrs.get("model", "log_linear") == "log_linear" else attrs["model"],
     }
+    weights = {"none": "None", "equal": "'equal'"}.get(
+        str(attrs.get("canonical_weights")), "bpa.read_weights(WEIGHTS)"
+    )
     lists = "NBEST" if origin.startswith("<") else repr(origin)
-    if "oracle_metric" in attrs or "comparisons" not in attrs:  # preferences need no references
+    judged = "gain_column" in attrs or "oracle_metric" not in attrs and "comparisons" in attrs
+    if not judged:  # judgements and preferences need no references
         lists += ", references=REFERENCES"
     return "\n".join(
         [
@@ -100,7 +104,7 @@ def _call(draws: Draws) -> str:
             f"lists = bpa.read_nbest({lists})",
             "posterior = bpa.adapt(",
             "    lists,",
-            "    bpa.read_weights(WEIGHTS),",
+            f"    {weights},",
             *(f"    {name}={value}," for name, value in known.items() if value is not None),
             ")",
         ]

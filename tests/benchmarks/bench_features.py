@@ -194,9 +194,9 @@ def priors_table(task: Task, draws: int, sizes: tuple[int, ...] = (10, 100)) -> 
     """Print how wide the prior of new weights should be."""
     head("captions, prior of the new weights", sizes)
     for features in ("+ LM of 500 lines", "+ lexicon of all pairs", "+ MAP phrase mixture"):
-        for typical in (RAW, 1.0, 3.0, 6.0, 12.0):
-            prior: Any = RAW if typical == RAW else Isotropic(typical_spread=typical)
-            what = "variance 0.1" if typical == RAW else f"0.1 ({typical:g} / spread)²"
+        for scale in (RAW, None, 0.3, 1.0, 2.0, 4.0):
+            prior: Any = RAW if scale == RAW else Isotropic(scale=scale)
+            what = "variance 0.1" if scale == RAW else f"scale {scale or 'learned'}"
             chosen = partial(of_task, task.choose(*SETS[features]), prior=prior)
             row(f"{features}: {what}", sizes, draws, chosen)
 
