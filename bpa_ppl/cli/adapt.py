@@ -54,13 +54,9 @@ class Before:
         """Return the lists, which have what the criterion needs unless nothing is adapted to."""
         from bpa_ppl.quality import has_preferences
 
-        if not self.no_sentences:
-            if likelihood.compares if likelihood else has_preferences(lists):
-                return lists
-            return options.with_needs(lists, goal, "adapt")
-        if lists.references is not None:
-            raise UsageError("--no-sentences takes no --references: nothing is adapted to")
-        return lists
+        if self.no_sentences or (likelihood.compares if likelihood else has_preferences(lists)):
+            return lists
+        return options.with_needs(lists, goal, "adapt")
 
 
 @dataclass(frozen=True)
@@ -151,6 +147,8 @@ def run(
     goal = options.metric(metric)
     added = [options.feature_source(text) for text in add or ()]
     prior = before.arguments()
+    if before.no_sentences and references:
+        raise UsageError("--no-sentences takes no --references: nothing is adapted to")
     if (extra := development.read(reading)) is not None:
         settings["development"] = extra
     # Before all work: a path that cannot be written shall not cost the user the sampling.

@@ -43,10 +43,10 @@ def run(
     if weights is not None:
         lists = set_aside(lists, goal.columns)
         scores = lists.scores(match(options.canonical(weights), lists, fixed=()).values)
+    if ties is None:
+        ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
-        room = headroom(
-            lists, scores, goal, ties=ties or "canonical", jobs=jobs, cache=cache, progress=report
-        )
+        room = headroom(lists, scores, goal, ties=ties, jobs=jobs, cache=cache, progress=report)
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))

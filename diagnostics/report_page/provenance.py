@@ -95,7 +95,7 @@ def _call(draws: Draws) -> str:
         str(attrs.get("canonical_weights")), "bpa.read_weights(WEIGHTS)"
     )
     lists = "NBEST" if origin.startswith("<") else repr(origin)
-    judged = "gain_column" in attrs or "oracle_metric" not in attrs and "comparisons" in attrs
+    judged = "gain_column" in attrs or ("oracle_metric" not in attrs and "comparisons" in attrs)
     if not judged:  # judgements and preferences need no references
         lists += ", references=REFERENCES"
     return "\n".join(

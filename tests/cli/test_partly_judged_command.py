@@ -137,3 +137,37 @@ def test_details_have_the_ids_of_the_user(name: str) -> None:
             *("id", "text", "choice", "changed", "probability", "better", "worse"),
             *("canonical_text", "canonical_choice", "canonical_probability"),
         }
+
+
+def test_equal_weights_need_no_judgement_and_judgements_improve_on_them() -> None:
+    """The references inside the lists are not used."""
+    written("new.jsonl", [r | {"references": ["a"]} for r in records(20, seed=3)])
+    equal = ("--weights", "equal", "--lower-is-better", "logprob", "-o", "p.nc")
+    done = run("adapt", "new.jsonl", *equal, "--exclude", "mqm", "--no-sentences")
+    assert (done.code, read_draws("p.nc").attrs["adaptation_sentences"]) == (0, 0)
+    assert read_draws("p.nc").canonical[0] < 0
+    assert run("rerank", "new.jsonl", "-p", "p.nc", "-o", "out").code == 0
+    assert run("adapt", "lists.jsonl", *equal, "--gain", "mqm", "--sampler", "map").code == 0
+    assert read_draws("p.nc").attrs["canonical_weights"] == "equal"
+    refused = run("adapt", "new.jsonl", *equal, "--lower-is-better", "comet", "--no-sentences")
+    assert refused.code == 2
+    assert "comet is not a feature" in refused.err
+
+
+def test_ties_are_shared_where_nothing_decides() -> None:
+    lines = records(20, seed=1)
+    for line in lines:
+        for candidate in line["candidates"][:2]:
+            candidate["mqm"] = 9.0
+    written("tied.jsonl", lines)
+    assert (
+        "20 of 20 oracles tied; ties shared" in run("oracle", "tied.jsonl", "--metric", "mqm").out
+    )
+    done = run("adapt", "tied.jsonl", "-w", "none", "--gain", "mqm", "-o", "p.nc")
+    assert "20 of 20 lists have several best candidates" in done.err
+    for line in lines:
+        for candidate in line["candidates"]:
+            candidate["mqm"] = 0.0
+    written("same.jsonl", lines)
+    done = run("adapt", "same.jsonl", "-w", "none", "--gain", "mqm", "-o", "p.nc")
+    assert (done.code, "nothing can be learned from them" in done.err) == (2, True)
