@@ -27,6 +27,7 @@ from bpa_ppl import (
     write_nbest,
 )
 from bpa_ppl.models import Margin, Oracle, tabulate
+from bpa_ppl.models.choice import _shared_log_p, of_lists
 from bpa_ppl.notes import held
 from bpa_ppl.weights import match
 
@@ -107,6 +108,24 @@ def plain_log_p(weights: Any, laid: Any) -> Any:
     trace = handlers.trace(Oracle().observe).get_trace(laid, weights)
     site = trace["oracle"]
     return site["fn"].log_prob(site["value"])
+
+
+def test_many_draws_side_by_side_have_the_density_of_each() -> None:
+    """Shapes at which XLA computed a sum of products wrongly from the 33rd draw on."""
+    rng = np.random.default_rng(0)
+    lists, size, draws = 512, 8, 256
+    features = rng.normal(size=(2, lists, size)).astype(np.float32)
+    share = np.repeat(np.float32([[0.5, 0.5, 0, 0, 0, 0, 0, 0]]), lists, axis=0)
+    weights = rng.normal(size=(draws, 2)).astype(np.float32)
+    base = np.zeros((1, lists, size), np.float32)
+
+    def one(vector: Any) -> Any:
+        return of_lists(_shared_log_p, features[None], base, share[None], vector)[0]
+
+    found = np.asarray(jax.jit(jax.vmap(one))(weights))
+    scores = np.einsum("dq,qsn->dsn", weights.astype(np.float64), features)
+    expected = scores[..., :2].mean(axis=-1) - np.logaddexp.reduce(scores, axis=-1)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("likelihood", ["oracle", "margin", "risk"])
