@@ -30,7 +30,8 @@ from bpa_ppl.sampling.mode import mode_of
 #: The scales that are tried first, as multiples of τ₀; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
-#: The standard deviation of log τ a priori.
+#: The standard deviation of log τ a priori. 0.5 and 1 do the same on judged lists that were held
+#: out, on average over five data sets; 0.5 keeps τ away from 0 where features say little.
 _DEVIATION = 0.5
 
 
