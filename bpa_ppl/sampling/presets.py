@@ -46,10 +46,11 @@ def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
     """Return the likelihood that was the best for such a gain on held-out sentences.
 
     `margin` for TER, BLEU, chrF and `ter+bleu`, where it halves the spread over samples of
-    sentences. `risk` for any other gain, such as the judgements of experts or a neural metric: with
-    six features and 10 judged lists of neural systems it wins 0.38 of the headroom, `margin` 0.33;
-    with 19 features, or 50 lists, the two differ little. Where gains are not known because the lists have no references, `preference` for lists
-    that carry preferences, else `oracle`.
+    sentences. `risk` for any other gain, such as the judgements of experts or a neural metric:
+    with six features and 10 judged lists of neural systems it wins 0.38 of the headroom,
+    `margin` 0.33; with 19 features, or 50 lists, the two differ little. Where gains are not
+    known because the lists have no references, `preference` for lists that carry preferences,
+    else `oracle`.
     """
     if "references" in metric.needs and nbest.references is None and len(nbest):
         return Preference() if has_preferences(nbest) else Oracle()
