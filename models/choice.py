@@ -112,8 +112,8 @@ class SharedChoice(OracleChoice):
 def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return Σ_e share(e) log p(e), whose slope is share(e) − p(e)."""
     log_total, p = normalised(scores)
-    # As a product: XLA 0.10.2 computes (share * scores).sum(axis=-1) − log_total wrongly for 33 or
-    # more draws side by side on a CPU.
+    # jaxlib 0.10.2 compiles (share * scores).sum(axis=-1) − log_total wrongly on CPUs when more
+    # than 32 draws are evaluated together; einsum is correct.
     return jnp.einsum("sn,sn->s", share, scores) - log_total[..., 0], share - p
 
 

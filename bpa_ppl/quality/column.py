@@ -218,10 +218,24 @@ def only_judged(nbest: NBest, name: str) -> tuple[NBest, Int64]:
     >>> kept.texts(0), kept.sentence_ids.tolist(), rows.tolist()
     (['a', 'c'], [0], [0, 2])
     """
-    there = judged(nbest, name)
-    sizes = np.diff(np.concatenate([[0], np.cumsum(there)])[nbest.offsets])
+    return with_judged(nbest, judged(nbest, name))
+
+
+def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
+    """Return the lists of the marked hypotheses, where a list has two or more; see `only_judged`.
+
+    Args:
+        nbest: the lists.
+        marked: (hypotheses,) which of them are judged.
+
+    >>> lists = NBest.from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
+    >>> kept, rows = with_judged(lists, np.array([True, False, True, True, False]))
+    >>> kept.texts(0), rows.tolist()
+    (['a', 'c'], [0, 2])
+    """
+    sizes = np.diff(np.concatenate([[0], np.cumsum(marked)])[nbest.offsets])
     enough = sizes > 1
-    rows = np.flatnonzero(there & np.repeat(enough, nbest.sizes))
+    rows = np.flatnonzero(marked & np.repeat(enough, nbest.sizes))
     if len(rows) == len(nbest.features):
         return nbest, rows
     return nbest.regroup(np.flatnonzero(enough), rows, sizes[enough]), rows

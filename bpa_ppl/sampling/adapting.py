@@ -221,6 +221,8 @@ def adapt(
     likely = known.scaled(likely)
     scale = _scale(family, known, likely, progress)
     recorded, before = _prior(family, matched, scale)
+    if likely.compares and scale is not None:
+        recorded["scale_learned"] = False
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
         target = _target(known, before, likelihood=likely, model=model, seed=seed, progress=report)
         draws = draws_of(target, engine.sample(target))
@@ -551,7 +553,7 @@ def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[st
         f"no canonical weight for {', '.join(scaled)}: the prior has "
         + (f"mean 0, except {', '.join(started)}," if started else "mean 0")
         + f" and standard deviation {scale:.3g} / spread, with the spread of each feature within "
-        f"the lists; this scale was {'given' if learned is None else 'learned'}"
+        "the lists"
     )
     return {**single, "scale": scale, "scale_learned": learned is not None, "spread": scaled}
 

@@ -25,7 +25,7 @@ FEWEST = 100
 
 #: Where the draws fail their check, so many times as many are made.
 _MORE = 4
-#: How NUTS samples what nothing else could: with a long warm-up and short steps.
+#: The last attempt: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ from bpa_ppl.notes import note, tell
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Column, Metric, resolve, set_aside
 from bpa_ppl.quality import gains as gains_in
+from bpa_ppl.quality.column import with_judged
 from bpa_ppl.weights import spread_within
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def with_baselines(
     if metric is None or not (judged or (without_canonical(draws) and gains is not None)):
         return draws
     known = gains_of(lists, metric) if gains is None else gains
-    if len(_Judged.of(lists, known).nbest) < 2:
+    if len(with_judged(lists, np.isfinite(known))[0]) < 2:
         return draws
     found = _compared(lists, known, _name(metric), draws)
     if found.baseline is not None and found.is_beaten:
@@ -180,26 +181,6 @@ def gains_of(nbest: NBest, metric: Metric) -> Float64:
     return gains_in(nbest, metric, cache=False)
 
 
-class _Judged(NamedTuple):
-    """The judged candidates of lists.
-
-    Attributes:
-        nbest: the lists that have two or more, with those alone.
-        gains: (hypotheses,) theirs.
-    """
-
-    nbest: NBest
-    gains: Float64
-
-    @classmethod
-    def of(cls, nbest: NBest, gains: Float64) -> _Judged:
-        """Return the judged candidates of lists, (hypotheses,) gains with NaN where not judged."""
-        sizes = np.diff(np.concatenate([[0], np.cumsum(np.isfinite(gains))])[nbest.offsets])
-        enough = np.flatnonzero(sizes > 1)
-        rows = np.isfinite(gains) & np.repeat(sizes > 1, nbest.sizes)
-        return cls(nbest.regroup(enough, np.flatnonzero(rows), sizes[enough]), gains[rows])
-
-
 def _compared(
     lists: NBest, all_gains: Float64, unit: str, draws: Draws | None
 ) -> BaselineComparison:
@@ -208,7 +189,8 @@ def _compared(
     Raises:
         DataError: if fewer than two lists have two judged candidates.
     """
-    nbest, gains = _Judged.of(lists, all_gains)
+    nbest, judged = with_judged(lists, np.isfinite(all_gains))
+    gains = all_gains[judged]
     if len(nbest) < 2:
         raise DataError(
             "baselines are compared on two lists or more, with two judged candidates each",
@@ -233,17 +215,17 @@ def _compared(
     sums.add({**selected.gains, **ends}, ends[RANDOM], ends[BEST], adapted)
     single = GainSums()
     single.add(selected.features, ends[RANDOM], ends[BEST], adapted)
-    rows = [
+    table = [
         *sums.rows(dict.fromkeys(selected.gains, "baseline")),
         *single.rows(dict.fromkeys(selected.features, "feature")),
         *sums.rows(dict.fromkeys(ends, "bound")),
     ]
     if adapted is not None:
         sums.add({ADAPTED: adapted}, ends[RANDOM], ends[BEST])
-        rows = [*sums.rows({ADAPTED: "adapted"}), *rows]
+        table = [*sums.rows({ADAPTED: "adapted"}), *table]
     unjudged = int(np.sum(~np.isfinite(all_gains)))
     how = LEFT_OUT if exact or draws is None else IN_SAMPLE
-    return BaselineComparison(tuple(rows), selected.baselines, unit, how, unjudged, doubtful)
+    return BaselineComparison(tuple(table), selected.baselines, unit, how, unjudged, doubtful)
 
 
 def _adapted_scores(draws: Draws, lists: NBest) -> tuple[Float64, bool, int]:

@@ -81,5 +81,5 @@ class _Gibbs(Likelihood, frozen=True):
 def _minus_risk(scores: jax.Array, loss: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return −E[loss], whose slope by the scores is −p(e) (loss(e) − E[loss])."""
     p = normalised(scores)[1]
-    risk = jnp.einsum("sn,sn->s", p, loss)  # as a product, see `bpa_ppl.models.choice`
+    risk = jnp.einsum("sn,sn->s", p, loss)  # not a sum, see `_shared_log_p`
     return -risk, -p * (loss - risk[:, None])
