@@ -59,15 +59,6 @@ class Row(NamedTuple):
         return self.low > 0 or self.high < 0
 
     @property
-    def exceeds_error(self) -> bool:
-        """Whether the difference is larger than its standard error, about a quarter of the width.
-
-        >>> Row("first candidate", "baseline", 40, 1.0, 0.2, 0.5, -0.5, 1.5).exceeds_error
-        False
-        """
-        return 4 * abs(self.difference) > self.high - self.low
-
-    @property
     def cells(self) -> list[str]:
         """The row as it is printed."""
         interval = "–"
