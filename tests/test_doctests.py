@@ -168,7 +168,7 @@ def test_the_reference_shows_all_that_is_public() -> None:
 
 def test_the_missing_example_is_found() -> None:
     class Shown:
-        """>>> Shown().used()"""
+        """>>> Shown().used()"""  # noqa: D415
 
         def used(self) -> None: ...
 
