@@ -45,7 +45,8 @@ def compare_samplers(
     """Run samplers and a long reference on the same data, and compare them.
 
     Args:
-        nbest, weights: as for `adapt`.
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
         samplers: their names.
         runs: of each, from as many seeds.
         seed: the first.
@@ -132,7 +133,8 @@ def run_samplers(
     before, untimed, so that compilation does not count.
 
     Args:
-        nbest, weights: as for `adapt`.
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
         samplers: their names.
         runs: of each, from as many seeds.
         seed: the first.

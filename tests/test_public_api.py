@@ -172,7 +172,7 @@ def test_names_of_room(room: str) -> None:
 
 
 def test_every_room_is_listed() -> None:
-    packages = {m.name for m in pkgutil.iter_modules(bpa_ppl.__path__) if m.ispkg}
+    packages = {m.name for m in pkgutil.iter_modules(bpa_ppl.__path__[:1]) if m.ispkg}
     assert packages | {"diagnostics", "models"} == set(ROOMS) | {"cli", "text"}
 
 

@@ -200,8 +200,17 @@ def _edits(
     """Return the edits of a hypothesis `h` to a reference `r`.
 
     Args:
+        text: the words of all hypotheses and references.
+        starts: where each of them begins in `text`.
+        h: the number of the hypothesis.
+        r: the number of the reference.
         fewest: a lower bound of the edit distance, whatever the order of the words.
         limit: the edits that are still of interest; PRUNED stands for more.
+        table: work space for the edit distances.
+        row: work space for one row of them.
+        words: work space for the shifted hypotheses and the reference.
+        align: work space for the alignment.
+        wrong: work space for the words that are not matched.
     """
     n_hyp, n_ref = starts[h + 1] - starts[h], starts[r + 1] - starts[r]
     if n_hyp == 0 or n_ref == 0:
@@ -253,7 +262,8 @@ def _count(
     """Write the edits of every hypothesis, the most promising ones of each list first.
 
     Args:
-        text: the words of all hypotheses, then of all references, which `starts` divides.
+        text: the words of all hypotheses, then of all references.
+        starts: where each of them begins in `text`.
         list_starts: the first hypothesis of each sentence, and so on; see `count_edits`.
         ref_list_starts: its first reference, counted from the first hypothesis of all.
         only_best: see there.
@@ -262,7 +272,11 @@ def _count(
         bounds: room for a number for each hypothesis and reference of a list: the edits that no
             order of the words can spare, max(|hyp|, |ref|) − overlap.
         occurs: a zero for each word of the vocabulary.
-        table, row, words, align, wrong: see above.
+        table: work space, as for `_edits`.
+        row: the same.
+        words: the same.
+        align: the same.
+        wrong: the same.
     """
     for s in range(len(list_starts) - 1):
         hyp_first, hyp_stop = list_starts[s], list_starts[s + 1]

@@ -433,7 +433,9 @@ def begun(
     Args:
         laid_out: makes the program of a likelihood, and what it is run on.
         likelihood: where it is not log-concave, the mode of another one is the point.
-        seed, progress, matched: see `Target`.
+        seed: see `Target`.
+        progress: see `Target`.
+        matched: see `Target`.
 
     Raises:
         UsageError: if the model has no `weights` of one value a free feature.

@@ -186,9 +186,14 @@ def score_by_target(
     """Return the same; the row of each source word once for a run of one target.
 
     Args:
-        table, source, target, source_of, target_of, begins: as above.
+        table: as for `score_by_source`.
         distinct: the different words of the sources, the empty one first, and which of them
             stands at each source token.
+        source: as for `score_by_source`.
+        target: as for `score_by_source`.
+        source_of: as for `score_by_source`.
+        target_of: as for `score_by_source`.
+        begins: as for `score_by_source`.
     """
     starts, columns, values = table
     words, which = distinct

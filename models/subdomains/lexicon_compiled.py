@@ -67,7 +67,9 @@ def _add_up(
         words: the predicted words of a sentence pair, of one sum each.
         own: its links.
         along: how many given words it has.
-        by_source, values, empty: as for `expected_counts`.
+        by_source: as for `expected_counts`.
+        values: as for `expected_counts`.
+        empty: as for `expected_counts`.
         sums: as many as words, or more.
     """
     across = len(words)
@@ -146,7 +148,12 @@ def log_probabilities(
     """Return (sentences,) natural log p(predicted | given) of Model 1, 0 for those not chosen.
 
     Args:
-        links, given, predicted, by_source, values, empty: as above.
+        links: as for `expected_counts`.
+        given: as for `expected_counts`.
+        predicted: as for `expected_counts`.
+        by_source: as for `expected_counts`.
+        values: as for `expected_counts`.
+        empty: as for `expected_counts`.
         chosen: (sentences,) which are scored.
     """
     logs = np.zeros(len(given[1]) - 1)
