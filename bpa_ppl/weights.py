@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 #: Moses never tunes the penalty of unknown words: every tool of it leaves this weight alone.
 UNTUNED = ("UnknownWordPenalty0",)
@@ -284,7 +284,7 @@ def match(
     printed = set(nbest.feature_names)
     hidden = [name for name in canonical if name not in printed]
     if hidden:
-        tell(
+        warn_user(
             f"{canonical.origin}: {', '.join(hidden)} left out, because {nbest.origin} does not "
             "print it"
         )
@@ -450,7 +450,7 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(theirs - theirs[first]) + np.abs(theirs)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        tell(
+        warn_user(
             f"the weights do not reproduce the totals of {100 * wrong:.0f}% of the hypotheses of "
             f"{nbest.origin}: are they the weights that it was decoded with?"
         )

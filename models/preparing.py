@@ -14,7 +14,7 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, remade, stored
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, set_aside
-from bpa_ppl.notes import Note, held, tell, tell_again
+from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
 from bpa_ppl.quality.column import numeric_columns
 
@@ -96,7 +96,7 @@ class Preparation:
                 nbest.origin,
             )
         if unknown:
-            tell(
+            warn_user(
                 f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
                 f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
             )
@@ -114,11 +114,11 @@ class Preparation:
         """Prepare one table of lists after the other; what is told of them is told once."""
         told: set[Note] = set()
         for lists in nbest:
-            with held() as notes:
+            with capture_notes() as notes:
                 made = self(lists)
             new = [note for note in dict.fromkeys(notes) if note not in told]
             told.update(new)
-            tell_again(new)
+            replay(new)
             yield made
 
     def criterion(self, nbest: NBest) -> Column | None:

@@ -36,7 +36,7 @@ from bpa_ppl.models.priors.isotropic import (
     variances,
 )
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import note
+from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
@@ -277,7 +277,7 @@ def _require_differences(known: Sentences) -> None:
             known.nbest.origin,
         )
     if known.oracles.share is not None:
-        note(
+        log_info(
             f"{int((tied > 1).sum())} of {len(sizes)} lists have several best candidates by "
             f"{metric}, {tied.mean():.1f} of {sizes.mean():.1f} on average: they share the "
             "observation"
@@ -549,7 +549,7 @@ def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[st
     means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     started = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
     scale = family.scale if learned is None else learned
-    note(
+    log_info(
         f"no canonical weight for {', '.join(scaled)}: the prior has "
         + (f"mean 0, except {', '.join(started)}," if started else "mean 0")
         + f" and standard deviation {scale:.3g} / spread, with the spread of each feature within "

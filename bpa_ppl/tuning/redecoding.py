@@ -16,7 +16,7 @@ import numpy as np
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats import write_weights
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.quality import Metric, resolve, set_aside
 from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate, scores_of
 from bpa_ppl.tuning.rounds import Rounds, identity
@@ -111,7 +111,7 @@ def redecode(
         if not added:
             break
     if added:
-        tell(
+        warn_user(
             f"the limit of {iterations} iterations is reached, and the decoder still finds new "
             "hypotheses: allow more (iterations)"
         )

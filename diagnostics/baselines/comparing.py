@@ -33,7 +33,7 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Column, Metric, resolve, set_aside
 from bpa_ppl.quality import gains as gains_in
@@ -131,7 +131,7 @@ def with_baselines(
         return draws
     found = _compared(lists, known, _name(metric), draws)
     if found.is_beaten:
-        tell(found.warning)
+        warn_user(found.warning)
     return draws.noted(**{_RECORD: found.record()})
 
 
