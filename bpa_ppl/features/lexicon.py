@@ -114,7 +114,7 @@ class Lexicon(FeatureSource, frozen=True):
         """Return the columns, as `opened` computes them."""
         return self.opened()(nbest)
 
-    def columns_of_own(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
         """Return the columns of adaptation lists; with `self` each fold is judged by the others.
 
         Raises:

@@ -119,7 +119,7 @@ class LanguageModel(FeatureSource, frozen=True):
         """
         return self.opened()(nbest)
 
-    def columns_of_own(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
         """Return the columns of adaptation lists; with `self` each fold is judged by the others.
 
         A model for some sentences learns from no reference of theirs, wherever it stands.
