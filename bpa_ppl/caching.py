@@ -21,7 +21,7 @@ import numpy as np
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 _LIMIT = 1024  # MiB
 _STALE = 3600  # seconds, after which a half-written file is one of a killed process
@@ -123,7 +123,7 @@ def write_array(key: str, values: Float64) -> None:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        tell(
+        warn_user(
             f"sentence scores are not kept ({error}): name a folder that can be written in "
             "BPA_PPL_CACHE"
         )

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from bpa_ppl.lazily import uncollected
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 with uncollected("numba"):
     import numba
@@ -94,7 +94,7 @@ class _SealedCache(FunctionCache):
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            tell(
+            warn_user(
                 f"compiled code is not kept ({error.strerror or error}): make room for it, or name "
                 "another folder in NUMBA_CACHE_DIR, else each run compiles it again"
             )

@@ -29,7 +29,7 @@ from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.formats.streams import line_count
 from bpa_ppl.labels import printed_labels
 from bpa_ppl.nbest import Float32, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _warn_renamed(nbest: NBest, labels: list[str], renamed: list[str]) -> None:
             nbest.origin,
         )
     names = ", ".join(sorted({old.strip("= ") for old in labels if "_" in old}))
-    tell(
+    warn_user(
         f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
         "a sparse feature and leaves it out"
     )

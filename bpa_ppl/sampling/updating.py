@@ -30,7 +30,7 @@ from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import ess, pareto_smoothed
@@ -299,7 +299,7 @@ class Sequential:
         target = _target(self._recorded, seen, prior, self._seed + len(added), report)
         made = draws_of(target, self._engine.sample(target))
         if self._before.kind == "Gaussian" and not any(step.afresh for step in self._steps):
-            tell(
+            warn_user(
                 f"of the first {self._first} sentences the posterior knows no more than the mean "
                 "and the covariance of its draws: give their lists (known) for exact draws"
             )

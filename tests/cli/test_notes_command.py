@@ -14,7 +14,7 @@ from command_line import run
 from bpa_ppl import BpaWarning
 from bpa_ppl.cli import options
 from bpa_ppl.cli.notes import shown
-from bpa_ppl.notes import LOGGER, note, tell
+from bpa_ppl.notes import LOGGER, log_info, warn_user
 
 ADAPT = ("adapt", "nbest", "-r", "long", "-w", "moses.ini", "--sampler", "map", "-o", "new.nc")
 NOTE = "nbest: lists for 12 sentences, but long has 14 references: the others are not used"
@@ -57,8 +57,8 @@ def test_a_warning_is_shown_once_whoever_tells_it(capsys: pytest.CaptureFixture[
     with shown(), warnings.catch_warnings():
         warnings.simplefilter("always")
         for _ in range(3):
-            tell("a list\nis short (known)")
-            note("read")
+            warn_user("a list\nis short (known)")
+            log_info("read")
         warnings.warn("from a user's own code", BpaWarning, stacklevel=1)
         warnings.warn("from a library", FutureWarning, stacklevel=1)
     out, err = capsys.readouterr()
@@ -83,7 +83,7 @@ def test_afterwards_everything_is_as_it_was(capsys: pytest.CaptureFixture[str]) 
     with shown():
         assert LOGGER.isEnabledFor(logging.INFO)
     assert (LOGGER.level, LOGGER.handlers, warnings.showwarning) == before
-    note("unheard")
+    log_info("unheard")
     assert capsys.readouterr().err == ""
 
 
