@@ -13,8 +13,8 @@ records, as in tests under pytest, whose own handlers listen to everything.
 
 from __future__ import annotations
 
+import inspect
 import logging
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,7 +98,7 @@ class WarningsHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Warn; where Python's filters make errors of warnings, raise."""
-        frame = _users(sys._getframe(1))
+        frame = _users(inspect.currentframe())
         warnings.warn_explicit(
             record.getMessage(),
             BpaWarning,
@@ -109,8 +109,9 @@ class WarningsHandler(logging.Handler):
         )
 
 
-def _users(frame: FrameType) -> FrameType:
+def _users(frame: FrameType | None) -> FrameType:
     """Return the innermost frame outside the package, or the outermost one of all."""
+    assert frame is not None  # CPython always has one
     while frame.f_back is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] not in _PASSED:
             break
