@@ -20,11 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "labels", "lazily", "progress", "tables"),
     ("notes",),
-    ("columns", "compiled", "component", "workers"),
+    ("columns", "component", "workers"),
     ("rows",),
     ("nbest", "registry"),
     ("caching", "weights"),
-    ("jax_cache",),
     ("formats",),
     ("text",),
     ("phrases",),
