@@ -19,11 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "labels", "lazily", "progress", "tables"),
     ("notes",),
-    ("columns", "compiled", "component", "workers"),
+    ("columns", "component", "workers"),
     ("rows",),
     ("nbest", "registry"),
     ("caching", "weights"),
-    ("jax_cache",),
     ("formats",),
     ("text",),
     ("phrases",),
@@ -193,7 +192,7 @@ def test_there_is_one_way_to_warn() -> None:
     """So every `BpaWarning` of the package, in any test, has been a record of its logger before."""
     names = ("warn", "warn_explicit", "BpaWarning")
     assert {name: {m for m, tree in TREES.items() if uses(tree, name)} for name in names} == {
-        "warn": {"cli.notes"},  # its own method, which prints
+        "warn": set(),
         "warn_explicit": {"notes"},
-        "BpaWarning": {"notes", "cli.notes"},
+        "BpaWarning": {"notes"},
     }

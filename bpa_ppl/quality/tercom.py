@@ -17,11 +17,10 @@ sentence is a place in an array, and the room to work in comes from the caller:
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
@@ -36,7 +35,7 @@ _OUTSIDE = 1 << 29
 _REF = 2
 
 
-@inner
+@njit
 def _distance(
     table: Int32,
     row: Int32,
@@ -81,7 +80,7 @@ def _distance(
     return row[n_ref]
 
 
-@inner
+@njit
 def _align(
     table: Int32, words: Int32, hyp: int, n_hyp: int, n_ref: int, align: Int32, wrong: Int32
 ) -> None:
@@ -109,7 +108,7 @@ def _align(
             wrong[1, j] = 1
 
 
-@inner
+@njit
 def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: int) -> int:
     """Write the hypothesis with one block shifted; return the first changed position.
 
@@ -131,7 +130,7 @@ def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: i
     return first
 
 
-@inner
+@njit
 def _best_shift(
     table: Int32,
     row: Int32,
@@ -183,7 +182,7 @@ def _best_shift(
     return best, best_start, best_target, checked
 
 
-@partial(inner, once=True)
+@njit(inline="always")
 def _edits(
     text: Int32,
     starts: Int64,
@@ -242,7 +241,7 @@ def _edits(
         shifts += 1
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _count(
     text: Int32,
     starts: Int64,

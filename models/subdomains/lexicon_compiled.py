@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.ibm1_compiled import Rows, longest_run
 from bpa_ppl.text.vocabulary import Ragged
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def numbered_links(
     rows: Rows, where: Rows, source: Ragged, target: Ragged, size: int
 ) -> tuple[Int32, Int64]:
@@ -51,7 +51,7 @@ def numbered_links(
     return ids, starts
 
 
-@inner
+@njit
 def _add_up(
     words: Int32,
     own: Int32,
@@ -85,7 +85,7 @@ def _add_up(
                 sums[p] += values[own[p * along + g]]
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def expected_counts(
     links: tuple[Int32, Int64],
     given: Ragged,
@@ -135,7 +135,7 @@ def expected_counts(
     return counts, alone
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def log_probabilities(
     links: tuple[Int32, Int64],
     given: Ragged,
@@ -170,7 +170,7 @@ def log_probabilities(
     return logs
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def normalise(
     counts: Float64, alone: Float64, rows: Int32, size: int, prior: tuple[Float64, Float64, float]
 ) -> None:
