@@ -58,8 +58,9 @@ CLASSES = {
     "BpaWarning": "",
     "DataError": "",
     "Draws": "aligned at_point canonical components correlation deviation flat importance "
-    "interval kind log_density log_weight mean moved_most noted pointwise reordered resampled "
-    "sentence_ids sentence_sites shape sites total_log_likelihood total_log_prior weighted weights",
+    "interval kind largest_shifts log_density log_weight mean pointwise reordered resampled "
+    "sentence_ids sentence_sites shape sites total_log_likelihood total_log_prior weighted weights "
+    "with_attrs",
     "NBest": "best chosen chunks concatenate from_arrays from_dataframe from_lists from_records "
     "ids origin references regroup rows scores select sizes sources text texts to_dataframe totals "
     "totals_normalised truncate with_extras with_features with_references with_sentence_extras "

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.lazily import uncollected
-from bpa_ppl.posterior.groups import Group, Groups, Variable, grouped
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import DataTree
 
     from bpa_ppl.nbest import Float64
 
@@ -34,6 +33,8 @@ InferenceData: TypeAlias = Any
 
 #: By how much power scaling changes the exponent; that of ArviZ 0.
 _DELTA = 0.01
+#: The dimensions that all draws have.
+SAMPLE_DIMS = ("chain", "draw")
 #: Quantiles whose effective sample size is that of the tails (Vehtari et al. 2021).
 TAILS = (0.05, 0.95)
 
@@ -88,98 +89,89 @@ def inference_data(
     dims: Mapping[str, Sequence[str]] | None = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> InferenceData:
-    """Return arrays by group and name as ArviZ's data: see `grouped`.
+    """Return arrays by group and name as ArviZ's data: see `tree_of`.
 
     >>> data = inference_data({"posterior": {"x": np.zeros((2, 10))}})
-    >>> dict(datasets(data)["posterior"].sizes)
+    >>> dict(data_tree(data)["posterior"].sizes)
     {'chain': 2, 'draw': 10}
     """
-    return of_groups(grouped(groups, coords, dims, attrs))
+    return arviz_data(tree_of(groups, coords, dims, attrs))
 
 
-def of_groups(groups: Groups) -> InferenceData:
-    """Return groups of arrays as ArviZ's data."""
-    with uncollected("xarray"):
-        from xarray import Dataset
+def tree_of(
+    groups: Mapping[str, Mapping[str, Any]],
+    coords: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> DataTree:
+    """Return arrays by group and name as a DataTree, without loading ArviZ.
 
-    made = {
-        name: Dataset(_plain(one.arrays), _plain(one.coords), one.attrs)
-        for name, one in groups.groups.items()
-    }
-    return of_datasets(made, groups.attrs)
+    Arrays of groups called `…data` have any shape; those of the others begin with chain and draw.
 
+    Args:
+        groups: empty groups are left out.
+        coords: labels of dimensions; other dimensions are numbered from 0.
+        dims: names of the dimensions of an array, without chain and draw; not used where the array
+            has more or fewer dimensions, such as a log prior with one number per draw.
+        attrs: of the whole.
 
-def _plain(variables: Mapping[str, Variable]) -> dict[str, Any]:
-    return {name: tuple(variable) for name, variable in variables.items()}
+    Raises:
+        DataError: if a name contains a slash, which trees and NetCDF files cannot have.
 
+    >>> tree = tree_of({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
+    >>> dict(tree["posterior"].sizes)
+    {'chain': 2, 'draw': 10, 'feature': 1}
+    """
+    from xarray import Dataset, DataTree
 
-def of_datasets(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
-    """Return xarray's datasets as the groups of ArviZ's data, whichever ArviZ is installed."""
-    if generation() < 1:
-        return import_arviz().InferenceData(attrs=dict(attrs), **groups)
-    from xarray import DataTree
-
-    tree = DataTree.from_dict(dict(groups))
-    tree.attrs.update(attrs)
+    datasets = {}
+    for group, arrays in groups.items():
+        if not arrays:
+            continue
+        if any("/" in name for name in arrays):
+            raise DataError(f"names in a posterior cannot contain a slash: {', '.join(arrays):.80}")
+        leading = () if "data" in group else SAMPLE_DIMS
+        variables = {}
+        for name, values in arrays.items():
+            array = np.atleast_1d(values)
+            numbered = [f"{name}_dim_{k}" for k in range(array.ndim - len(leading))]
+            named = list((dims or {}).get(name, numbered))
+            own = named if len(named) == len(numbered) else numbered
+            variables[name] = ((*leading, *own), array)
+        dataset = Dataset(variables)
+        labels = {dim: (coords or {}).get(dim, np.arange(n)) for dim, n in dataset.sizes.items()}
+        datasets[group] = dataset.assign_coords(labels)
+    tree = DataTree.from_dict(datasets)
+    tree.attrs.update(attrs or {})
     return tree
 
 
-def groups_of(data: InferenceData, *, encoded: bool = False) -> Groups:
-    """Return the groups of ArviZ's data as arrays.
-
-    Args:
-        data: InferenceData or a DataTree.
-        encoded: whether dates and the like are numbers with attributes, as NetCDF has them.
-
-    Raises:
-        UsageError: if it is neither.
-
-    >>> groups_of(inference_data({"posterior": {"x": np.zeros((2, 10))}})).groups["posterior"].sizes
-    {'chain': 2, 'draw': 10}
-    """
-    made = {name: _group_of(one, encoded) for name, one in datasets(data).items()}
-    return Groups(made, data.attrs)
+def arviz_data(tree: DataTree) -> InferenceData:
+    """Return a tree as ArviZ's data: the tree itself from ArviZ 1 on, InferenceData before."""
+    if generation() >= 1:
+        return tree
+    datasets = {name: node.to_dataset() for name, node in tree.children.items()}
+    return import_arviz().InferenceData(attrs=dict(tree.attrs), **datasets)
 
 
-def _group_of(found: Dataset, encoded: bool) -> Group:
-    variables, attrs = dict(found.variables), found.attrs
-    if encoded:
-        from xarray.conventions import encode_cf_variable, encode_dataset_coordinates
-
-        named, attrs = encode_dataset_coordinates(found)
-        variables = {name: encode_cf_variable(one, name=name) for name, one in named.items()}
-    taken = {
-        str(name): Variable(tuple(map(str, one.dims)), one.values, one.attrs)
-        for name, one in variables.items()
-    }
-    return Group.of(taken, {str(name) for name in found.coords}, attrs)
-
-
-def decoded(groups: Groups) -> Groups:
-    """Return groups as they stand in a NetCDF file with its dates, gaps and scales worked out."""
-    from xarray import Dataset, decode_cf
-
-    made = {
-        name: decode_cf(Dataset(_plain({**one.arrays, **one.coords}), attrs=one.attrs))
-        for name, one in groups.groups.items()
-    }
-    return Groups({name: _group_of(one, False) for name, one in made.items()}, groups.attrs)
-
-
-def datasets(data: InferenceData) -> dict[str, Dataset]:
-    """Return the groups of InferenceData or of a DataTree, by name.
+def data_tree(data: InferenceData) -> DataTree:
+    """Return ArviZ's data as a tree of datasets; a DataTree is returned as it is.
 
     Raises:
         UsageError: if it is neither.
     """
     if hasattr(data, "children") and hasattr(data, "to_dataset"):
-        return {name: node.to_dataset() for name, node in data.children.items()}
+        return data
     if not callable(getattr(data, "groups", None)):
         raise UsageError(
             f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
             "read_posterior"
         )
-    return {name: data[name] for name in data.groups()}
+    from xarray import DataTree
+
+    tree = DataTree.from_dict({name: data[name] for name in data.groups()})
+    tree.attrs.update(data.attrs)
+    return tree
 
 
 @contextmanager
