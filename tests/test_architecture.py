@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From the ground up; a room imports from those in lower layers, and from itself.
 #: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
 LAYERS = (
-    ("errors", "labels", "lazily", "progress", "tables"),
+    ("errors", "labels", "progress", "tables"),
     ("notes",),
     ("columns", "component", "workers"),
     ("rows",),
@@ -50,7 +50,12 @@ GROUPS = {
 }
 HEAVY = ("arviz", "jax", "matplotlib", "numba", "numpyro", "sklearn")
 #: Package -> the module that it installs, where that has another name.
-MODULES = {"arviz-stats": "arviz_stats", "pyyaml": "yaml", "scikit-learn": "sklearn"}
+MODULES = {
+    "arviz-stats": "arviz_stats",
+    "lazy-loader": "lazy_loader",
+    "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
+}
 STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
 
 
