@@ -216,7 +216,7 @@ def test_headroom_prints_scores_of_every_kind_and_ties(metric: str) -> None:
         ({"preference": [np.nan] * 9}, DataError, "not a finite number"),
         ({"ties": "last"}, UsageError, "unknown tie policy 'last'"),
         ({"metric": "wer"}, UsageError, "unknown metric 'wer'"),
-        ({"jobs": 0}, UsageError, "0 jobs"),
+        ({"jobs": 0}, UsageError, "jobs must be"),
     ],
 )
 def test_arguments_that_make_no_sense(
