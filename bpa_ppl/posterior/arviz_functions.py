@@ -1,27 +1,23 @@
-"""ArviZ, whichever is installed: the only module that imports it.
+"""ArviZ, whichever version is installed: the only module that imports it.
 
 Up to 0.23 its data are an InferenceData, from 1 on a DataTree of xarray, and some functions have
-other names and arguments. Everything here takes and gives the same under both. Functions of plain
-arrays are those of ArviZ's package arviz-stats under both, which need no plots, and with them half
-a second of imports.
+other names and arguments. Everything here takes and returns the same under both. Functions of
+plain arrays are those of ArviZ's package arviz-stats, which loads no plots.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, wraps
+from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.lazily import uncollected
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -51,36 +47,10 @@ def import_arviz() -> Any:
     >>> import_arviz().__name__
     'arviz'
     """
-    with warnings.catch_warnings(), uncollected("arviz"), _nothing_compiled():
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
     return arviz
-
-
-@contextmanager
-def _nothing_compiled() -> Iterator[None]:
-    """Have functions that a module vectorizes by Numba compiled when they are first called.
-
-    ArviZ 0 has one, for a band of a plot, and compiling it is half of its import.
-    """
-    if generation() >= 1:
-        yield
-        return
-    import numba
-
-    def later(*given: Any, **options: Any) -> Any:
-        def of(function: Callable[..., Any]) -> Callable[..., Any]:
-            made = cache(lambda: vectorize(*given, **options)(function))
-            return wraps(function)(lambda *arguments: made()(*arguments))
-
-        # Only with signatures is something compiled at once.
-        return of if given and isinstance(given[0], list) else vectorize(*given, **options)
-
-    vectorize, numba.vectorize = numba.vectorize, later
-    try:
-        yield
-    finally:
-        numba.vectorize = vectorize
 
 
 def inference_data(
@@ -176,16 +146,19 @@ def data_tree(data: InferenceData) -> DataTree:
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Keep ArviZ from logging what the numbers say too, such as that draws are NaN."""
+    """Drop the records by which ArviZ logs what the results say too, such as that draws are NaN."""
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
     loggers = [logging.getLogger(name) for name in ("arviz", "arviz_stats.base.stats_utils")]
-    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.addFilter(drop)
     try:
-        for logger in loggers:
-            logger.disabled = True
         yield
     finally:
-        for logger, was in zip(loggers, before, strict=True):
-            logger.disabled = was
+        for logger in loggers:
+            logger.removeFilter(drop)
 
 
 def diagnostic(name: str, cells: Float64, method: str) -> Float64:
@@ -294,23 +267,10 @@ def power_scaling(draws: Float64, log_density: Float64) -> Float64:
         return np.array([arrays.power_scale_sense(one, *weights, *alphas) for one in cells], float)
 
 
-@cache
 def _arrays() -> Any:
-    """Return ArviZ's functions of plain arrays.
+    """Return ArviZ's functions of plain arrays."""
+    from arviz_stats.base import array_stats
 
-    Without arviz-base their package has no others, and finds that out after loading xarray: where
-    that is so, it is told at once.
-    """
-    others = "arviz_stats.utils"
-    alone = find_spec("arviz_base") is None and others not in sys.modules
-    if alone:
-        sys.modules[others] = None  # type: ignore[assignment] # for Python: there is none
-    try:
-        with uncollected("arviz_stats.base"):
-            from arviz_stats.base import array_stats
-    finally:
-        if alone:
-            del sys.modules[others]
     return array_stats
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from command_line import Outcome, run
@@ -46,9 +47,11 @@ def test_what_one_command_refuses_all_refuse_in_one_line(good: Path) -> None:
     broken[1, 7, 0] = np.nan
     content = good.read_bytes()
     Path("nan.nc").write_bytes(to_bytes(data_tree(foreign(broken, NAMES))))
-    middle = len(content) // 2
-    flipped = content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :]
-    Path("flipped.nc").write_bytes(flipped)
+    with h5py.File(good, "r") as file:
+        place = file["posterior/weights"].id.get_chunk_info(0).byte_offset + 100
+    damaged = bytearray(content)
+    damaged[place] ^= 4
+    Path("flipped.nc").write_bytes(damaged)
     Path("short.nc").write_bytes(content[:5000])
     before = sorted(path.name for path in Path().iterdir())
     for name in ("nan.nc", "flipped.nc", "short.nc"):
