@@ -10,7 +10,7 @@ import hashlib
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from bpa_ppl.lazily import uncollected
 from bpa_ppl.notes import tell
@@ -24,6 +24,7 @@ with uncollected("numba"):
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
 
+F = TypeVar("F", bound=Callable[..., Any])
 _NO_WRAPPERS: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
@@ -34,7 +35,7 @@ class _Inner(CPUDispatcher):
         raise TypeError(f"{self.py_func.__name__} can be called by compiled functions alone")
 
 
-def inner(function: Callable[..., Any], *, once: bool = False) -> Any:
+def inner(function: F, *, once: bool = False) -> F:
     """Compile a function that compiled ones call, and they alone.
 
     Args:
@@ -43,10 +44,10 @@ def inner(function: Callable[..., Any], *, once: bool = False) -> Any:
     """
     dispatcher: Any = numba.njit(function, inline="always" if once else "never", **_NO_WRAPPERS)
     dispatcher.__class__ = _Inner
-    return dispatcher
+    return cast("F", dispatcher)
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: F) -> F:
     """Compile, and keep the machine code on disk where there is a folder to write to.
 
     What is kept has a checksum: damaged code is not run, but compiled again.
@@ -58,7 +59,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     # Nothing is kept where neither __pycache__ nor the user's cache folder can be written.
     with suppress(RuntimeError):
         dispatcher._cache = _SealedCache(function)  # in place of what cache=True puts there
-    return dispatcher
+    return cast("F", dispatcher)
 
 
 class _SealedFile(IndexDataCacheFile):
@@ -75,24 +76,24 @@ class _SealedFile(IndexDataCacheFile):
             file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
 
     def _load_index(self) -> Any:
-        return super()._load_index() if _is_whole(self._index_path) else {}
+        return super()._load_index() if _is_whole(self._index_path) else {}  # type: ignore[no-untyped-call]
 
     def _load_data(self, name: str) -> Any:
-        if not _is_whole(self._data_path(name)):
+        if not _is_whole(self._data_path(name)):  # type: ignore[no-untyped-call]
             raise OSError  # by which Numba knows that there is nothing
-        return super()._load_data(name)
+        return super()._load_data(name)  # type: ignore[no-untyped-call]
 
 
 class _SealedCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]):
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = _SealedFile(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _SealedFile(self._cache_path, self._impl.filename_base, stamp)  # type: ignore[no-untyped-call]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep machine code; a disk that is full stops no work."""
         try:
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
             tell(
                 f"compiled code is not kept ({error.strerror or error}): make room for it, or name "

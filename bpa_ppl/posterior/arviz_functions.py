@@ -69,11 +69,13 @@ def _nothing_compiled() -> Iterator[None]:
 
     def later(*given: Any, **options: Any) -> Any:
         def of(function: Callable[..., Any]) -> Callable[..., Any]:
-            made = cache(lambda: vectorize(*given, **options)(function))
+            made = cache(lambda: vectorize(*given, **options)(function))  # type: ignore[no-untyped-call]
             return wraps(function)(lambda *arguments: made()(*arguments))
 
         # Only with signatures is something compiled at once.
-        return of if given and isinstance(given[0], list) else vectorize(*given, **options)
+        if given and isinstance(given[0], list):
+            return of
+        return vectorize(*given, **options)  # type: ignore[no-untyped-call]
 
     vectorize, numba.vectorize = numba.vectorize, later
     try:

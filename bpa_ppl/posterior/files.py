@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.posterior.adapter import Draws, as_draws, completed, draws_of, to_groups
+from bpa_ppl.posterior.adapter import as_draws, completed, draws_of, to_groups
 from bpa_ppl.posterior.arviz_functions import groups_of, of_groups
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
 
 if TYPE_CHECKING:

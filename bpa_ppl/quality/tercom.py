@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,8 @@ def _distance(
         if i <= kept:
             for j in range(n_ref + 1):
                 table[i * (n_ref + 1) + j] = row[j]
-    return row[n_ref]
+    result: int = row[n_ref]
+    return result
 
 
 @inner
@@ -214,7 +216,7 @@ def _edits(
     """
     n_hyp, n_ref = starts[h + 1] - starts[h], starts[r + 1] - starts[r]
     if n_hyp == 0 or n_ref == 0:
-        return n_hyp + n_ref
+        return int(n_hyp + n_ref)
     for i in range(n_hyp):
         words[0, i] = text[starts[h] + i]
     words[_REF, 0] = -1  # equal to no word
@@ -223,7 +225,9 @@ def _edits(
     for j in range(n_ref + 1):
         table[j] = j
     # No literal 0, for which a function would be compiled beside the numbers that follow it.
-    shifts = checked = first = hyp = np.int64(0)
+    zero: Any = np.int64(0)
+    shifts: int
+    shifts = checked = first = hyp = zero
     while True:
         distance = _distance(table, row, words, hyp, n_hyp, n_ref, first, n_hyp)
         if distance <= fewest + 1:  # a shift, which costs 1, could save no more than 1

@@ -122,7 +122,7 @@ class Lexicons:
             table = self.step(given, table, every)
         return table
 
-    def _ordered(self, given: Side) -> tuple:
+    def _ordered(self, given: Side) -> tuple[tuple[Int32, Int64], tuple[Int32, Int64]]:
         """Return the sentences of the side that is given, and those of the other."""
         other: Side = "target" if given == "source" else "source"
         return self._sides[given], self._sides[other]
