@@ -266,7 +266,7 @@ class SacreMetric(Metric, frozen=True):
         return np.array(scores, dtype=np.float64)
 
 
-def resolve(metric: str | Metric | Callable, nbest: NBest | None = None) -> Metric:
+def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
     """Return a metric with its settings: the defaults, where only a name is given, in any case.
 
     What no metric is called may be a column of some lists: a feature, or an extra of numbers;

@@ -161,4 +161,5 @@ def ter_edits(
 def _percent(edits: Any, lengths: Any) -> Float64:
     """Return 100 · edits / lengths; where there is no reference word, 100 for any edit at all."""
     none = np.equal(lengths, 0)
-    return 100 * np.where(none, np.greater(edits, 0), edits / np.where(none, 1, lengths))
+    result: Float64 = 100 * np.where(none, np.greater(edits, 0), edits / np.where(none, 1, lengths))
+    return result
