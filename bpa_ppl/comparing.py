@@ -45,7 +45,8 @@ def compare_samplers(
     """Run samplers and a long reference on the same data, and compare them.
 
     Args:
-        nbest, weights: as for `adapt`.
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
         samplers: their names.
         runs: of each, from as many seeds.
         seed: the first.
@@ -132,7 +133,8 @@ def run_samplers(
     before, untimed, so that compilation does not count.
 
     Args:
-        nbest, weights: as for `adapt`.
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
         samplers: their names.
         runs: of each, from as many seeds.
         seed: the first.
@@ -158,7 +160,7 @@ def run_samplers(
             draws: Draws = adapt(nbest, weights, **arguments)
             seconds = time.perf_counter() - start
             if run >= 0:
-                found[name].append(draws.noted(sampling_time=seconds))
+                found[name].append(draws.with_attrs(sampling_time=seconds))
     return found
 
 

@@ -13,8 +13,8 @@ the records; tests under pytest need it, because pytest's own handlers receive e
 
 from __future__ import annotations
 
+import inspect
 import logging
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,7 +98,7 @@ class WarningsHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Issue the warning; raise it where Python's filters turn warnings into errors."""
-        frame = _user_frame(sys._getframe(1))
+        frame = _user_frame(inspect.currentframe())
         warnings.warn_explicit(
             record.getMessage(),
             BpaWarning,
@@ -109,8 +109,9 @@ class WarningsHandler(logging.Handler):
         )
 
 
-def _user_frame(frame: FrameType) -> FrameType:
+def _user_frame(frame: FrameType | None) -> FrameType:
     """Return the innermost frame outside the package, or the outermost frame of all."""
+    assert frame is not None  # CPython always has one
     while frame.f_back is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] not in _SKIPPED:
             break

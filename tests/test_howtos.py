@@ -80,7 +80,7 @@ def test_what_is_no_option_is_found() -> None:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with small files of all the names that the pages use."""
     monkeypatch.chdir(tmp_path)
-    data = ROOT / "examples" / "data"
+    data = ROOT / "examples" / "demo_data"
     lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
     source = (data / "leaflet.src").read_text("utf-8").splitlines()
     references = [refs[0] for refs in lists.references or ()]

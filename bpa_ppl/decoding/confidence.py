@@ -21,7 +21,8 @@ class Expected:
 
     Attributes:
         value: in percent.
-        low, high: 95% of the values that are expected, over draws and over what is right.
+        low: the lower end of the 95% interval, over draws and over what is right.
+        high: its upper end.
     """
 
     value: float

@@ -51,13 +51,13 @@ class Moses(NBestFormat, frozen=True):
         return SEPARATOR.search(first_line) is not None
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        """Yield the rows of each block of whole lines.
+        r"""Yield the rows of each block of whole lines.
 
         Raises:
             DataError: with file and line, if a line is not as the first one is, or not as it
                 should be.
 
-        >>> lines = b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\\n"
+        >>> lines = b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\n"
         >>> rows = next(Moses().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.features.tolist(), rows.strings
         (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ('a cat',))

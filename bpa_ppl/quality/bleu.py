@@ -93,7 +93,7 @@ class BLEU(SacreMetric, frozen=True):
         """Return BLEU in percent, (…, 9) ↦ (…), with the smoothing of the settings."""
         matches, totals = sums[..., :ORDER], sums[..., ORDER : 2 * ORDER]
         unmatched = matches == 0
-        substitutes = {
+        substitutes: dict[str, Any] = {
             "exp": 0.5 ** np.cumsum(unmatched, axis=-1),  # 1/2 for the first order, then 1/4, …
             "floor": _FLOOR,
         }

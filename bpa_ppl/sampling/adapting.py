@@ -13,9 +13,9 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
     Lists,
@@ -216,7 +216,7 @@ def adapt(
         cache=cache,
         progress=progress,
     )
-    keep_compiled()
+    enable_jax_cache()
     _require_differences(known)
     likely = known.scaled(likely)
     scale = _scale(family, known, likely, progress)
@@ -435,7 +435,9 @@ def begun(
     Args:
         laid_out: makes the program of a likelihood, and what it is run on.
         likelihood: where it is not log-concave, the mode of another one is the point.
-        seed, progress, matched: see `Target`.
+        seed: see `Target`.
+        progress: see `Target`.
+        matched: see `Target`.
 
     Raises:
         UsageError: if the model has no `weights` of one value a free feature.

@@ -30,7 +30,9 @@ def observed(
         likelihood: of preferences, or of oracles; preferences are then observed besides.
         nbest: the lists, with the features that are adapted.
         match: the canonical weights, matched to these features.
-        metric, oracle, search: of oracles, as for `scored`.
+        metric: as for `scored`.
+        oracle: as for `scored`.
+        **search: as for `scored`.
 
     Raises:
         DataError: if a sentence lacks what the metric needs, or a preference is not as it should

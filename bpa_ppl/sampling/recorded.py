@@ -207,7 +207,8 @@ class Recorded:
             search: as for `observe`.
 
         Raises:
-            DataError, UsageError: as `observe`.
+            DataError: as `observe`.
+            UsageError: as `observe`.
         """
         if self.likelihood.compares or not self.canonical:
             return replace(seen, lists=self.observe(nbest, own=True, **search).lists)

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import log_likelihood
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, NBest
@@ -197,7 +197,7 @@ class Sequential:
         self._steps: list[Step] = []
         self._added = _carried(draws)
         self._first = _counted(draws) - len(self._added)
-        keep_compiled()
+        enable_jax_cache()
         with jax.enable_x64(True):
             self._weighed = _Weighed.of(draws)
             self._before = _Before.of(draws, self._first)

@@ -129,7 +129,8 @@ def scores_of(
         nbest: the lists, with the columns of the metric.
         lists: the same as tuners see them.
         metric: what is optimised.
-        before, after: (Q,) weights.
+        before: (Q,) weights.
+        after: (Q,) weights.
     """
     first, then = (lists.best(weights) - lists.offsets[:-1] for weights in (before, after))
     return compared(nbest, first, then, metric, titles=("canonical", "tuned"))

@@ -37,7 +37,8 @@ class Row(NamedTuple):
         headroom: the share of what lies between the random and the best candidate of these lists.
         difference: the mean gain of the adapted weights minus that of this row, over the lists
             where both choices are judged; NaN where there is nothing to compare.
-        low, high: the 95% interval of the difference, Student's t over lists.
+        low: lower end of the 95% interval of the difference, Student's t over lists.
+        high: its upper end.
 
     >>> row = Row("first candidate", "baseline", 40, 1.0, 0.2, 0.5, 0.25, 0.75)
     >>> row.clear, row.cells

@@ -15,8 +15,8 @@ class Examples(Extension):
     """Fences the examples of every docstring."""
 
     def on_object(self, *, obj: Any, **others: Any) -> None:
-        """Change the docstring of an object as it is loaded."""
-        if obj.docstring is not None:
+        """Change the docstring of an object once, though it may be loaded twice (`clone.py`)."""
+        if obj.docstring is not None and "```pycon" not in obj.docstring.value:
             obj.docstring.value = _EXAMPLES.sub(fenced, obj.docstring.value)
 
 
