@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from bpa_ppl.nbest import NBest
     from bpa_ppl.posterior import Draws, as_draws, point_weights, read_posterior, write_posterior
     from bpa_ppl.quality import Oracles, corpus_score, gains, oracles
-    from bpa_ppl.sampling import adapt, learn_prior
+    from bpa_ppl.sampling import adapt, learn_prior, update
     from bpa_ppl.tuning import Reestimation, reestimate
-    from bpa_ppl.updating import update
     from bpa_ppl.weights import Weights
 
 # Public name -> module that defines it. Loaded on first use, so that `import bpa_ppl` and
@@ -73,7 +72,7 @@ _PUBLIC = {
     "read_weights": "formats",
     "reestimate": "tuning",
     "rerank": "decoding",
-    "update": "updating",
+    "update": "sampling",
     "write_nbest": "formats",
     "write_posterior": "posterior",
     "write_weights": "formats",

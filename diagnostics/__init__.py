@@ -7,18 +7,18 @@ from bpa_ppl.lazily import lazily
 if TYPE_CHECKING:
     from bpa_ppl.diagnostics.baselines.comparing import compare_baselines
     from bpa_ppl.diagnostics.baselines.table import BaselineComparison
-    from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
-    from bpa_ppl.diagnostics.checks.checking import check
-    from bpa_ppl.diagnostics.checks.report import Finding, Report, Thresholds
+    from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
+    from bpa_ppl.diagnostics.checks import Finding, Report, Thresholds, check, refuse_unconverged
     from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
-    from bpa_ppl.diagnostics.pages.page import write_page
-    from bpa_ppl.diagnostics.predictive.checks import (
-        PredictiveCheck,
-        Reliability,
-        predictive_check,
-        reliability,
+    from bpa_ppl.diagnostics.confidence import (
+        RiskCoverage,
+        Temperature,
+        calibrated,
+        risk_coverage,
+        temperature,
     )
-    from bpa_ppl.diagnostics.predictive.likelihood import (
+    from bpa_ppl.diagnostics.figures import plot_trace
+    from bpa_ppl.diagnostics.leave_one_out import (
         Loo,
         Ranked,
         Sensitivity,
@@ -26,45 +26,50 @@ if TYPE_CHECKING:
         loo,
         power_sensitivity,
     )
-    from bpa_ppl.diagnostics.predictive.predictions import with_predictions
-    from bpa_ppl.diagnostics.predictive.selective import RiskCoverage, risk_coverage
-    from bpa_ppl.diagnostics.predictive.temperature import Temperature, calibrated, temperature
-    from bpa_ppl.diagnostics.report_page.figures import plot_trace
-    from bpa_ppl.diagnostics.report_page.page import posterior_page
-    from bpa_ppl.diagnostics.subdomains.page import subdomains_page
+    from bpa_ppl.diagnostics.pages.page import write_page
+    from bpa_ppl.diagnostics.predictive_checks import (
+        PredictiveCheck,
+        Reliability,
+        predictive_check,
+        reliability,
+        with_predictions,
+    )
+    from bpa_ppl.diagnostics.report_page import posterior_page
+    from bpa_ppl.diagnostics.subdomains import subdomains_page
 
 # Public name -> module that defines it: a check needs no pages.
 _PUBLIC = {
     "BaselineComparison": "baselines.table",
-    "Calibration": "calibration.calibration",
+    "Calibration": "calibration",
     "Comparison": "comparison.comparison",
-    "Finding": "checks.report",
-    "Loo": "predictive.likelihood",
-    "PredictiveCheck": "predictive.checks",
-    "Ranked": "predictive.likelihood",
-    "Reliability": "predictive.checks",
-    "Replication": "calibration.calibration",
-    "Report": "checks.report",
-    "RiskCoverage": "predictive.selective",
-    "Sensitivity": "predictive.likelihood",
-    "Temperature": "predictive.temperature",
-    "Thresholds": "checks.report",
-    "calibrate": "calibration.calibration",
-    "calibrated": "predictive.temperature",
-    "check": "checks.checking",
+    "Finding": "checks",
+    "Loo": "leave_one_out",
+    "PredictiveCheck": "predictive_checks",
+    "Ranked": "leave_one_out",
+    "Reliability": "predictive_checks",
+    "Replication": "calibration",
+    "Report": "checks",
+    "RiskCoverage": "confidence",
+    "Sensitivity": "leave_one_out",
+    "Temperature": "confidence",
+    "Thresholds": "checks",
+    "calibrate": "calibration",
+    "calibrated": "confidence",
+    "check": "checks",
     "compare": "comparison.comparison",
     "compare_baselines": "baselines.comparing",
-    "compare_loo": "predictive.likelihood",
-    "loo": "predictive.likelihood",
-    "plot_trace": "report_page.figures",
-    "posterior_page": "report_page.page",
-    "power_sensitivity": "predictive.likelihood",
-    "predictive_check": "predictive.checks",
-    "reliability": "predictive.checks",
-    "risk_coverage": "predictive.selective",
-    "subdomains_page": "subdomains.page",
-    "temperature": "predictive.temperature",
-    "with_predictions": "predictive.predictions",
+    "compare_loo": "leave_one_out",
+    "loo": "leave_one_out",
+    "plot_trace": "figures",
+    "posterior_page": "report_page",
+    "power_sensitivity": "leave_one_out",
+    "predictive_check": "predictive_checks",
+    "refuse_unconverged": "checks",
+    "reliability": "predictive_checks",
+    "risk_coverage": "confidence",
+    "subdomains_page": "subdomains",
+    "temperature": "confidence",
+    "with_predictions": "predictive_checks",
     "write_page": "pages.page",
 }
 
@@ -94,6 +99,7 @@ __all__ = [
     "posterior_page",
     "power_sensitivity",
     "predictive_check",
+    "refuse_unconverged",
     "reliability",
     "risk_coverage",
     "subdomains_page",

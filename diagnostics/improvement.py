@@ -1,4 +1,4 @@
-"""Whether adapting the weights improved the choices from new lists."""
+"""Whether adapting the weights improved the choices from new lists, and which features did."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.selection import CANONICAL
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.nbest import Int64, NBest
-from bpa_ppl.quality import Column, Metric, Scoreboard
+from bpa_ppl.quality import Column, Metric, Score, Scoreboard
 from bpa_ppl.quality.bootstrap import ScoreDifference
 
 PROBABILITY = 0.95
@@ -133,3 +133,20 @@ class Improvement:
             "both": f"Better by {named[BETTER]}, worse by {named[WORSE]}{self._against}{unclear}",
             "unknown": f"No significant difference{self._against}",
         }[self.verdict]
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """The choices under some of the features.
+
+    Attributes:
+        what: `canonical`, `adapted`, or what is left out.
+        features: those that are left out.
+        scores: of the corpus, one a metric.
+        changed: how many translations differ from those with all features.
+    """
+
+    what: str
+    features: tuple[str, ...]
+    scores: tuple[Score, ...]
+    changed: int

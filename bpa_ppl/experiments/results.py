@@ -23,8 +23,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.grid import Cell
-from bpa_ppl.experiments.study import Study
+from bpa_ppl.experiments.study import Cell, Study
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_path, atomic_writer
 from bpa_ppl.nbest import Float64

@@ -26,8 +26,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     BaselineComparison,
     GainSums,
 )
-from bpa_ppl.diagnostics.predictive.left_out import in_sample, leave_one_out
-from bpa_ppl.diagnostics.predictive.likelihood import GOOD_PARETO_K
+from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, in_sample, leave_one_out
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation

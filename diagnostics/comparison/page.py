@@ -1,9 +1,12 @@
-"""The page about a comparison: verdict, cost, accuracy, consequences, and its figures."""
+"""A comparison of samplers as tables, as an HTML page, and as a folder of files."""
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +20,101 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     Compared,
     Comparison,
 )
-from bpa_ppl.diagnostics.comparison.tables import Cell, Rows, tables
-from bpa_ppl.diagnostics.pages.canvas import canvas, label, logarithmic
-from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
+from bpa_ppl.diagnostics.pages.canvas import (
+    FIGURE_KINDS,
+    canvas,
+    label,
+    logarithmic,
+    write_figure_files,
+)
+from bpa_ppl.diagnostics.pages.page import (
+    Block,
+    Code,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    drawn,
+    page,
+    write_page,
+)
+from bpa_ppl.errors import one_of
+from bpa_ppl.formats.parts import make_folder
+from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Cell = str | float | None
+#: Header and rows; a number that is not known is None.
+Rows = tuple[tuple[str, ...], list[list[Cell]]]
+
+_EFFICIENCY_COLUMNS = (
+    "runs",
+    "chains",
+    "draws",
+    "acceptance",
+    "r_hat",
+    "nested_r_hat",
+    "bulk_ess",
+    "tail_ess",
+    "autocorrelation_time",
+    "burn_in",
+    "seconds",
+    "ess_per_second",
+    "seconds_to_enough",
+    "evaluations",
+    "ess_per_evaluation",
+)
+_DISCREPANCY = ("weight", "quantity", "value", "reference", "bias", "z", "p_value")
+_SCORE = ("metric", "score", "difference", "low", "high")
+
+
+def tables(comparison: Comparison) -> dict[str, Rows]:
+    """Return all numbers as tables, by name: efficiency, mcse, accuracy, distance, downstream."""
+    every = comparison.samplers
+    distances: list[list[Cell]] = [
+        [one.sampler, one.verdict, d.value, d.null[-1], d.p_value, float(d.draws)]
+        for one in every
+        if (d := one.distance) is not None
+    ]
+    return {
+        "efficiency": (("sampler", *_EFFICIENCY_COLUMNS), [_effort(one) for one in every]),
+        "mcse": (
+            ("sampler", "weight", "mcse"),
+            [[one.sampler, n, e] for one in every for n, e in one.efficiency.mcse.items()],
+        ),
+        "accuracy": (
+            ("sampler", *_DISCREPANCY),
+            [
+                [one.sampler, *(getattr(gap, key) for key in _DISCREPANCY)]
+                for one in every
+                for gap in one.discrepancies
+            ],
+        ),
+        "distance": (
+            ("sampler", "verdict", "distance", "largest_null", "p_value", "draws"),
+            distances,
+        ),
+        "downstream": (
+            ("sampler", "changed", "sentences", *_SCORE),
+            [row for one in every for row in _matters(one)],
+        ),
+    }
+
+
+def _effort(one: Compared) -> list[Cell]:
+    return [one.sampler, *(getattr(one.efficiency, key) for key in _EFFICIENCY_COLUMNS)]
+
+
+def _matters(one: Compared) -> Sequence[list[Cell]]:
+    found = one.downstream
+    if found is None:
+        return []
+    counts: list[Cell] = [one.sampler, float(found.changed), float(found.sentences)]
+    scored = [[*counts, *(getattr(s, key) for key in _SCORE)] for s in found.scores]
+    return scored or [[*counts, *[None] * len(_SCORE)]]
+
 
 _HEADINGS = {
     "r_hat": "R-hat",
@@ -274,3 +366,55 @@ def _distance(compared: Sequence[Compared]) -> Figure:
         logarithmic(axis, min(known) / 1.3, 1.3 * max(known))
     axis.invert_yaxis()
     return figure
+
+
+def write_comparison(
+    comparison: Comparison,
+    folder: str | Path,
+    *,
+    kind: str = "none",
+    made: Mapping[str, str] | None = None,
+    command: str = "",
+) -> list[Path]:
+    """Write `index.html`, `comparison.json`, a CSV a table, and figures as files of their own.
+
+    Args:
+        comparison: what `compare` found.
+        folder: made if it is not there.
+        kind: of the files of figures: `png`, `pdf` or `none`.
+        made: how it was made, for the page.
+        command: that reproduces it.
+
+    Returns:
+        the paths of the files, the page first.
+
+    Raises:
+        DataError: if the folder or a file cannot be written.
+        UsageError: if there is no such kind of figure.
+    """
+    one_of(kind, FIGURE_KINDS, "kind of figures")
+    target = Path(folder)
+    make_folder(target)
+    html = comparison_page(comparison, made=made, command=command)
+    write_page(html, target / "index.html")
+    written = [target / "index.html", *write_tables(comparison, target)]
+    drawings = figures(comparison) if kind != "none" else {}
+    drawn = {name: figure for name, (figure, *_) in drawings.items()}
+    return [*written, *write_figure_files(drawn, target, kind)]
+
+
+def write_tables(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write `comparison.json` and each table as CSV into a folder; return what was written.
+
+    Raises:
+        DataError: if a file cannot be written.
+    """
+    whole = folder / "comparison.json"
+    with atomic_writer(whole) as file:
+        json.dump(comparison.as_dict(), file, indent=1, default=str)
+    written = [whole]
+    for name, (header, rows) in tables(comparison).items():
+        written.append(folder / f"{name}.csv")
+        with atomic_writer(written[-1]) as file:
+            csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    return written

@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 
 from bpa_ppl import read_nbest
-from bpa_ppl.diagnostics.subdomains.page import subdomains_page
+from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, PhraseCounts, Subdomains, write_counts
 
 SOURCE = [["la", "maison"], ["le", "chat"], ["la", "maison"]] * 4

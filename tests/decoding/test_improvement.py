@@ -11,10 +11,9 @@ from pages import Outline
 
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding.improvement import evaluate_improvement
-from bpa_ppl.diagnostics.comparison.downstream import downstream
-from bpa_ppl.diagnostics.improvement import Improvement
-from bpa_ppl.diagnostics.report_page.improvement import improvement_section
-from bpa_ppl.reporting import report_page, texts_of
+from bpa_ppl.decoding.report import report_page, texts_of
+from bpa_ppl.diagnostics.comparison.comparison import downstream
+from bpa_ppl.diagnostics.improvement import Improvement, improvement_section
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 COUNT = "adaptation_sentences"

@@ -36,8 +36,8 @@ from bpa_ppl.diagnostics.baselines.table import (
     GainSums,
     Row,
 )
-from bpa_ppl.diagnostics.predictive.left_out import leave_one_out
-from bpa_ppl.diagnostics.report_page.page import posterior_page
+from bpa_ppl.diagnostics.leave_one_out import leave_one_out
+from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.posterior.statistics import unseen
 from bpa_ppl.quality import Column
 

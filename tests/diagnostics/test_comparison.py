@@ -11,16 +11,19 @@ from foreign import autoregressive, foreign
 from scipy.stats import norm, rankdata, wasserstein_distance
 
 from bpa_ppl import DataError, Draws, NotConverged, corpus_score
-from bpa_ppl.diagnostics.comparison.accuracy import discrepancies, sliced_wasserstein
 from bpa_ppl.diagnostics.comparison.comparison import (
     AGREES,
     DIFFERS,
     UNDECIDED,
     Comparison,
     compare,
+    downstream,
 )
-from bpa_ppl.diagnostics.comparison.downstream import downstream
-from bpa_ppl.diagnostics.comparison.efficiency import nested_r_hat
+from bpa_ppl.diagnostics.comparison.statistics import (
+    discrepancies,
+    nested_r_hat,
+    sliced_wasserstein,
+)
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.diagnostics.significance import holm
 from bpa_ppl.posterior import as_draws, import_arviz

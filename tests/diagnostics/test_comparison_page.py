@@ -15,11 +15,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.diagnostics.calibration.calibration import Replication, calibrate
-from bpa_ppl.diagnostics.calibration.page import calibration_page
+from bpa_ppl.diagnostics.calibration import Replication, calibrate, calibration_page
 from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
-from bpa_ppl.diagnostics.comparison.files import write_comparison
-from bpa_ppl.diagnostics.comparison.page import comparison_page, figures
+from bpa_ppl.diagnostics.comparison.page import comparison_page, figures, write_comparison
 from bpa_ppl.diagnostics.pages.canvas import canvas, log_ticks, logarithmic
 
 NAMES = ("LM0", "<script>TM0</script>")

@@ -15,14 +15,14 @@ from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated, plane, skewed
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
-from bpa_ppl.diagnostics.predictive.checks import predictive_check, reliability
-from bpa_ppl.diagnostics.predictive.likelihood import (
+from bpa_ppl.diagnostics.leave_one_out import (
     Sensitivity,
     compare_loo,
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.predictive.page import model_sections
+from bpa_ppl.diagnostics.predictive_checks import predictive_check, reliability
+from bpa_ppl.diagnostics.report_page import model_sections
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
@@ -381,7 +381,7 @@ def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
 def test_what_holds_of_many_weights_is_said_once(
     found: tuple[Sensitivity, ...], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bpa_ppl.diagnostics.predictive.page.power_sensitivity", lambda _: found)
+    monkeypatch.setattr("bpa_ppl.diagnostics.report_page.power_sensitivity", lambda _: found)
     section = model_sections(observing(total=log_p()))[0]
     html = "".join(block.html() for block in section.blocks)
     assert all(sentence in html for sentence in said)

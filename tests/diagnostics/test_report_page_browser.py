@@ -16,8 +16,8 @@ from foreign import autoregressive, foreign
 
 from bpa_ppl.diagnostics.baselines.selection import SYSTEM, Baselines
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison, Row
-from bpa_ppl.diagnostics.report_page.page import posterior_page
-from bpa_ppl.diagnostics.subdomains.page import subdomains_page
+from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

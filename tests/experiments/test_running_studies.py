@@ -15,8 +15,8 @@ from sacrebleu.metrics import BLEU, TER
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError
 from bpa_ppl.experiments import read_results, read_study, run_study
-from bpa_ppl.experiments.grid import Cell, draw_sentences, seed_of, tasks
-from bpa_ppl.experiments.material import material
+from bpa_ppl.experiments.running import material
+from bpa_ppl.experiments.study import Cell, draw_sentences, seed_of, tasks
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""The part of the report on new lists: whether adapting improved the choices."""
+"""Sections of reports: whether adapting helped, what features contributed, and baselines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bpa_ppl.diagnostics.baselines.page import comparison_table
-from bpa_ppl.diagnostics.improvement import Improvement
+from bpa_ppl.diagnostics.baselines.table import BaselineComparison
+from bpa_ppl.diagnostics.improvement import Contribution, Improvement
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import resolve, statistics
-from bpa_ppl.quality.scoreboard import choice_scores, title_of
+from bpa_ppl.quality.scoreboard import choice_scores, length_of, title_of
 
 _SHOWN = 10  # changes side by side
 
@@ -112,3 +112,59 @@ def _context(lists: NBest, sentence: int) -> list[tuple[str, str]]:
     """Return the source and the references of a sentence, as far as the lists have them."""
     source = [("source", lists.sources[sentence])] if lists.sources else []
     return source + [("reference", text) for text in (lists.references or {sentence: ()})[sentence]]
+
+
+def contributions_section(rows: Sequence[Contribution], sentences: int) -> Section:
+    """Return the comparison as a section of a page.
+
+    Args:
+        rows: from `contributions`.
+        sentences: of how many the scores are.
+    """
+    full = next(row for row in rows if row.what == "adapted")
+    header = ["choices"]
+    for score in full.scores:
+        header += [title_of(score), "change", *(["length"] if length_of(score) else [])]
+    cells = [
+        [row.what, *_scored(row, full), str(row.changed) if row is not full else ""] for row in rows
+    ]
+    note = (
+        f"Corpus scores of {sentences} sentences, and how far each lies from those with all "
+        "features. Decided with the posterior mean; without a feature, with the mean given that "
+        "its weight is 0, so that other features may take its place."
+    )
+    return Section(
+        "What the added features contributed",
+        (Table((*header, "choices that differ"), cells, note),),
+    )
+
+
+def _scored(row: Contribution, full: Contribution) -> Iterator[str]:
+    for score, best in zip(row.scores, full.scores, strict=True):
+        yield f"{score.value:.{score.decimals}f}"
+        yield "" if row is full else f"{score.value - best.value:+.{score.decimals}f}"
+        if length := length_of(score):
+            yield f"{length:.3f}"
+
+
+def comparison_table(comparison: BaselineComparison) -> Table:
+    """Return the comparison as a table of a page.
+
+    Args:
+        comparison: from `compare_baselines`.
+    """
+    header, rows = comparison.table()
+    explained = (
+        f"Mean {comparison.unit} of each way to choose, its share of what lies between the random "
+        "and the best candidate, and the difference of the adapted weights from it, with a 95% "
+        "interval (Student's t, paired over lists). Features and systems are those selected on "
+        "the adaptation sentences."
+    )
+    return Table(header, rows, " ".join([explained, *comparison.notes]))
+
+
+def comparison_section(comparison: BaselineComparison) -> Section:
+    """Return the comparison on the adaptation sentences as a section of a page."""
+    sentence = comparison.warning or comparison.summary
+    said = Text(f"{sentence[:1].upper()}{sentence[1:]}.")
+    return Section("Compared with simple baselines", (said, comparison_table(comparison)))

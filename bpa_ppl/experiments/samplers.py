@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.decoding import rerank
-from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
-from bpa_ppl.diagnostics.comparison.sameness import check_same_posterior
+from bpa_ppl.diagnostics.comparison.comparison import Comparison, check_same_posterior, compare
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.nbest import NBest

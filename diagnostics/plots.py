@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.diagnostics.pages.page import Panels
-from bpa_ppl.diagnostics.pages.panels import Panel, shortened, thinned
-from bpa_ppl.diagnostics.report_page.figures import (
+from bpa_ppl.diagnostics.figures import (
     MOST_CHAINS,
     moving_average,
     warmup_components,
 )
+from bpa_ppl.diagnostics.pages.page import Panels
+from bpa_ppl.diagnostics.pages.panels import Panel, shortened, thinned
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, quantiles
 from bpa_ppl.posterior.draws import WEIGHTS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.report_page.page import posterior_page
+from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
@@ -70,10 +70,10 @@ def _of_lists(
     draws: Draws, lists: NBest, where: Where | None
 ) -> tuple[tuple[Verdict, Section], list[Section]]:
     """Return whether it helped, and what the added features contributed where there are some."""
-    from bpa_ppl.decoding.contributions import contributions, contributions_section
+    from bpa_ppl.decoding.contributions import contributions
     from bpa_ppl.decoding.improvement import evaluate_improvement
     from bpa_ppl.diagnostics import check
-    from bpa_ppl.diagnostics.report_page.improvement import improvement_section
+    from bpa_ppl.diagnostics.report_sections import contributions_section, improvement_section
     from bpa_ppl.features.recipes import columns_of
 
     caveats = [] if check(draws) else [_FAILED]

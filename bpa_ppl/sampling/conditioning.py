@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bpa_ppl.decoding import refuse_unconverged
+from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import as_draws, to_arviz
 from bpa_ppl.progress import Reporter

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
+from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
 from bpa_ppl.errors import UsageError, checked_seed
 from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
