@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         risk_coverage,
         temperature,
     )
-    from bpa_ppl.diagnostics.figures import plot_trace
     from bpa_ppl.diagnostics.leave_one_out import (
         Loo,
         Ranked,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
         reliability,
         with_predictions,
     )
+    from bpa_ppl.diagnostics.report_figures import plot_trace
     from bpa_ppl.diagnostics.report_page import posterior_page
     from bpa_ppl.diagnostics.subdomains import subdomains_page
 
@@ -60,7 +60,7 @@ _PUBLIC = {
     "compare_baselines": "baselines.comparing",
     "compare_loo": "leave_one_out",
     "loo": "leave_one_out",
-    "plot_trace": "figures",
+    "plot_trace": "report_figures",
     "posterior_page": "report_page",
     "power_sensitivity": "leave_one_out",
     "predictive_check": "predictive_checks",

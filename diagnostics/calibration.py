@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bpa_ppl.diagnostics.estimates import independent, smallest_ess
-from bpa_ppl.diagnostics.pages.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.diagnostics.significance import bands, holm, uniformity
 from bpa_ppl.errors import UsageError
@@ -244,7 +244,7 @@ def ecdf_figure(calibration: Calibration) -> Figure:
     """Draw the ECDF of each quantity's ranks less that of uniform ones, in simultaneous bands."""
     count, names = len(calibration.ranks), calibration.names
     points, lower, upper = bands(count, _PROBABILITY)
-    figure, axes = canvas(-(-len(names) // _COLUMNS), _COLUMNS, 1.7)
+    figure, axes = empty_figure(-(-len(names) // _COLUMNS), _COLUMNS, 1.7)
     for axis in axes.flat[len(names) :]:
         axis.remove()
     for axis, name, ranks in zip(axes.flat, names, calibration.ranks.T, strict=False):

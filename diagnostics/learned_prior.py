@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.diagnostics.pages.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.models.priors.learned import Hierarchy
 from bpa_ppl.nbest import Float64
@@ -157,7 +157,7 @@ def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> F
         rows: from `sharing`; one line each.
         canonical: weights that count as 0 in the picture, by feature.
     """
-    figure, axes = canvas(1, 1, 0.8 + 0.33 * len(rows))
+    figure, axes = empty_figure(1, 1, 0.8 + 0.33 * len(rows))
     (plot,) = axes[0]
     places = np.arange(len(rows))[::-1]
     unit = np.array([row.unit for row in rows])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from bpa_ppl.columns import counted
-from bpa_ppl.diagnostics.pages.canvas import canvas
+from bpa_ppl.diagnostics.pages.figures import empty_figure
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64, Int64
@@ -260,7 +260,7 @@ def subdomains_page(
 
 def sizes_figure(found: Subdomains) -> Figure:
     """Draw the share of each subdomain along the corpus."""
-    figure, ((axis,),) = canvas(1, 1, max(1.5, 0.22 * found.k + 0.6))
+    figure, ((axis,),) = empty_figure(1, 1, max(1.5, 0.22 * found.k + 0.6))
     axis.imshow(along(found).T, aspect="auto", cmap="Blues", vmin=0, extent=_extent(found))
     axis.set_yticks(range(found.k), map(str, range(found.k)))
     axis.set_xlabel("sentence pair")

@@ -82,9 +82,8 @@ ROOMS = {
     "diagnostics": "BaselineComparison Calibration Comparison Finding Loo PredictiveCheck Ranked "
     "Reliability Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate "
     "calibrated check compare compare_baselines compare_loo loo plot_trace posterior_page "
-    "power_sensitivity predictive_check refuse_unconverged reliability risk_coverage subdomains_page "
-    "temperature "
-    "with_predictions write_page",
+    "power_sensitivity predictive_check refuse_unconverged reliability risk_coverage "
+    "subdomains_page temperature with_predictions write_page",
     "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
     "write_figures",
     "features": "Added Consensus FeatureSource Indicators Invariance LanguageModel Length Lexicon "

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS, canvas, label, write_figure_files
+from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Code,
@@ -50,7 +50,7 @@ def quality_figure(points: Sequence[Point], metric: str) -> Figure:
     """Draw the mean score and its interval size against |A|, one row of axes a domain."""
     chosen = [p for p in points if p.metric == metric and not p.setting]
     domains = list(dict.fromkeys(point.domain for point in chosen))
-    figure, rows = canvas(len(domains), 2, _HEIGHT)
+    figure, rows = empty_figure(len(domains), 2, _HEIGHT)
     for domain, (left, right) in zip(domains, rows, strict=True):
         here = [point for point in chosen if point.domain == domain]
         for method, style in _styles(point.method for point in here):
@@ -73,7 +73,7 @@ def seconds_figure(times: Sequence[Seconds]) -> Figure:
     """Draw the median seconds of learning against |A|, one row of axes a domain."""
     chosen = [time for time in times if not time.setting and time.learning]
     domains = list(dict.fromkeys(time.domain for time in chosen))
-    figure, rows = canvas(len(domains), 1, _HEIGHT)
+    figure, rows = empty_figure(len(domains), 1, _HEIGHT)
     for domain, (axis,) in zip(domains, rows, strict=True):
         here = [time for time in chosen if time.domain == domain]
         for method, style in _styles(time.method for time in here):
@@ -90,7 +90,7 @@ def sweep_figure(points: Sequence[Point], setting: str, metric: str) -> Figure:
     """Draw the mean score ± its interval size against the values of a swept setting."""
     chosen = [p for p in points if p.metric == metric and p.setting.startswith(f"{setting}=")]
     values = list(dict.fromkeys(point.setting.partition("=")[2] for point in chosen))
-    figure, ((axis,),) = canvas(1, 1, _HEIGHT)
+    figure, ((axis,),) = empty_figure(1, 1, _HEIGHT)
     names = dict.fromkeys(_swept(point) for point in chosen)
     for number, (name, style) in enumerate(_styles(names)):
         curve = [point for point in chosen if _swept(point) == name]

@@ -20,11 +20,11 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     Compared,
     Comparison,
 )
-from bpa_ppl.diagnostics.pages.canvas import (
+from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
-    canvas,
+    empty_figure,
     label,
-    logarithmic,
+    log_axis,
     write_figure_files,
 )
 from bpa_ppl.diagnostics.pages.page import (
@@ -304,7 +304,7 @@ def _furthest_off(compared: Sequence[Compared]) -> str:
 
 
 def _efficiency(samplers: Sequence[Compared]) -> Figure:
-    figure, ((left, right),) = canvas(1, 2, 0.35 * len(samplers) + 0.8)
+    figure, ((left, right),) = empty_figure(1, 2, 0.35 * len(samplers) + 0.8)
     names = [label(one.sampler) for one in samplers]
     costs = [one.efficiency for one in samplers]
     columns = (
@@ -316,12 +316,12 @@ def _efficiency(samplers: Sequence[Compared]) -> Figure:
         axis.set_xlabel(title)
         axis.invert_yaxis()
         if known := [value for value in values if value]:
-            logarithmic(axis, min(known) / 3, 1.3 * max(known))
+            log_axis(axis, min(known) / 3, 1.3 * max(known))
     return figure
 
 
 def _accuracy(compared: Sequence[Compared]) -> Figure:
-    figure, ((axis,),) = canvas(1, 1, 0.5 * len(compared) + 1.0)
+    figure, ((axis,),) = empty_figure(1, 1, 0.5 * len(compared) + 1.0)
     for row, one in enumerate(compared):
         z = np.array([gap.z for gap in one.discrepancies])
         jitter = np.linspace(-0.3, 0.3, len(z))
@@ -352,7 +352,7 @@ def _signed_logarithmic(axis: Any, furthest: float) -> None:
 
 
 def _distance(compared: Sequence[Compared]) -> Figure:
-    figure, ((axis,),) = canvas(1, 1, 0.4 * len(compared) + 1.0)
+    figure, ((axis,),) = empty_figure(1, 1, 0.4 * len(compared) + 1.0)
     edges: list[float] = []
     for row, one in enumerate(compared):
         assert one.distance is not None  # the caller looked
@@ -363,7 +363,7 @@ def _distance(compared: Sequence[Compared]) -> Figure:
     axis.set_yticks(range(len(compared)), [label(one.sampler) for one in compared])
     axis.set_xlabel("sliced Wasserstein distance, in posterior standard deviations")
     if known := [edge for edge in edges if edge > 0]:
-        logarithmic(axis, min(known) / 1.3, 1.3 * max(known))
+        log_axis(axis, min(known) / 1.3, 1.3 * max(known))
     axis.invert_yaxis()
     return figure
 

@@ -22,8 +22,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from bpa_ppl.diagnostics.pages.canvas import save
-from bpa_ppl.diagnostics.pages.panels import Panel
+from bpa_ppl.diagnostics.pages.figures import save
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:
@@ -190,24 +189,6 @@ class Figure(_Block):
         return f"data:{MEDIA[self.kind]};base64,{b64encode(self.image).decode('ascii')}"
 
 
-@dataclass(frozen=True)
-class Panels(_Block):
-    """Plots beside and below each other: as many in a row as there is room for.
-
-    Attributes:
-        panels: the plots.
-        alternative: what they show, for those who do not see them.
-        caption: how to read them.
-        kind: `one`, `two` or `three` in a row on a wide screen.
-    """
-
-    macro: ClassVar = "panels"
-    panels: Sequence[Panel]
-    alternative: str
-    caption: str = ""
-    kind: str = "two"
-
-
 class Word(NamedTuple):
     """A word of a text that is held against another; whether it is in that one too."""
 
@@ -257,7 +238,7 @@ class SideBySide(_Block):
         return cls(title, known, (sides[0], sides[1]))
 
 
-Block = Text | Items | Code | Table | Figure | Panels | SideBySide
+Block = Text | Items | Code | Table | Figure | SideBySide
 
 
 @dataclass(frozen=True)

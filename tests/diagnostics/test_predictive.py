@@ -373,7 +373,7 @@ def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
             ["disagree on all 4 weights: is the prior too narrow?"],
         ),
         (sensitive((0.1, 0.2), (0, 0.2)), ["Prior and data disagree on w0: is", "both", "data"]),
-        (sensitive((0.1, 0.0), (0, 0)), ["The prior decides w0: there are few", "neither"]),
+        (sensitive((0.1, 0.0), (0, 0)), ["The prior determines w0: there are few", "neither"]),
         (sensitive(*[(0.1, 0.2)] * 5, (0, 0.1)), ["disagree on 5 of 6 weights"]),
         (sensitive((0.0, 0.3)), ["No weight depends on the prior."]),
     ],
@@ -400,5 +400,5 @@ def test_sentences_are_shown_by_their_texts_where_these_are_known() -> None:
     first = f'<th scope="row">{worst}: sentence {"abcdef"[worst]} word'
     assert first in shown(texts)
     assert "…</th>" in shown(texts)
-    with pytest.raises(DataError, match="5 texts are not those of the 6 sentences"):
+    with pytest.raises(DataError, match="5 texts"):
         shown(texts[:5])
