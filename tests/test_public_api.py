@@ -84,7 +84,7 @@ ROOMS = {
     "calibrated check compare compare_baselines compare_loo loo plot_trace posterior_page "
     "power_sensitivity predictive_check refuse_unconverged reliability risk_coverage "
     "subdomains_page temperature with_predictions write_page",
-    "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
+    "experiments": "Aggregates CurvePoint Difference aggregate read_results read_study run_study "
     "write_figures",
     "features": "Added Consensus FeatureSource Indicators Invariance LanguageModel Length Lexicon "
     "PhraseMixture add_features adding of_each_string resolved",

@@ -26,8 +26,8 @@ from bpa_ppl.sampling.comparisons import compared
 from bpa_ppl.sampling.density import anatomy, constrained, constrained_draws, evaluate
 from bpa_ppl.weights import AnyWeights, match
 
-#: Quantity next to the weights whose ranks calibration looks at: it sees the data, which makes
-#: it find faults that the weights hide (Modrák et al. 2023).
+#: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
+#: the weights do not show (Modrák et al. 2023).
 LOG_LIKELIHOOD = "log p(A|λ)"
 _OBSERVED = "oracle"
 
@@ -47,24 +47,23 @@ def calibrate_sampler(
     progress: bool | Reporter = False,
     **settings: Any,
 ) -> Calibration:
-    """Calibrate a sampler by simulation on given lists.
+    """Run simulation-based calibration of a sampler on given lists.
 
-    Weights, and the other parameters of the model, are drawn from the prior, and oracles from the
-    model given them; the ranks of the true values among the sampler's draws are compared with
-    uniform ones.
+    Weights and other parameters are drawn from the prior, and oracles from the model given them;
+    the ranks of the true values among the draws of the sampler are tested for uniformity.
 
     Args:
-        nbest: lists; references are not needed, because oracles are simulated, but for a
-            likelihood that looks at gains. For `preference` the lists carry preferences: they say
-            which candidates are compared, and the answers are simulated.
+        nbest: lists; references are needed only for a likelihood that uses gains, because oracles
+            are simulated. For `preference` the preferences of the lists say which candidates are
+            compared, and the answers are simulated.
         weights: the canonical weights λ_T.
         sampler: a name, or a sampler with its settings, such as one of your own.
-        replications: simulated data sets.
+        replications: the number of simulated data sets.
         prior_variance: σ_T, a variance.
-        seed: of everything.
-        jobs: threads side by side.
-        likelihood: one that is a distribution of what is observed: `oracle` or `preference`.
-        metric: what gains are in, where the likelihood looks at them.
+        seed: of all random numbers.
+        jobs: the number of threads.
+        likelihood: one that is a distribution of the observations: `oracle` or `preference`.
+        metric: of the gains, if the likelihood uses them.
         model: a NumPyro model with the sites `weights` and `oracle`.
         progress: True draws a bar on standard error.
         settings: of the sampler.
@@ -74,23 +73,23 @@ def calibrate_sampler(
         UsageError: if there is no such sampler or setting, or the likelihood cannot be simulated.
     """
     engine, matched = SAMPLERS.resolve(sampler, settings), match(weights, nbest)
-    likely = LIKELIHOODS.resolve(likelihood)
-    if not likely.generative:
+    resolved = LIKELIHOODS.resolve(likelihood)
+    if not resolved.generative:
         raise UsageError(
-            f"nothing can be simulated from the likelihood {LIKELIHOODS.name_of(likely)}, which is "
-            "no distribution of the oracle: choose oracle or preference, or compare two samplers"
+            f"the likelihood {LIKELIHOODS.name_of(resolved)} is not a distribution of the oracle, "
+            "so nothing can be simulated from it: choose oracle or preference, or compare samplers"
         )
     seed = checked_seed(seed)
-    if likely.compares:
-        known = compared(nbest, matched, likely)
-        nbest, worth = known.nbest, known.gains
+    if resolved.compares:
+        choices = compared(nbest, matched, resolved)
+        nbest, gain = choices.nbest, choices.gains
     else:
-        worth = gains(nbest, metric) if likely.needs_gains else None
+        gain = gains(nbest, metric) if resolved.needs_gains else None
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     keep_compiled()
     with jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
-        target = target_of(nbest, matched, prior, likelihood=likely, gains=worth, model=model)
+        target = target_of(nbest, matched, prior, likelihood=resolved, gains=gain, model=model)
         more = _labels(target)
     return calibrate(
         partial(_replicated, engine, target, seed),
@@ -104,21 +103,22 @@ def calibrate_sampler(
 
 
 def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
-    """Simulate data, and draw from the posterior given them."""
-    program, known = target.program, target.data
-    # The width of numbers is each thread's own affair.
+    """Simulate data, and draw from the posterior given the data."""
+    program, data = target.program, target.data
+    # The setting is local to a thread.
     with jax.enable_x64(True):
         names = _parameters(target)
-        truth, oracle, likelihood = simulated(program, known, names, _key(seed, i))
-        data = known._replace(lists=known.lists._replace(oracle=oracle))
+        key = jax.random.fold_in(jax.random.key(seed), i)
+        truth, oracle, likelihood = simulated(program, data, names, key)
+        data = data._replace(lists=data.lists._replace(oracle=oracle))
         sampled = engine.sample(replace(target, data=data, seed=seed + i))
-        each = sampled.log_likelihood
-        if each is None:
-            each = evaluate(program, data, sampled.z)[1]
+        log_likelihood = sampled.log_likelihood
+        if log_likelihood is None:
+            log_likelihood = evaluate(program, data, sampled.z)[1]
         values = constrained_draws(program, data, sampled.z)
         shape = np.shape(values[WEIGHTS])[:2]
         parts = [np.reshape(values[name], (*shape, -1)) for name in names]
-        draws = np.concatenate([*parts, total(each, shape)[..., None]], -1)
+        draws = np.concatenate([*parts, total(log_likelihood, shape)[..., None]], -1)
         return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
 
 
@@ -129,18 +129,13 @@ def _parameters(target: Target) -> tuple[str, ...]:
 
 
 def _labels(target: Target) -> list[str]:
-    """Return a name for each single number of the parameters other than the weights."""
+    """Return a name for each component of the parameters other than the weights."""
     values = constrained(target.program, target.data, target.start)
     return [
         name if np.size(values[name]) == 1 else f"{name}[{k}]"
         for name in _parameters(target)[1:]
         for k in range(np.size(values[name]))
     ]
-
-
-def _key(seed: int, i: int) -> jax.Array:
-    """Return a key of the simulation alone: samplers make theirs of a number."""
-    return jax.random.fold_in(jax.random.key(seed), i)
 
 
 @partial(jax.jit, static_argnums=(0, 2))

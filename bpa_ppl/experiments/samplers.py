@@ -1,4 +1,4 @@
-"""Running samplers side by side on the same data, for a comparison."""
+"""Run samplers on the same data, and compare them with a long reference run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from bpa_ppl.weights import AnyWeights, match
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-#: Number by which the seed of the reference run differs from that of the first run.
-_APART = 1_000_000
+#: Difference between the seeds of the reference run and of the first run.
+_SEED_OFFSET = 1_000_000
 
 
 def compare_samplers(
@@ -44,36 +44,39 @@ def compare_samplers(
     """Run samplers and a long reference on the same data, and compare them.
 
     Args:
-        nbest, weights: as for `adapt`.
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
         samplers: their names.
-        runs: of each, from as many seeds.
-        seed: the first.
+        runs: the number of runs of each sampler, with different seeds.
+        seed: of the first run.
         reference: the sampler of the reference run.
         reference_draws: of each of its four chains.
         settings: of each sampler, by its name.
-        others: posteriors of the same data from elsewhere, by a name of their own.
-        test: lists to be reranked with each posterior; None takes the adaptation lists.
-        metric: what makes an oracle.
+        others: posteriors of the same data from elsewhere, by name.
+        test: lists to be reranked with each posterior; None uses the adaptation lists.
+        metric: the criterion of the oracles.
         progress: True draws a bar on standard error.
         options: of `adapt`: `likelihood`, `prior_variance`, `fixed`, `defaults`, `ties`, …
 
     Raises:
-        DataError: if the lists, references and weights do not fit together, or one of `others` is
-            of other data or of another model.
+        DataError: if the lists, references and weights do not fit together, or one of `others` has
+            other data or another model.
         NotConverged: if the reference run did not converge.
-        UsageError: if there is nothing to run, or a setting makes no sense.
+        UsageError: if there is nothing to run, or a setting is invalid.
     """
     seed = checked_seed(seed)
     _configured(samplers, runs, settings)
     SAMPLERS.resolve(reference, {"draws": reference_draws})
-    extra = {
-        name: _sound(name, posteriors, samplers) for name, posteriors in (others or {}).items()
-    }
+    extra = dict(others or {})
+    for name, posteriors in extra.items():  # find mistakes before the long work
+        if name in samplers:
+            raise UsageError(f"{name} is already the name of a sampler: choose another label")
+        runs_together(posteriors)
     goal = resolve(metric, nbest)
     nbest = set_aside(nbest, goal.columns)
     oracle = _oracles(nbest, weights, goal, options)
     options["arviz"] = False
-    if extra:  # what is of other data is refused before the long work
+    if extra:  # refuse other data before the long work
         quick = adapt(nbest, weights, sampler="map", oracle=oracle, metric=goal, **options)
         for name, posteriors in extra.items():
             for posterior in posteriors:
@@ -96,7 +99,7 @@ def compare_samplers(
             nbest,
             weights,
             sampler=reference,
-            seed=(seed + _APART) % SEEDS,
+            seed=(seed + _SEED_OFFSET) % SEEDS,
             oracle=oracle,
             metric=goal,
             draws=reference_draws,
@@ -127,21 +130,22 @@ def run_samplers(
 ) -> dict[str, list[Draws]]:
     """Run each sampler on the same data from several seeds, and time it.
 
-    Seconds go into the attribute `sampling_time`, as PyMC does. Each sampler runs once more
-    before, untimed, so that compilation does not count.
+    The attribute `sampling_time` has the seconds, as in PyMC. Each sampler has one more run
+    first, which is not timed, so that compilation does not count.
 
     Args:
-        nbest, weights: as for `adapt`.
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
         samplers: their names.
-        runs: of each, from as many seeds.
-        seed: the first.
+        runs: the number of runs of each sampler, with different seeds.
+        seed: of the first run.
         settings: of each sampler, by its name.
         progress: True draws a bar on standard error.
-        options: of `adapt`; give it `oracle`, or the search for oracles is timed too.
+        options: of `adapt`; without `oracle`, the search for oracles is timed too.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
-        UsageError: if there is nothing to run, or a setting makes no sense.
+        UsageError: if there is nothing to run, or a setting is invalid.
     """
     seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
@@ -164,7 +168,7 @@ def run_samplers(
 def _configured(
     samplers: Sequence[str], runs: int, settings: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, dict[str, Any]]:
-    """Return the settings of each sampler, if they make sense."""
+    """Return the validated settings of each sampler."""
     if not samplers or runs < 1:
         raise UsageError("a comparison needs at least one sampler and one run of each")
     chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
@@ -173,20 +177,10 @@ def _configured(
     return chosen
 
 
-def _sound(
-    name: str, posteriors: Sequence[Posterior], samplers: Sequence[str]
-) -> Sequence[Posterior]:
-    """Return posteriors from elsewhere; what is wrong with them is said before the long work."""
-    if name in samplers:
-        raise UsageError(f"{name} is already the name of a sampler: call the posterior otherwise")
-    runs_together(posteriors)
-    return posteriors
-
-
 def _oracles(
     nbest: NBest, weights: AnyWeights, metric: Metric, options: dict[str, Any]
 ) -> Oracles | None:
-    """Return the oracles, once for all samplers; None where `adapt` finds them without effort."""
+    """Return the oracles, computed once for all samplers; None if that saves nothing."""
     if metric.columns or weights is None or isinstance(weights, str):
         return None
     matched = match(weights, nbest, fixed=options.get("fixed"), defaults=options.get("defaults"))
