@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import norm, rankdata
@@ -12,9 +11,9 @@ from scipy.stats import t as student
 
 from bpa_ppl.diagnostics.estimates import (
     Estimate,
-    as_independent,
     ess_of_each,
     independent,
+    independent_count,
     largest_r_hat,
     mean_of,
     share_of,
@@ -29,20 +28,21 @@ QUANTILES = (0.05, 0.5, 0.95)
 #: Of the null distribution; the smallest p-value is 1 / (splits + 1).
 SPLITS = 499
 _DIRECTIONS = 100
-_MOST = 2000
-_FEWEST = 20
+_MAX_DRAWS = 2000
+_MIN_DRAWS = 20
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """One property of one weight's marginal distribution, sampler against reference.
+    """The difference of one property of one weight between a sampler and the reference.
 
     Attributes:
         weight: the feature.
         quantity: `mean`, `sd`, or a quantile such as `q5`.
-        value, reference: the two estimates, in units of the weight.
+        value: the estimate of the sampler, in units of the weight.
+        reference: the estimate of the reference.
         bias: their difference in posterior standard deviations of the reference.
-        z: the difference in Monte-Carlo standard errors, both runs' together.
+        z: the difference in Monte-Carlo standard errors of both runs.
         p_value: of z by Student's t, adjusted by Holm over all weights and quantities.
     """
 
@@ -55,58 +55,50 @@ class Discrepancy:
     p_value: float
 
 
-class _Z(NamedTuple):
-    value: float
-    ess: float
-
-
-class _Gap(NamedTuple):
-    weight: str
-    quantity: str
-    value: float
-    reference: float
-    bias: float
-    z: _Z
-
-
 def discrepancies(draws: Draws, reference: Draws) -> tuple[Discrepancy, ...]:
     """Compare means, standard deviations and quantiles of each weight with a reference.
 
-    Each is tested as the mean of a function that the reference fixes, whose Monte-Carlo error is
-    known: of λ, of (λ − its reference mean)², and of whether λ is below a reference quantile.
+    Each is tested as the mean of a function that the reference determines, whose Monte-Carlo
+    error is known: λ, (λ − its reference mean)², and whether λ is below a reference quantile.
 
     Args:
-        draws: of some sampler, with the features of the reference in the same order.
-        reference: of a long run.
+        draws: of a sampler, with the features of the reference in the same order.
+        reference: draws of a long run.
     """
-    gaps = [gap for k in range(len(reference.features)) for gap in _gaps(draws, reference, k)]
-    # An error that is estimated with a window of 5 autocorrelation times has a relative variance
-    # of 20/ESS (Sokal 1997, §3), and so has a χ² of ESS/10 degrees of freedom.
-    freedom = [max(gap.z.ess / 10, 1.0) for gap in gaps]
-    p_values = holm(2 * student.sf(np.abs([gap.z.value for gap in gaps]), freedom))
+    features = range(len(reference.features))
+    found = [one for k in features for one in _unadjusted(draws, reference, k)]
+    # An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
+    # (Sokal 1997, §3), like a χ² distribution with ESS/10 degrees of freedom.
+    freedom = [max(size / 10, 1.0) for _, size in found]
+    p_values = holm(2 * student.sf(np.abs([one.z for one, _ in found]), freedom))
     return tuple(
-        Discrepancy(*gap[:-1], gap.z.value, float(p)) for gap, p in zip(gaps, p_values, strict=True)
+        replace(one, p_value=float(p)) for (one, _), p in zip(found, p_values, strict=True)
     )
 
 
-def _gaps(draws: Draws, reference: Draws, k: int) -> Iterator[_Gap]:
+def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Discrepancy, float]]:
+    """Yield the discrepancies of one weight, with NaN as p-value, each with its smaller ESS."""
     name, ours, theirs = reference.features[k], draws.weights[..., k], reference.weights[..., k]
     centre, sd = _mean_and_sd(reference, theirs)
     own_centre, own_sd = _mean_and_sd(draws, ours)
-    z = _z(mean_of(draws, ours), mean_of(reference, theirs))
-    yield _Gap(name, "mean", own_centre, centre, (own_centre - centre) / sd, z)
-    z = _z(mean_of(draws, (ours - centre) ** 2), mean_of(reference, (theirs - centre) ** 2))
-    yield _Gap(name, "sd", own_sd, sd, (own_sd - sd) / sd, z)
-    wanted, found = _quantiles(reference, theirs), _quantiles(draws, ours)
-    for p, cut, value in zip(QUANTILES, wanted, found, strict=True):
-        z = _z(share_of(draws, ours <= cut, p), share_of(reference, theirs <= cut, p))
-        yield _Gap(name, f"q{100 * p:g}", float(value), float(cut), (value - cut) / sd, z)
 
+    def compared(
+        quantity: str, values: tuple[float, float], estimates: tuple[Estimate, Estimate]
+    ) -> tuple[Discrepancy, float]:
+        (value, target), (own, other) = values, estimates
+        z = float((own.mean - other.mean) / np.hypot(own.error, other.error))
+        bias = (value - target) / sd
+        found = Discrepancy(name, quantity, float(value), float(target), float(bias), z, np.nan)
+        return found, min(own.ess, other.ess)
 
-def _z(own: Estimate, other: Estimate) -> _Z:
-    """Return the difference of two estimates in its standard errors, and the smaller ESS."""
-    value = (own.mean - other.mean) / np.hypot(own.error, other.error)
-    return _Z(float(value), min(own.ess, other.ess))
+    means = mean_of(draws, ours), mean_of(reference, theirs)
+    yield compared("mean", (own_centre, centre), means)
+    squares = mean_of(draws, (ours - centre) ** 2), mean_of(reference, (theirs - centre) ** 2)
+    yield compared("sd", (own_sd, sd), squares)
+    cuts, own_cuts = _quantiles(reference, theirs), _quantiles(draws, ours)
+    for p, cut, own_cut in zip(QUANTILES, cuts, own_cuts, strict=True):
+        shares = share_of(draws, ours <= cut, p), share_of(reference, theirs <= cut, p)
+        yield compared(f"q{100 * p:g}", (own_cut, cut), shares)
 
 
 def _mean_and_sd(draws: Draws, values: Float64) -> tuple[float, float]:
@@ -126,9 +118,9 @@ class Distance:
 
     Attributes:
         value: between the sampler and one half of the reference.
-        null: the same for random parts of the reference's other half, sorted.
-        p_value: how many of those are at least as far.
-        draws: as good as independent ones that were compared; few cannot tell much.
+        null: between random parts of the other half of the reference and the first half, sorted.
+        p_value: the share of those that are at least as large.
+        draws: the number of nearly independent draws that were compared.
     """
 
     value: float
@@ -140,21 +132,21 @@ class Distance:
 def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     """Return the distance of the joint distributions, with its null distribution.
 
-    The mean over random directions of the 1-Wasserstein distance of what the draws are along them
-    (Bonneel et al. 2015), after the reference's covariance has been made the identity. The draws
-    are thinned to half their ESS, so that they are as good as independent.
+    It is the mean over random directions of the 1-Wasserstein distance of the projected draws
+    (Bonneel et al. 2015), in coordinates in which the covariance of the reference is the identity.
+    The draws are thinned to half their ESS, so that they are nearly independent.
 
     Raises:
         DataError: if the reference has too few effective draws to be split.
     """
     rng = np.random.default_rng(seed)
-    theirs = independent(reference, as_independent(reference), rng)
-    if len(theirs) < 4 * _FEWEST:
+    theirs = independent(reference, independent_count(reference), rng)
+    if len(theirs) < 4 * _MIN_DRAWS:
         raise DataError(
-            f"the reference has {len(theirs)} draws as good as independent, and {4 * _FEWEST} are "
-            "needed: make the reference run longer"
+            f"the reference has {len(theirs)} nearly independent draws, and {4 * _MIN_DRAWS} are "
+            "needed: make its run longer"
         )
-    count = max(1, min(as_independent(draws), len(theirs) // 4, _MOST))
+    count = max(1, min(independent_count(draws), len(theirs) // 4, _MAX_DRAWS))
     along = _whitening(theirs) @ _directions(theirs.shape[1], rng)
     half, rest = np.array_split(theirs @ along, 2)
     marks = np.quantile(half, (np.arange(count) + 0.5) / count, axis=0)
@@ -180,31 +172,34 @@ def _directions(features: int, rng: np.random.Generator) -> Float64:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=0))
 
 
-#: Effective draws that rank-normalised diagnostics ask for (Vehtari et al. 2021).
+#: Effective draws that rank-normalised diagnostics need (Vehtari et al. 2021).
 ENOUGH = 400
-_ARRIVED = 0.95
+_BULK = 0.95  # of the target, that a chain must reach
 
 
 @dataclass(frozen=True)
 class Efficiency:
-    """The cost and worth of the draws of one sampler; None where a run does not record it.
+    """The cost and quality of the draws of one sampler; None if a run does not record it.
 
     Attributes:
-        runs, chains, draws: how many runs, chains a run, and kept draws a chain.
+        runs: the number of runs.
+        chains: per run.
+        draws: kept draws per chain.
         acceptance: mean acceptance rate.
         r_hat: largest rank-normalised split R-hat over all chains of all runs.
         nested_r_hat: largest rank-normalised nested R-hat, each run a superchain: for many short
             chains (Margossian et al. 2024).
-        bulk_ess, tail_ess: of the worst weight, mean over runs; of weighted draws Kish's.
+        bulk_ess: of the worst weight, mean over runs; of weighted draws Kish's.
+        tail_ess: likewise.
         autocorrelation_time: kept draws per effective draw, of the worst weight.
-        burn_in: steps until every chain has first come where the kept draws are.
+        burn_in: steps until every chain has reached the bulk of the target.
         seconds: of a run, the median.
         ess_per_second: bulk ESS.
-        seconds_to_enough: until 400 effective draws, warm-up included.
-        evaluations: of the likelihood in a run, with or without its gradient.
+        seconds_to_enough: until 400 effective draws, with warm-up.
+        evaluations: of the likelihood in a run, with or without gradient.
         ess_per_evaluation: bulk ESS.
         mcse: for each weight the Monte-Carlo standard error of its mean over all runs.
-        missing: what the runs did not record.
+        missing: the names of what the runs did not record.
     """
 
     runs: int
@@ -227,23 +222,23 @@ class Efficiency:
 
 
 def efficiency(runs: Sequence[Draws], together: Draws, target: Draws) -> Efficiency:
-    """Return what a sampler's runs give for their cost.
+    """Return the cost and quality of the runs of a sampler.
 
     Args:
-        runs: of the same sampler from different seeds.
-        together: all of them, as chains side by side.
-        target: draws that show where the posterior is: a reference run's, or the same.
+        runs: of the same sampler with different seeds.
+        together: all runs, as chains of one.
+        target: draws of a reference run, or the same draws, that define the bulk of the posterior.
     """
     bulk, tail, mean = (_worst_ess(runs, method) for method in ("bulk", "tail", "mean"))
     chains, draws = runs[0].shape
     markov = not together.weighted
     seconds, evaluations = _median(map(_seconds, runs)), _median(map(_evaluations, runs))
     acceptance = _median(map(_acceptance, runs))
-    wanted = {"seconds": seconds, "evaluations": evaluations}
+    costs = {"seconds": seconds, "evaluations": evaluations}
     if markov:
-        wanted = {"acceptance": acceptance, **wanted}
+        costs = {"acceptance": acceptance, **costs}
     superchains = markov and len({run.shape for run in runs}) == 1
-    where = target.reordered(runs[0].features)
+    target = target.reordered(runs[0].features)
     weights = together.weights
     return Efficiency(
         runs=len(runs),
@@ -255,14 +250,14 @@ def efficiency(runs: Sequence[Draws], together: Draws, target: Draws) -> Efficie
         bulk_ess=bulk,
         tail_ess=tail,
         autocorrelation_time=_ratio(chains * draws, mean) or np.inf,
-        burn_in=max(_arrival(run, where) for run in runs) if markov else None,
+        burn_in=max(_arrival(run, target) for run in runs) if markov else None,
         seconds=seconds,
         ess_per_second=_ratio(bulk, seconds),
         seconds_to_enough=_seconds_to_enough(runs[0], seconds, bulk),
         evaluations=evaluations,
         ess_per_evaluation=_ratio(bulk, evaluations),
         mcse={n: mean_of(together, weights[..., k]).error for k, n in enumerate(together.features)},
-        missing=tuple(name for name, value in wanted.items() if value is None),
+        missing=tuple(name for name, value in costs.items() if value is None),
     )
 
 
@@ -309,26 +304,26 @@ def _acceptance(run: Draws) -> float | None:
 
 
 def _seconds(run: Draws) -> float | None:
-    """Return how long the sampling took: ArviZ's schema has an attribute for it."""
+    """Return the duration of the sampling, an attribute in the schema of ArviZ."""
     seconds = run.attrs.get("sampling_time")
     return None if seconds is None else float(seconds)
 
 
 def _thinning(run: Draws) -> int:
-    """Return the steps of a chain from one draw to the next."""
+    """Return the number of steps of a chain between kept draws."""
     settings = run.attrs.get("settings")
     return int(settings.get("thinning", 1)) if isinstance(settings, dict) else 1
 
 
 def _warmup(run: Draws) -> Float64:
-    """Return the draws of the weights before those kept, (C, W, Q)."""
+    """Return the warm-up draws of the weights, (C, W, Q)."""
     return np.asarray(run.warmup.get(WEIGHTS, run.weights[:, :0]), np.float64)
 
 
 def _evaluations(run: Draws) -> float | None:
-    """Return how often the likelihood was computed: once a step, or as the sampler recorded.
+    """Return the number of evaluations of the likelihood: one a step, unless it is recorded.
 
-    The steps of a warm-up are not recorded and are counted like those of the kept draws.
+    The steps of the warm-up are not recorded: they are counted like those of the kept draws.
     """
     chains, draws = run.shape
     if run.weighted:
@@ -336,8 +331,8 @@ def _evaluations(run: Draws) -> float | None:
     recorded = run.statistics.get("n_steps")
     if recorded is None and "settings" not in run.attrs:
         return None
-    a_draw = _thinning(run) if recorded is None else float(np.mean(recorded))
-    return float(chains * (draws + _warmup(run).shape[1]) * a_draw)
+    per_draw = _thinning(run) if recorded is None else float(np.mean(recorded))
+    return float(chains * (draws + _warmup(run).shape[1]) * per_draw)
 
 
 def _seconds_to_enough(run: Draws, seconds: float | None, ess: float) -> float | None:
@@ -348,9 +343,9 @@ def _seconds_to_enough(run: Draws, seconds: float | None, ess: float) -> float |
 
 
 def _arrival(run: Draws, target: Draws) -> int:
-    """Return the steps until each chain has first been among the inner 95% of the target.
+    """Return the number of steps until each chain has been in the central 95% of the target.
 
-    Nearness is the Mahalanobis distance from the target's mean; warm-up draws come first.
+    The centre is defined by the Mahalanobis distance from the mean; warm-up draws come first.
     """
     importance = target.importance if target.weighted else None
     centre = np.average(target.flat, axis=0, weights=importance)
@@ -360,7 +355,7 @@ def _arrival(run: Draws, target: Draws) -> int:
         gap = values - centre
         return np.einsum("...i,ij,...j->...", gap, precision, gap)
 
-    near = np.quantile(distance(target.flat), _ARRIVED)
+    near = np.quantile(distance(target.flat), _BULK)
     inside = distance(np.concatenate([_warmup(run), run.weights], axis=1)) <= near
     first = np.where(inside.any(axis=1), inside.argmax(axis=1), inside.shape[1])
     return int(first.max() * _thinning(run))
@@ -371,5 +366,5 @@ def _ratio(worth: float, cost: float | None) -> float | None:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else None
+    recorded = [value for value in values if value is not None]
+    return float(np.median(recorded)) if recorded else None

@@ -12,7 +12,7 @@ from pages import Outline
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.report import report_page, texts_of
-from bpa_ppl.diagnostics.comparison.comparison import downstream
+from bpa_ppl.diagnostics.comparison.comparison import changed_translations
 from bpa_ppl.diagnostics.improvement import Improvement, improvement_section
 
 WORDS = np.array([f"word{k}" for k in range(14)])
@@ -55,7 +55,8 @@ def test_the_scores_are_those_of_the_corpus(found: Improvement) -> None:
         assert change.score.score == pytest.approx(scores[1])
         assert change.score.difference == pytest.approx(scores[1] - scores[0])
     assert (
-        tuple(c.score for c in found.changes) == downstream(after, before, pool.references).scores
+        tuple(c.score for c in found.changes)
+        == changed_translations(after, before, pool.references).scores
     )
     assert [change.name for change in found.changes] == ["TER", "BLEU", "length"]
 
