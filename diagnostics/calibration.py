@@ -23,19 +23,19 @@ from bpa_ppl.workers import fresh_workers
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The probability of finding fault with an exact sampler.
+#: The probability that an exact sampler fails.
 LEVEL = 0.01
-#: Draws of each posterior among which the truth is ranked.
+#: The number of draws of each posterior among which the truth is ranked.
 RANKED = 99
 
 
 class Replication(NamedTuple):
-    """One truth, and the draws of the posterior given data made from it.
+    """True values, and draws of the posterior given data simulated from them.
 
     Attributes:
         truth: (quantities,) such as the weights and their log-likelihood.
-        draws: (chains, draws, quantities) of the same.
-        log_weight: (chains, draws) of importance samples, or None.
+        draws: (chains, draws, quantities).
+        log_weight: (chains, draws) log importance weights, or None.
 
     >>> one = Replication(truth=[0.3], draws=np.zeros((1, 99, 1)))
     >>> one.log_weight is None
@@ -49,15 +49,15 @@ class Replication(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """The outcome of simulation-based calibration; `bool` is the verdict, `str` the table.
+    """The result of simulation-based calibration; `bool` is the verdict, `str` the table.
 
     Attributes:
-        sampler: what was calibrated.
+        sampler: its name.
         names: of the quantities.
-        ranks: (replications, quantities) of the truth among the draws, spread over [0, 1]:
-            uniform if the sampler is exact.
-        p_values: (quantities,) of their being uniform, adjusted by Holm.
-        ess: smallest number of effective draws that a posterior had, of the worst quantity.
+        ranks: (replications, quantities) of the truth among the draws, scaled to [0, 1]: uniform
+            if the sampler is exact.
+        p_values: (quantities,) of uniformity, adjusted by Holm.
+        ess: the smallest effective sample size of a posterior, for its worst quantity.
 
     >>> ranks = np.linspace(0.005, 0.995, 100)[:, None]
     >>> found = Calibration("nuts", ("LM0",), ranks, np.array([1.0]), 400.0)
@@ -76,14 +76,14 @@ class Calibration:
 
     @property
     def passed(self) -> bool:
-        """Whether no quantity's ranks are other than uniform, at a joint level of 1%."""
+        """Whether the ranks of all quantities are uniform, at a joint level of 1%."""
         return bool(np.all(self.p_values >= LEVEL))
 
     def __bool__(self) -> bool:
         return self.passed
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the outcome as plain data, for JSON."""
+        """Return the result as plain data, for JSON."""
         return {
             "sampler": self.sampler,
             "passed": self.passed,
@@ -95,14 +95,14 @@ class Calibration:
         }
 
     def _lines(self) -> tuple[str, list[tuple[str, str]], list[str]]:
-        """Return a title, a row a quantity, and what else is to be said."""
+        """Return a title, a row for each quantity, and notes."""
         verdict = "calibrated" if self.passed else "NOT calibrated"
-        rows = [
-            (name, f"p = {p:.3g}" + ("" if p >= LEVEL else "  FAILED: " + _fault(ranks)))
-            for name, p, ranks in zip(self.names, self.p_values, self.ranks.T, strict=True)
-        ]
-        few = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
+        rows = []
+        for name, p, ranks in zip(self.names, self.p_values, self.ranks.T, strict=True):
+            fault = "" if p >= LEVEL else f"  FAILED: {_fault(ranks)}"
+            rows.append((name, f"p = {p:.3g}{fault}"))
         title = f"{self.sampler}, {len(self.ranks)} replications: {verdict}"
+        few = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
         return title, rows, [few] if self.ess < RANKED else []
 
     def __str__(self) -> str:
@@ -110,8 +110,6 @@ class Calibration:
         return "\n".join([title, text_table(rows), *(f"- {note}" for note in notes)])
 
     def _repr_html_(self) -> str:
-        from bpa_ppl.diagnostics.pages.page import Table, Text
-
         title, rows, notes = self._lines()
         table = Table(("quantity", "uniform ranks"), rows, passed=(self.p_values >= LEVEL).tolist())
         return "".join(block.html() for block in (Text(title), table, *map(Text, notes)))
@@ -133,12 +131,12 @@ def calibrate(
     posterior given the data, the rank of the truth among independent draws is uniform.
 
     Args:
-        replicate: makes replication number i, and is the only one to know model and sampler.
+        replicate: makes replication number i, which depends only on that number.
         names: of the quantities that it returns.
-        replications: how many; 200 find a bias of a quarter of a posterior standard deviation.
-        sampler: what to call it.
-        seed: of the draws that are picked, and of ties.
-        jobs: threads at once; each replication depends on its number alone.
+        replications: their number; 200 detect a bias of 1/4 of a posterior standard deviation.
+        sampler: its name.
+        seed: of the selection of draws, and of ties.
+        jobs: the number of threads.
         progress: True draws a bar on standard error.
 
     Raises:
@@ -153,32 +151,28 @@ def calibrate(
     True
     """
     if replications < 20:
-        raise UsageError(f"{replications} replications are too few: ask for 20 or more")
+        raise UsageError(f"replications must be at least 20, not {replications}")
     columns = tuple(names)
+    from joblib import delayed
+
     ranks, sizes = np.empty((replications, len(columns))), np.empty(replications)
-    with reporter(progress, f"calibrate {sampler}") as report:
-        for i, one in enumerate(_in_threads(replicate, replications, jobs)):
+    # Threads, not processes, because they share compiled programs.
+    workers = fresh_workers(jobs, "threads", return_as="generator")
+    with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
+        for i, one in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
             ranks[i], sizes[i] = _ranks(one, columns, np.random.default_rng([seed, i]))
             report(i + 1, replications, "replications")
     p_values = holm([uniformity(ranks[:, k]) for k in range(len(columns))])
     return Calibration(sampler, columns, ranks, p_values, float(sizes.min()))
 
 
-def _in_threads(replicate: Callable[[int], Replication], count: int, jobs: int) -> Any:
-    """Yield the replications in order, made by threads: compiled programs are then shared."""
-    from joblib import delayed
-
-    with fresh_workers(jobs, "threads", return_as="generator") as parallel:
-        yield from parallel(delayed(replicate)(i) for i in range(count))
-
-
 def _ranks(
     one: Replication, names: tuple[str, ...], rng: np.random.Generator
 ) -> tuple[Float64, float]:
-    """Return the ranks of the truths, (quantities,) in [0, 1], and the smallest ESS.
+    """Return the ranks of the true values, (quantities,) in [0, 1], and the smallest ESS.
 
-    A rank from 0 to L is spread evenly over its share of the interval, so that ranks are uniform
-    to the letter. Ties, as of a chain that stands still, are broken at random.
+    A rank from 0 to L gets a random position in its part of the interval, so that ranks are
+    exactly uniform. Ties, such as in a chain that does not move, are broken at random.
     """
     log_weight = None if one.log_weight is None else np.asarray(one.log_weight, np.float64)
     kind = "chains" if log_weight is None else "weighted"
@@ -189,33 +183,6 @@ def _ranks(
     return (rank + rng.uniform(size=len(rank))) / (RANKED + 1), smallest_ess(draws)
 
 
-def _fault(ranks: Float64) -> str:
-    """Say what ranks that are not uniform mean, by the moment that is further from its own."""
-    # Both in standard errors but for √N: a uniform value has variance 1/12, and its squared
-    # deviation from 1/2 has variance 1/180.
-    location = (ranks.mean() - 1 / 2) * np.sqrt(12)
-    scale = (np.mean((ranks - 1 / 2) ** 2) - 1 / 12) * np.sqrt(180)
-    if abs(location) > abs(scale):
-        return "the draws are too small" if location > 0 else "the draws are too large"
-    return "the draws are too narrow" if scale > 0 else "the draws are too wide"
-
-
-_PROBABILITY = 0.95
-_COLUMNS = 4
-_METHOD = (
-    "Weights are drawn from the prior, oracles from the model given the weights, and the sampler "
-    f"is run on them; the truth is ranked among {RANKED} of its draws. The ranks are uniform if "
-    "the sampler draws from the posterior. p is that of uniform ranks, after Holm's correction "
-    "for the number of quantities."
-)
-_READING = (
-    "What the distribution of the ranks has more than a uniform one. Grey: where an exact "
-    f"sampler's whole line is with a probability of {100 * _PROBABILITY:g}%, for one quantity. "
-    "A line above the bands at the left: draws too large; below: too small; first above and then "
-    "below: too narrow; first below and then above: too wide."
-)
-
-
 def calibration_page(
     calibrations: Sequence[Calibration],
     *,
@@ -223,25 +190,52 @@ def calibration_page(
     made: Mapping[str, str] | None = None,
     command: str = "",
 ) -> str:
-    """Return a self-contained HTML page about the calibrations of some samplers.
+    """Return a self-contained HTML page about the calibration of some samplers.
 
     Args:
         calibrations: one a sampler.
         title: of the page.
-        made: how it was made: data, settings, seed.
+        made: its provenance: data, settings, seed.
         command: that reproduces it.
     """
-    sections = [Section("Verdicts", (Text(_METHOD), _verdicts(calibrations)))]
+    rows = [
+        (
+            one.sampler,
+            "calibrated" if one else "NOT calibrated",
+            float(one.p_values.min()),
+            one.names[int(one.p_values.argmin())],
+            float(len(one.ranks)),
+            one.ess,
+        )
+        for one in calibrations
+    ]
+    header = ("sampler", "verdict", "smallest p", "of", "replications", "smallest ESS")
+    verdicts = Table(header, rows, f"Level {LEVEL:g}.", passed=[bool(one) for one in calibrations])
+    sections = [Section("Verdicts", (Text(_METHOD), verdicts))]
     for one in calibrations:
-        picture = drawn(ecdf_figure(one), _alternative(one), _READING, "svg")
-        sections.append(Section(one.sampler, (picture, _rank_table(one))))
+        verdict = "calibrated" if one else "not calibrated"
+        quantities = f"Distribution of the ranks of {len(one.names)} quantities"
+        alternative = f"{quantities} under {one.sampler}, {verdict}"
+        picture = drawn(ecdf_figure(one), alternative, _READING, "svg")
+        rank_rows = [
+            (name, float(p), float(ranks.mean()), float(ranks.std()))
+            for name, p, ranks in zip(one.names, one.p_values, one.ranks.T, strict=True)
+        ]
+        caption = f"Uniform ranks have mean 0.5 and standard deviation {12**-0.5:.3f}."
+        passed = [bool(p >= LEVEL) for p in one.p_values]
+        table = Table(("quantity", "p", "mean rank", "sd of ranks"), rank_rows, caption, passed)
+        sections.append(Section(one.sampler, (picture, table)))
     blocks: list[Block] = [Table(("what", "value"), list((made or {}).items()))]
     blocks += [Code(command)] if command else []
-    return page(title, _verdict(calibrations), [*sections, Section("How it was made", blocks)])
+    wrong = [one.sampler for one in calibrations if not one]
+    summary = Verdict(f"Calibrated: {', '.join(one.sampler for one in calibrations)}.", True)
+    if wrong:
+        summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
+    return page(title, summary, [*sections, Section("How it was made", blocks)])
 
 
 def ecdf_figure(calibration: Calibration) -> Figure:
-    """Draw the ECDF of each quantity's ranks less that of uniform ones, in simultaneous bands."""
+    """Draw the ECDF of the ranks of each quantity minus that of uniform ranks, with bands."""
     count, names = len(calibration.ranks), calibration.names
     points, lower, upper = bands(count, _PROBABILITY)
     figure, axes = empty_figure(-(-len(names) // _COLUMNS), _COLUMNS, 1.7)
@@ -257,41 +251,28 @@ def ecdf_figure(calibration: Calibration) -> Figure:
     return figure
 
 
-def _verdicts(calibrations: Sequence[Calibration]) -> Table:
-    rows = [
-        (
-            one.sampler,
-            "calibrated" if one else "NOT calibrated",
-            float(one.p_values.min()),
-            one.names[int(one.p_values.argmin())],
-            float(len(one.ranks)),
-            one.ess,
-        )
-        for one in calibrations
-    ]
-    header = ("sampler", "verdict", "smallest p", "of", "replications", "smallest ESS")
-    return Table(header, rows, f"Level {LEVEL:g}.", passed=[bool(one) for one in calibrations])
+def _fault(ranks: Float64) -> str:
+    """Describe non-uniform ranks by the moment that deviates most from that of uniform ones."""
+    # Both in standard errors times √N: a uniform value has variance 1/12, and its squared deviation
+    # from 1/2 has variance 1/180.
+    location = (ranks.mean() - 1 / 2) * np.sqrt(12)
+    scale = (np.mean((ranks - 1 / 2) ** 2) - 1 / 12) * np.sqrt(180)
+    if abs(location) > abs(scale):
+        return "the draws are too small" if location > 0 else "the draws are too large"
+    return "the draws are too narrow" if scale > 0 else "the draws are too wide"
 
 
-def _rank_table(one: Calibration) -> Table:
-    rows = [
-        (name, float(p), float(ranks.mean()), float(ranks.std()))
-        for name, p, ranks in zip(one.names, one.p_values, one.ranks.T, strict=True)
-    ]
-    caption = f"Uniform ranks have mean 0.5 and standard deviation {12**-0.5:.3f}."
-    passed = [bool(p >= LEVEL) for p in one.p_values]
-    return Table(("quantity", "p", "mean rank", "sd of ranks"), rows, caption, passed)
-
-
-def _verdict(calibrations: Sequence[Calibration]) -> Verdict:
-    wrong = [one.sampler for one in calibrations if not one]
-    if not wrong:
-        return Verdict(f"Calibrated: {', '.join(one.sampler for one in calibrations)}.", True)
-    return Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
-
-
-def _alternative(one: Calibration) -> str:
-    verdict = "calibrated" if one else "not calibrated"
-    return (
-        f"Distribution of the ranks of {len(one.names)} quantities under {one.sampler}, {verdict}"
-    )
+_PROBABILITY = 0.95
+_COLUMNS = 4
+_METHOD = (
+    "Weights are drawn from the prior, oracles from the model given the weights, and the sampler "
+    f"is run on them; the true values are ranked among {RANKED} of its draws. The ranks are "
+    "uniform if the sampler draws from the posterior. p is the p-value of uniformity, with Holm's "
+    "correction for the number of quantities."
+)
+_READING = (
+    "The ECDF of the ranks minus that of uniform ranks. Grey: the band that contains the whole "
+    f"line of an exact sampler with a probability of {100 * _PROBABILITY:g}%, for one quantity. A "
+    "line above the band at the left: draws too large; below: too small; above and then below: "
+    "too narrow; below and then above: too wide."
+)

@@ -8,31 +8,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
 
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.figures import empty_figure
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.invariance import CountedPhrases, chebyshev, posteriors, renyi_entropy
-from bpa_ppl.phrases.pairs import Side
+from bpa_ppl.phrases.pairs import SIDES, Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_PRIOR = 1000.0  # tokens that the prior of typical words is worth
-_MIN_Z = 2.0  # standard deviations above 0 from which a word is typical
-_WORDS = 2000  # of a side, among which associated pairs are looked for
+_PRIOR = 1000.0  # tokens that the prior of typical words is equivalent to
+_MIN_Z = 2.0  # minimum z-score of a typical word
+_MAX_WORDS = 2000  # of each side, among which associated pairs are searched
 
 
 class Spread(NamedTuple):
-    """How some phrases spread over the subdomains.
+    """The distribution of some phrases over the subdomains.
 
     Attributes:
         phrases: (n,) the phrases.
-        counts: (n,) how often each occurs in the corpus.
+        counts: (n,) occurrences in the corpus.
         probabilities: (n, K), P(z | phrase).
     """
 
@@ -42,7 +41,7 @@ class Spread(NamedTuple):
 
     @property
     def entropies(self) -> Float64:
-        """(n,) the entropies of Rényi of order 2."""
+        """(n,) the Rényi entropies of order 2."""
         return renyi_entropy(self.probabilities)
 
     def part(self, rows: npt.NDArray[np.int64]) -> Spread:
@@ -52,7 +51,7 @@ class Spread(NamedTuple):
 
 
 def spread(found: Subdomains, side: Side, phrases: Sequence[str]) -> Spread:
-    """Return how phrases of one side spread over the subdomains, counted in the corpus.
+    """Return the distribution of phrases of one side over the subdomains.
 
     >>> text = NumberedText.of([["a", "b"], ["a"]])
     >>> of = spread(Subdomains(text, text, [0, 1], [0.5, 0.5]), "source", ["a", "b"])
@@ -64,22 +63,17 @@ def spread(found: Subdomains, side: Side, phrases: Sequence[str]) -> Spread:
     return Spread(phrases, counts.sum(axis=1), posteriors(counts, found.weights))
 
 
-def incoherence(source: Spread, target: Spread) -> Float64:
-    """Return (pairs,) the distances of Chebyshev between phrases side by side."""
-    return chebyshev(source.probabilities, target.probabilities)
-
-
 def typical_words(found: Subdomains, side: Side, shown: int) -> list[list[str]]:
     """Return the words that are most typical of each subdomain, the most typical one first.
 
-    They are those whose log-odds of the subdomain against all others are most standard deviations
-    above 0, and two at least, with the frequencies in the whole corpus as prior (Monroe, Colaresi &
-    Quinn 2008, Eq. 16, 20 and 22).
+    They have the largest z-scores, at least 2, of the log-odds of the subdomain against all
+    others, with the frequencies in the whole corpus as prior (Monroe, Colaresi & Quinn 2008,
+    Eq. 16, 20 and 22).
 
     Args:
         found: the subdomains.
         side: the language.
-        shown: how many words of each, at most.
+        shown: the maximum number of words of each subdomain.
 
     >>> text = NumberedText.of([["a", "x"]] * 40 + [["b", "x"]] * 40)
     >>> typical_words(Subdomains(text, text, [0] * 40 + [1] * 40, [0.5, 0.5]), "source", 2)
@@ -111,7 +105,7 @@ def _log_odds(inside: Float64) -> Float64:
 
 
 def along(found: Subdomains, parts: int = 100) -> Float64:
-    """Return (parts, K) the share of each subdomain in consecutive parts of the corpus.
+    """Return (parts, K) the shares of the subdomains in consecutive parts of the corpus.
 
     >>> text = NumberedText.of([["a"]] * 4)
     >>> along(Subdomains(text, text, [0, 0, 0, 1], [0.5, 0.5]), 2).tolist()
@@ -123,12 +117,12 @@ def along(found: Subdomains, parts: int = 100) -> Float64:
 
 
 def frequent_phrases(text: NumberedText, least: int, longest: int = 3) -> list[str]:
-    """Return the phrases of a text that occur so often, the shorter first.
+    """Return the frequent phrases of a text, the shorter first.
 
     Args:
         text: the sentences.
-        least: how often, at least.
-        longest: the most words of a phrase.
+        least: the minimum number of occurrences.
+        longest: the maximum number of words.
 
     >>> frequent_phrases(NumberedText.of([["a", "b", "a"], ["b", "a", "c"]]), 2)
     ['a', 'b', 'b a']
@@ -159,55 +153,49 @@ def frequent_phrases(text: NumberedText, least: int, longest: int = 3) -> list[s
 
 
 def associated_words(found: Subdomains, least: int) -> tuple[list[str], list[str]]:
-    """Return the frequent source words, and the target word that each goes with most often.
+    """Return the frequent source words, and the target word most associated with each.
 
-    That is the one with the highest coefficient of Dice, 2 c(f, e) / (c(f) + c(e)), of the numbers
-    of sentence pairs; of each side the 2000 most frequent words are looked at.
+    Association is the Dice coefficient, 2 c(f, e) / (c(f) + c(e)), of the numbers of sentence
+    pairs, among the 2000 most frequent words of each side.
 
     Args:
         found: the subdomains with their corpus.
-        least: how often a word occurs at least.
+        least: the minimum number of occurrences of a word.
     """
-    sides = [_frequent(text, least) for text in (found.source, found.target)]
-    if not all(len(words) for words, _ in sides):
+    words, inside = [], []
+    for text in (found.source, found.target):
+        counts = np.bincount(text.numbers, minlength=len(text.words))
+        frequent = np.argsort(-counts, kind="stable")[:_MAX_WORDS]
+        words.append(frequent[counts[frequent] >= least])
+        inside.append(text.word_counts()[:, words[-1]])
+        inside[-1].data[:] = 1
+    if not (len(words[0]) and len(words[1])):
         return [], []
-    (first, sources), (second, targets) = sides
-    together = (sources.T @ targets).toarray()
-    alone = [np.asarray(part.sum(axis=0)).ravel() for part in (sources, targets)]
+    together = (inside[0].T @ inside[1]).toarray()
+    alone = [np.asarray(side.sum(axis=0)).ravel() for side in inside]
     best = (together / (alone[0][:, None] + alone[1])).argmax(axis=1)
-    words = [found.source.words[word] for word in first]
-    return words, [found.target.words[second[place]] for place in best]
+    sources = [found.source.words[word] for word in words[0]]
+    return sources, [found.target.words[words[1][place]] for place in best]
 
 
-def _frequent(text: NumberedText, least: int) -> tuple[Int64, csr_matrix]:
-    """Return the most frequent words, and (sentences, words) which sentences have them."""
-    counts = np.bincount(text.numbers, minlength=len(text.words))
-    chosen = np.argsort(-counts, kind="stable")[:_WORDS]
-    chosen = chosen[counts[chosen] >= least]
-    inside = text.word_counts()[:, chosen]
-    inside.data[:] = 1
-    return chosen, inside
-
-
-#: Distinct phrase pairs: source phrases, and as many target phrases.
-Pairs = tuple[Sequence[str], Sequence[str]]
+#: Phrase pairs: source phrases, and as many target phrases.
+PhrasePairTexts = tuple[Sequence[str], Sequence[str]]
 
 _TYPICAL = (
     "Words with the highest log-odds of the subdomain against all others, in standard deviations, "
     "with the frequencies of the whole corpus as prior (Monroe, Colaresi & Quinn 2008)."
 )
 _ALONG = (
-    "Share of each subdomain in consecutive parts of the corpus, from its first sentence pair at "
-    "the left to its last one; darker is more. A border from top to bottom is one between sources."
+    "Share of each subdomain in consecutive parts of the corpus, from left to right; darker is "
+    "more. A vertical border suggests that the source of the text changes there."
 )
 _SPECIFIC = (
-    "The entropy of Rényi of order 2 (nats) of P(z | phrase): 0 where a phrase is in one subdomain "
-    "alone, log K where it is in all alike. Over so many: e to the entropy, the number of "
-    "subdomains that would spread so if they were alike."
+    "Rényi entropy of order 2 (nats) of P(z | phrase): 0 if a phrase occurs in one subdomain only, "
+    "log K if it occurs equally often in all. Effective number: e to the entropy."
 )
 _INCOHERENT = (
-    "The distance of Chebyshev, max |P(z | source phrase) − P(z | target phrase)|: 0 where both "
-    "spread alike, 1 where they have no subdomain in common."
+    "Chebyshev distance, max |P(z | source phrase) − P(z | target phrase)|: 0 if both have the "
+    "same distribution, 1 if they have no subdomain in common."
 )
 
 
@@ -215,7 +203,7 @@ def subdomains_page(
     found: Subdomains,
     *,
     title: str = "Latent subdomains",
-    pairs: Pairs | None = None,
+    pairs: PhrasePairTexts | None = None,
     least: int = 50,
     shown: int = 8,
 ) -> str:
@@ -224,13 +212,13 @@ def subdomains_page(
     Args:
         found: the subdomains with their corpus.
         title: of the page.
-        pairs: distinct phrase pairs, of a table or of lists. Without any, the phrases are those of
-            the corpus that are frequent, and the pairs words that often stand together.
-        least: how often a phrase occurs at least: P(z | phrase) of rare ones says little.
-        shown: how many words, phrases and pairs of each kind.
+        pairs: distinct phrase pairs, of a table or of lists. Without pairs, the phrases are the
+            frequent ones of the corpus, and the pairs are words that often occur together.
+        least: the minimum number of occurrences of a phrase: P(z | phrase) of rare ones is noisy.
+        shown: the number of words, phrases and pairs of each kind.
 
     Raises:
-        UsageError: if nothing is to be shown, or `least` is below 1.
+        UsageError: if `shown` or `least` is below 1.
 
     >>> from bpa_ppl.phrases.subdomains import NumberedText
     >>> text = NumberedText.of([["a", "b"], ["c"]])
@@ -241,42 +229,50 @@ def subdomains_page(
         raise UsageError(f"shown and least must be at least 1, not {shown} and {least}")
     if pairs is None:
         phrases = [frequent_phrases(text, least) for text in (found.source, found.target)]
+        origin = "of up to three words"
     else:
         phrases = [list(dict.fromkeys(side)) for side in pairs]
-    chosen = associated_words(found, least) if pairs is None else pairs
-    sides = [
-        _often(spread(found, "source", phrases[0]), least),
-        _often(spread(found, "target", phrases[1]), least),
+        origin = "of the pairs"
+    phrase_blocks: list[Block] = [
+        Text(f"Phrases {origin} with at least {least} occurrences in the corpus. {_SPECIFIC}")
     ]
+    for side, own in zip(SIDES, phrases, strict=True):
+        spreading = spread(found, side, own)
+        spreading = spreading.part(np.flatnonzero(spreading.counts >= least))
+        for sign, word in ((1, "Most"), (-1, "Least")):
+            # Of equal ones the most frequent first.
+            order = np.lexsort((-spreading.counts, sign * spreading.entropies))[:shown]
+            table = _phrase_table(spreading.part(order), f"{word} specific {side} phrases.")
+            phrase_blocks.append(table)
+    typical = [typical_words(found, side, shown) for side in SIDES]
+    rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*typical, strict=True))]
+    words = [Text(_TYPICAL), Table(("z", "source", "target"), rows)]
+    settings = [(name, _printed(value)) for name, value in found.settings.items()]
+    provenance = Table(("what", "value"), settings) if settings else Text("It is not recorded.")
     sections = [
         Section("Subdomains", _sizes(found)),
-        Section("Typical words", (Text(_TYPICAL), *_words(found, shown))),
-        Section("Phrases", (_origin(pairs is None, least), *_phrases(sides, shown))),
-        Section("Pairs least coherent", _pairs(found, chosen, least, shown)),
-        Section("How they were induced", (_settings(found),)),
+        Section("Typical words", words),
+        Section("Phrases", phrase_blocks),
+        Section(
+            "Pairs least coherent",
+            _pairs(found, pairs or associated_words(found, least), least, shown),
+        ),
+        Section("How they were induced", [provenance]),
     ]
-    return page(title, _verdict(found), sections)
+    kind = "hard: each pair is in one" if found.hard else "soft: each pair is partly in all"
+    largest = f"the largest has {_shares(found).max(initial=0):.0%}"
+    size = f"{found.k} subdomains of {counted(len(found), 'sentence pair')} ({kind})"
+    return page(title, Verdict(f"{size}; {largest}."), sections)
 
 
 def sizes_figure(found: Subdomains) -> Figure:
     """Draw the share of each subdomain along the corpus."""
-    figure, ((axis,),) = empty_figure(1, 1, max(1.5, 0.22 * found.k + 0.6))
-    axis.imshow(along(found).T, aspect="auto", cmap="Blues", vmin=0, extent=_extent(found))
-    axis.set_yticks(range(found.k), map(str, range(found.k)))
-    axis.set_xlabel("sentence pair")
-    axis.set_ylabel("z")
+    figure, ((axes,),) = empty_figure(1, 1, max(1.5, 0.22 * found.k + 0.6))
+    extent = (0, max(len(found), 1), found.k - 0.5, -0.5)
+    axes.imshow(along(found).T, aspect="auto", cmap="Blues", vmin=0, extent=extent)
+    axes.set_yticks(range(found.k), map(str, range(found.k)))
+    axes.set(xlabel="sentence pair", ylabel="z")
     return figure
-
-
-def _extent(found: Subdomains) -> tuple[float, float, float, float]:
-    return 0, max(len(found), 1), found.k - 0.5, -0.5
-
-
-def _verdict(found: Subdomains) -> Verdict:
-    largest = _shares(found).max(initial=0)
-    kind = "hard: each pair is in one" if found.hard else "soft: each pair is in all to some extent"
-    told = f"{found.k} subdomains of {counted(len(found), 'sentence pair')} ({kind}); "
-    return Verdict(f"{told}the largest has {largest:.0%}.")
 
 
 def _shares(found: Subdomains) -> Float64:
@@ -284,65 +280,43 @@ def _shares(found: Subdomains) -> Float64:
 
 
 def _sizes(found: Subdomains) -> list[Block]:
-    tokens = [np.diff(text.starts) for text in (found.source, found.target)]
+    """Return the table of sizes, and the figure of the shares along the corpus."""
     inside = found.posteriors().astype(np.float64)
     sums = inside.sum(axis=0)
-    means = [lengths @ inside / np.where(sums > 0, sums, 1) for lengths in tokens]
+    lengths = [np.diff(text.starts) for text in (found.source, found.target)]
+    means = [own @ inside / np.where(sums > 0, sums, 1) for own in lengths]
     rows = [
-        (str(z), f"{sums[z]:.0f}", f"{share:.1%}", f"{found.weights[z]:.4f}", *map(_mean, at))
-        for z, (share, *at) in enumerate(zip(_shares(found), *means, strict=True))
+        (
+            str(z),
+            f"{sums[z]:.0f}",
+            f"{share:.1%}",
+            f"{found.weights[z]:.4f}",
+            f"{s:.1f}",
+            f"{t:.1f}",
+        )
+        for z, (share, s, t) in enumerate(zip(_shares(found), *means, strict=True))
     ]
     header = ("z", "sentence pairs", "share", "P(z)", "words, source", "words, target")
-    blocks: list[Block] = [Table(header, rows, "Words: on average of a sentence.")]
+    blocks: list[Block] = [Table(header, rows, "Words: mean per sentence.")]
     if len(found):
-        told = f"Share of {found.k} subdomains along the corpus"
-        blocks.append(drawn(sizes_figure(found), told, _ALONG))
+        alternative = f"Share of {found.k} subdomains along the corpus"
+        blocks.append(drawn(sizes_figure(found), alternative, _ALONG))
     return blocks
 
 
-def _mean(value: float) -> str:
-    return f"{value:.1f}"
-
-
-def _words(found: Subdomains, shown: int) -> list[Block]:
-    columns = [typical_words(found, side, shown) for side in ("source", "target")]
-    rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*columns, strict=True))]
-    return [Table(("z", "source", "target"), rows)]
-
-
-def _often(of: Spread, least: int) -> Spread:
-    return of.part(np.flatnonzero(of.counts >= least))
-
-
-def _origin(own: bool, least: int) -> Block:
-    of = "of up to three words" if own else "that were given"
-    return Text(f"Phrases {of} that the corpus has {least} times or more. {_SPECIFIC}")
-
-
-def _phrases(sides: Sequence[Spread], shown: int) -> list[Block]:
-    blocks: list[Block] = []
-    for name, of in zip(("source", "target"), sides, strict=True):
-        # Of equal ones the most frequent first.
-        order = np.lexsort((-of.counts, of.entropies))
-        blocks.append(_ranked(of.part(order[:shown]), f"Most specific {name} phrases."))
-        order = np.lexsort((-of.counts, -of.entropies))
-        blocks.append(_ranked(of.part(order[:shown]), f"Least specific {name} phrases."))
-    return blocks
-
-
-def _ranked(of: Spread, caption: str) -> Block:
+def _phrase_table(phrases: Spread, caption: str) -> Block:
     rows = [
         (phrase, f"{count:.0f}", f"{entropy:.3f}", f"{np.exp(entropy):.2f}", _most(shares))
         for phrase, count, entropy, shares in zip(
-            of.phrases, of.counts, of.entropies, of.probabilities, strict=True
+            phrases.phrases, phrases.counts, phrases.entropies, phrases.probabilities, strict=True
         )
     ]
-    header = ("phrase", "occurrences", "entropy", "over so many", "most in")
+    header = ("phrase", "occurrences", "entropy", "effective number", "most in")
     return Table(header, rows, caption) if rows else Text(f"{caption} None is frequent enough.")
 
 
 def _most(shares: Float64) -> str:
-    """Return the subdomains that have most of a phrase.
+    """Return the subdomains with the largest shares.
 
     >>> _most(np.array([0.1, 0.7, 0.2]))
     '1 (70%), 2 (20%)'
@@ -351,14 +325,14 @@ def _most(shares: Float64) -> str:
     return ", ".join(f"{z} ({shares[z]:.0%})" for z in best)
 
 
-def _pairs(found: Subdomains, pairs: Pairs, least: int, shown: int) -> list[Block]:
+def _pairs(found: Subdomains, pairs: PhrasePairTexts, least: int, shown: int) -> list[Block]:
+    """Return the table of the pairs of frequent phrases with the largest distances."""
     if not len(pairs[0]):
         return [Text("There are no pairs.")]
     source, target = spread(found, "source", pairs[0]), spread(found, "target", pairs[1])
     often = np.flatnonzero(np.minimum(source.counts, target.counts) >= least)
     source, target = source.part(often), target.part(often)
-    distance = incoherence(source, target)
-    order = np.argsort(-distance, kind="stable")[:shown]
+    distance = chebyshev(source.probabilities, target.probabilities)
     rows = [
         (
             source.phrases[row],
@@ -367,16 +341,12 @@ def _pairs(found: Subdomains, pairs: Pairs, least: int, shown: int) -> list[Bloc
             _most(source.probabilities[row]),
             _most(target.probabilities[row]),
         )
-        for row in order
+        for row in np.argsort(-distance, kind="stable")[:shown]
     ]
     header = ("source", "target", "distance", "source most in", "target most in")
     mean = f" Mean of {len(often)} pairs: {distance.mean():.3f}." if len(often) else ""
-    return [Text(_INCOHERENT + mean), Table(header, rows) if rows else Text("None is frequent.")]
-
-
-def _settings(found: Subdomains) -> Block:
-    rows = [(name, _printed(value)) for name, value in found.settings.items()]
-    return Table(("what", "value"), rows) if rows else Text("The file does not record it.")
+    table = Table(header, rows) if rows else Text("None is frequent enough.")
+    return [Text(_INCOHERENT + mean), table]
 
 
 def _printed(value: object) -> str:

@@ -12,7 +12,7 @@ from bpa_ppl.cli import options
 from bpa_ppl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from bpa_ppl.diagnostics.subdomains import Pairs
+    from bpa_ppl.diagnostics.subdomains import PhrasePairTexts
     from bpa_ppl.nbest import NBest
 
 
@@ -105,7 +105,7 @@ def _posterior(
     )
 
 
-def _subdomains(path: Path, pairs: Pairs | None, least: int, shown: int) -> str:
+def _subdomains(path: Path, pairs: PhrasePairTexts | None, least: int, shown: int) -> str:
     from bpa_ppl.diagnostics.subdomains import subdomains_page
     from bpa_ppl.phrases import Subdomains
 
@@ -114,7 +114,7 @@ def _subdomains(path: Path, pairs: Pairs | None, least: int, shown: int) -> str:
     return subdomains_page(found, title=title, pairs=pairs, least=least, shown=shown)
 
 
-def _pairs(lists: NBest | None, table: str | None) -> Pairs | None:
+def _pairs(lists: NBest | None, table: str | None) -> PhrasePairTexts | None:
     """Return the phrase pairs of lists or of a table; None where neither is given."""
     from bpa_ppl.features.segmentations import phrase_pairs
     from bpa_ppl.phrases.tables import read_pairs

@@ -20,7 +20,7 @@ from bpa_ppl.compiled import compiled
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
-from bpa_ppl.phrases.pairs import Side, index_in
+from bpa_ppl.phrases.pairs import SIDES, Side, index_in
 from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.ibm1 import IBM1
@@ -58,7 +58,6 @@ SIMILARITY = (
 )
 #: All of them, in the order of the columns.
 PAIR_FEATURES = GENERAL + SIMILARITY
-SIDES: tuple[Side, ...] = ("source", "target")
 #: Lines of a pseudo-document.
 DOCUMENT = 100
 #: Counts and perplexities, whose logarithms have shorter tails.

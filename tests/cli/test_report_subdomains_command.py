@@ -46,7 +46,7 @@ def test_phrases_of_a_table(found: Subdomains, table: str) -> None:
     pairs = ["chat", "la"], ["cat", "the"]
     page = subdomains_page(found, title="Subdomains z.parquet", pairs=pairs, least=2)
     assert Path("z.html").read_text("utf-8") == page
-    assert "that were given" in page
+    assert "Phrases of the pairs" in page
 
 
 def test_phrases_of_lists(found: Subdomains) -> None:

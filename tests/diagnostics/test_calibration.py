@@ -112,7 +112,7 @@ def test_threads_change_nothing() -> None:
 
 
 def test_too_few_replications_are_refused() -> None:
-    with pytest.raises(UsageError, match="20 or more"):
+    with pytest.raises(UsageError, match="at least 20"):
         calibrate(gaussian, ["x"], replications=5)
 
 

@@ -16,10 +16,10 @@ from bpa_ppl.diagnostics.pages.page import (
     Figure,
     Items,
     Section,
-    Side,
     SideBySide,
     Table,
     Text,
+    TextSide,
     Verdict,
     Word,
     drawn,
@@ -42,7 +42,10 @@ def example(text: str) -> str:
         SideBySide(
             text,
             [(text, text)],
-            (Side(text, [Word(text, False)]), Side(text, [Word(text, True), Word(text, False)])),
+            (
+                TextSide(text, [Word(text, False)]),
+                TextSide(text, [Word(text, True), Word(text, False)]),
+            ),
         ),
     )
     return page(text, Verdict(text, False, [text]), [Section(text, blocks)], note=text)
