@@ -26,20 +26,21 @@ _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What a posterior must reach.
+    """The limits of a check.
 
     Attributes:
-        r_hat: largest rank-normalised split R-hat (Vehtari et al. 2021).
-        ess_per_chain: smallest bulk and tail effective sample size: 100 a chain, 400 for four
+        r_hat: maximum rank-normalised split R-hat (Vehtari et al. 2021).
+        ess_per_chain: minimum bulk and tail effective sample size: 100 per chain, 400 for four
             chains (Vehtari et al. 2021); importance samples need 100.
-        mcse: largest Monte-Carlo standard error of a mean, in posterior standard deviations.
-        acceptance_low, acceptance_high: bounds on the acceptance rate; a random walk in many
-            dimensions is best near 0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.
-        bfmi: smallest Bayesian fraction of missing information (Betancourt 2016).
-        pareto_k: largest Pareto k̂ of importance weights (Vehtari et al. 2024).
+        mcse: maximum Monte-Carlo standard error of a mean, in posterior standard deviations.
+        acceptance_low: minimum acceptance rate; a random walk in many dimensions is best near
+            0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.
+        acceptance_high: maximum acceptance rate, for samplers with a step size.
+        bfmi: minimum Bayesian fraction of missing information (Betancourt 2016).
+        pareto_k: maximum Pareto k̂ of importance weights (Vehtari et al. 2024).
         drift: level of the test that the first and second half of the kept draws have the same
-            mean (after Geweke 1992), corrected for the number of components (Bonferroni). It is
-            half of the 1% of good posteriors that all diagnostics together may fail.
+            mean (after Geweke 1992), with Bonferroni correction for the number of components. All
+            diagnostics together may fail 1% of good posteriors; this test takes half of it.
 
     >>> import numpy as np
     >>> from bpa_ppl import Draws, check
@@ -61,16 +62,16 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Finding:
-    """One diagnostic against its threshold.
+    """One diagnostic compared with its threshold.
 
     Attributes:
-        name: the diagnostic.
+        name: of the diagnostic.
         value: its worst value.
-        where: what has it: a feature, a cell of another site such as `raw[2]`, a chain, or an
-            empty text.
+        where: the feature, the component of another site such as `raw[2]`, or the chain with that
+            value; or empty.
         limit: the threshold in words, such as `≤ 1.01`.
-        passed: whether the value keeps it.
-        advice: what to do if not, one sentence.
+        passed: whether the value is within the limit.
+        advice: what to do otherwise, one sentence.
 
     >>> Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise draws").cells
     ('R-hat', '1.2', '≤ 1.01', 'FAILED', 'LM0')
@@ -95,7 +96,7 @@ class Report:
     """All findings on one posterior; `str` gives the table, `bool` the verdict.
 
     Attributes:
-        sampler: what drew the posterior.
+        sampler: its name.
         shape: (chains, draws) kept.
         findings: in the order of the table.
 
@@ -116,12 +117,12 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every finding keeps its threshold."""
+        """Whether all findings are within their limits."""
         return all(finding.passed for finding in self.findings)
 
     @property
     def failures(self) -> tuple[Finding, ...]:
-        """The findings that do not."""
+        """The findings that are not within their limits."""
         return tuple(finding for finding in self.findings if not finding.passed)
 
     def __bool__(self) -> bool:
@@ -157,26 +158,26 @@ class Report:
         return Text(self._title).html() + table.html() + (advice.html() if self.failures else "")
 
 
-#: Squared length of the last Newton step in posterior standard deviations.
+#: Maximum squared length of the last Newton step, in posterior standard deviations.
 _DECREMENT = 1e-6
-#: Effective draws for each degree of freedom of a Monte-Carlo error.
+#: Effective draws per degree of freedom of an estimated Monte-Carlo error.
 _WINDOW = 10.0
 
 
 def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     """Compare a posterior's diagnostics with their thresholds.
 
-    Chains are looked at by rank-normalised split R-hat, bulk and tail ESS, MCSE and drift of every
-    number that was sampled, the weights and all other sites, and by acceptance, divergences and
-    BFMI, as far as the sampler recorded them; weighted samples by the effective sample size of
-    their importance weights and Pareto k̂; a mode by the convergence of its search.
+    For chains: rank-normalised split R-hat, bulk and tail ESS, MCSE and drift of all components of
+    all sites, and acceptance, divergences and BFMI, as far as they are recorded. For weighted
+    samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
+    convergence of the optimisation.
 
     Args:
         posterior: draws with a site `weights`, from this library or another.
-        thresholds: limits other than the stated ones.
+        thresholds: limits, if not the default ones.
 
     Returns:
-        a `Report`, true if every diagnostic keeps its threshold.
+        a `Report`, true if all diagnostics are within their limits.
 
     Raises:
         DataError: if there are no draws of `weights`.
@@ -187,13 +188,25 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     True
     """
     draws, limits = as_draws(posterior, finite=False), thresholds or Thresholds()
-    by_kind = {"chains": _of_chains, "weighted": _of_importance, "point": _of_optimum}
     sampler = str(draws.attrs.get("sampler", "unknown sampler"))
     if "chosen" in draws.attrs:
-        why = draws.attrs.get("chosen_because", "it is not said why")
+        why = draws.attrs.get("chosen_because", "unknown reason")
         sampler += f" ({draws.attrs['chosen']}: {why})"
-    kind = "weighted" if draws.weighted else draws.kind
-    return Report(sampler, draws.shape, tuple(by_kind[kind](draws, limits)))
+    if draws.weighted:
+        findings = _of_importance(draws, limits)
+    elif draws.kind == "point":
+        decrement = float(draws.attrs.get("newton_decrement", np.nan))
+        advice = "the optimisation did not converge: is the density of the model smooth?"
+        limit, passed = f"≤ {_DECREMENT:g}", decrement <= _DECREMENT
+        findings = [Finding("Newton decrement", decrement, "", limit, passed, advice)]
+    else:
+        findings = [
+            *_of_components(draws, limits),
+            *_of_acceptance(draws, limits),
+            *_of_divergences(draws),
+            *_of_energy(draws, limits),
+        ]
+    return Report(sampler, draws.shape, tuple(findings))
 
 
 def refuse_unconverged(posterior: Posterior) -> None:
@@ -217,18 +230,9 @@ def refuse_unconverged(posterior: Posterior) -> None:
         )
 
 
-def _of_chains(draws: Draws, limits: Thresholds) -> list[Finding]:
-    return [
-        *_of_components(draws, limits),
-        *_of_acceptance(draws, limits),
-        *_of_divergences(draws),
-        *_of_energy(draws, limits),
-    ]
-
-
 def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
     names, values = sampled_components(draws)
-    least, remedies = limits.ess_per_chain * draws.shape[0], Remedies(draws)
+    min_ess, remedies = limits.ess_per_chain * draws.shape[0], Remedies(draws)
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
     level = limits.drift / (2 * len(names))
@@ -240,8 +244,8 @@ def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
     drifting = "the kept draws of {where} still drift: " + warm
     return [
         _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
-        _worst("bulk ESS", ess(values), names, least, few, -1),
-        _worst("tail ESS", ess(values, "tail"), names, least, few_in_tails, -1),
+        _worst("bulk ESS", ess(values), names, min_ess, few, -1),
+        _worst("tail ESS", ess(values, "tail"), names, min_ess, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
         _worst(
             "drift (|z|)", np.abs(drift(values, level)), names, float(norm.isf(level)), drifting
@@ -250,10 +254,10 @@ def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
 
 
 def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
-    """Return the names and draws, (C, D, components), of all that was sampled; NaN if not finite.
+    """Return the names and draws, (C, D, components), of all components; NaN if not finite.
 
-    A cell that is one and the same number in all draws, of a site whose other cells move, is left
-    out: it is part of the site's form, as the ones of a correlation matrix are.
+    A constant component of a site whose other components vary is left out: it is structural, such
+    as the diagonal of a correlation matrix.
 
     >>> draws = Draws({"weights": np.ones((1, 2, 1)), "s": [[3, 4]]}, ("LM0",), sites=("s",))
     >>> sampled_components(draws)[0]
@@ -271,17 +275,17 @@ def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
 
 
 def drift(values: Float64, level: float = 0.005) -> Float64:
-    """Return z of the difference between the halves of the kept draws, (C, D, …) ↦ (…).
+    """Return the z-score of the difference between the halves of the draws, (C, D, …) ↦ (…).
 
-    The difference of the means of the first and the second half, over all chains, in units of its
-    Monte-Carlo standard error (after Geweke 1992, with ArviZ's MCSE for the spectral estimate).
-    That error is itself an estimate, from a window of about ten autocorrelation times, so that the
-    ratio is nearly Student's t with a tenth of the effective draws as degrees of freedom. It is
-    shrunk by what its quantile is beyond that of a normal distribution.
+    It is the difference of the means of the first and the second half, over all chains, in units
+    of its Monte-Carlo standard error (after Geweke 1992, with the MCSE of ArviZ instead of the
+    spectral estimate). The error is estimated from a window of about ten autocorrelation times, so
+    that the ratio is approximately Student's t with ESS / 10 degrees of freedom. It is scaled so
+    that its quantile is that of a normal distribution.
 
     Args:
         values: the draws.
-        level: of one side, at which quantiles are compared.
+        level: one-sided, at which the quantiles agree.
     """
     half = values.shape[1] // 2
     if half == 0:
@@ -308,7 +312,7 @@ def _error(values: Float64) -> Float64:
 
 
 def _deviation(values: Float64) -> Float64:
-    """Return the sample standard deviation of each component; a single draw has none."""
+    """Return the sample standard deviation of each component; NaN for a single draw."""
     if values.shape[0] * values.shape[1] == 1:
         return np.full(values.shape[2:], np.nan)
     return np.asarray(values.std(axis=(0, 1), ddof=1))
@@ -317,8 +321,8 @@ def _deviation(values: Float64) -> Float64:
 def _worst(
     name: str, values: Float64, names: Sequence[str], limit: float, advice: str, sign: int = 1
 ) -> Finding:
-    """Compare the worst of some values with a limit: the largest, or for sign −1 the smallest."""
-    # A chain that never moves has no variance, and no finite diagnostic: that is the worst of all.
+    """Compare the worst value with a limit: the largest, or for sign −1 the smallest."""
+    # A chain that never moves has no finite diagnostic: that is the worst.
     badness = np.where(np.isfinite(values), sign * values, np.inf)
     at = int(np.argmax(badness))
     value = float(values[at])
@@ -332,7 +336,7 @@ def _of_acceptance(draws: Draws, limits: Thresholds) -> list[Finding]:
     if recorded is None:
         return []
     rates = np.asarray(recorded).mean(axis=1)
-    # Only a sampler whose steps have a size to set can accept too much.
+    # Only a sampler with a step size can accept too often.
     setting = draws.attrs.get("step_setting")
     low, high = limits.acceptance_low, limits.acceptance_high if setting else 1.0
     worst = int(np.argmax(np.maximum(low - rates, rates - high)))
@@ -349,8 +353,8 @@ def _of_divergences(draws: Draws) -> list[Finding]:
         return []
     count = int(np.sum(draws.statistics["diverging"]))
     advice = (
-        f"{count} divergent transitions: {Remedies(draws).no_divergences()}; in a model of one's "
-        "own, write what is scaled as scale × standard normal (non-centred)"
+        f"{count} divergent transitions: {Remedies(draws).no_divergences()}; in a model of "
+        "your own, use a non-centred parametrisation (scale × standard normal)"
     )
     return [Finding("divergences", count, "", "= 0", count == 0, advice)]
 
@@ -369,29 +373,21 @@ def _of_energy(draws: Draws, limits: Thresholds) -> list[Finding]:
 
 def _of_importance(draws: Draws, limits: Thresholds) -> list[Finding]:
     """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
-    size, least = kish(draws.importance), limits.ess_per_chain
+    size, min_ess = kish(draws.importance), limits.ess_per_chain
     log_weight = np.zeros(draws.shape) if draws.log_weight is None else draws.log_weight
-    # Smoothed weights keep the k̂ of those that they were made of.
+    # Smoothed weights have the recorded k̂ of the raw ones.
     k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(log_weight)[1])
     remedies = Remedies(draws)
     few = (
-        f"the importance weights rest on {size:.1f} of {len(draws.importance)} samples: "
+        f"the importance weights are worth {size:.1f} of {len(draws.importance)} samples: "
         + remedies.more_samples()
     )
     heavy = (
-        f"Pareto k̂ {k_hat:.2f}: the importance weights have so heavy a tail that their average is "
-        f"not to be trusted; {remedies.markov_chain()}"
+        f"Pareto k̂ {k_hat:.2f}: the tail of the importance weights is so heavy that averages are "
+        f"unreliable; {remedies.markov_chain()}"
     )
     limit = f"≤ {limits.pareto_k:g}"
     return [
-        Finding("ESS of the weights", size, "", f"≥ {least:g}", size >= least, few),
+        Finding("ESS of the weights", size, "", f"≥ {min_ess:g}", size >= min_ess, few),
         Finding("Pareto k̂", k_hat, "", limit, k_hat <= limits.pareto_k, heavy),
     ]
-
-
-def _of_optimum(draws: Draws, limits: Thresholds) -> list[Finding]:
-    """Return the finding on the last step of the search for a mode; none recorded is a failure."""
-    decrement = float(draws.attrs.get("newton_decrement", np.nan))
-    advice = "the search for the mode did not converge: is the model's density smooth?"
-    limit = f"≤ {_DECREMENT:g}"
-    return [Finding("Newton decrement", decrement, "", limit, decrement <= _DECREMENT, advice)]

@@ -1,8 +1,13 @@
-"""Fit a calibration temperature, and trade coverage against risk."""
+"""Fit a calibration temperature, and trade coverage against risk.
+
+p_T(e|f) ∝ p(e|f)^(1/T) for derivations; probabilities of equal strings are added. T > 1 makes the
+predictive distribution less confident (Guo et al. 2017). It is fitted to the oracles of the
+adaptation sentences, each predicted by the posterior without the sentence, by Pareto-smoothed
+importance sampling (Vehtari et al. 2017).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,22 +26,22 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-_RANGE = 20.0  # temperatures are looked for from 1 / this to this
+_RANGE = 20.0  # the temperature is between 1 / this and this
 
 
 @dataclass(frozen=True)
 class Temperature:
-    """A fitted temperature.
+    """A fitted calibration temperature.
 
     Attributes:
-        value: T; above 1 the predictive distribution was too sure of itself.
-        before: mean log probability of the oracle's string of a sentence left out, in nats.
-        after: the same at T.
-        sentences: how many there were.
-        doubtful: of how many of them the Pareto k̂ is above 0.7.
+        value: T; above 1 the predictive distribution was overconfident.
+        before: mean leave-one-out log probability of the text of the oracle, in nats.
+        after: the same with the temperature T.
+        sentences: the number of sentences.
+        doubtful: the number of sentences with a Pareto k̂ above 0.7.
 
     >>> print(Temperature(value=1.4, before=-1.02, after=-0.98, sentences=50, doubtful=0))
-    temperature 1.40: log probability of an oracle left out -1.020 → -0.980 nats, 50 sentences
+    temperature 1.40: leave-one-out log probability of an oracle -1.020 → -0.980 nats, 50 sentences
     """
 
     value: float
@@ -46,9 +51,9 @@ class Temperature:
     doubtful: int
 
     def __str__(self) -> str:
-        doubt = f"; {self.doubtful} in doubt (k̂ > 0.7)" if self.doubtful else ""
+        doubt = f"; {self.doubtful} unreliable (k̂ > 0.7)" if self.doubtful else ""
         return (
-            f"temperature {self.value:.2f}: log probability of an oracle left out "
+            f"temperature {self.value:.2f}: leave-one-out log probability of an oracle "
             f"{self.before:.3f} → {self.after:.3f} nats, {self.sentences} sentences{doubt}"
         )
 
@@ -61,8 +66,8 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
         nbest: the lists that it was adapted to, in the same order.
 
     Raises:
-        DataError: if the posterior is a point or records no log-likelihood of sentences, or if
-            these are not its lists.
+        DataError: if the posterior is a point, records no log-likelihood of sentences, or belongs
+            to other lists.
 
     >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(9)]]] * 4, ["LM0"])
@@ -74,7 +79,7 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
     ...     observed={"oracle": np.array([1, 1, 1, 0])},
     ... )
     >>> print(temperature(draws, lists))
-    temperature 2.00: log probability of an oracle left out -0.655 → -0.562 nats, 4 sentences
+    temperature 2.00: leave-one-out log probability of an oracle -0.655 → -0.562 nats, 4 sentences
     """
     draws = as_draws(posterior)
     lists, oracle = adapted_lists(draws, nbest)
@@ -85,7 +90,12 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
     ]
 
     def loss(log_t: float) -> float:
-        return -_mean_log_score(log_p, of_oracle, float(np.exp(log_t)))
+        """Return the negative mean of log p_T of the texts of the oracles."""
+        total = 0.0
+        for each, own in zip(log_p, of_oracle, strict=True):
+            tempered = np.exp((each - each.max()) / float(np.exp(log_t)))
+            total += float(np.log(tempered[own].sum() / tempered.sum()))
+        return -(total / len(log_p))
 
     bound = float(np.log(_RANGE))
     found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded")
@@ -95,11 +105,11 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
 
 
 def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
-    """Return the posterior with its temperature among its attributes, where `rerank` finds it.
+    """Return the posterior with its fitted temperature as an attribute, which `rerank` uses.
 
     Args:
-        posterior: as for `temperature`, like the lists.
-        nbest: see above.
+        posterior: as for `temperature`.
+        nbest: as for `temperature`.
 
     Raises:
         DataError: as `temperature`.
@@ -121,32 +131,21 @@ def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
     return to_arviz(replace(draws, attrs={**draws.attrs, "temperature": found.value}))
 
 
-def _mean_log_score(
-    log_p: Sequence[Float64], of_oracle: Sequence[np.ndarray], value: float
-) -> float:
-    """Return the mean of log p_T of the strings of the oracles."""
-    total = 0.0
-    for each, own in zip(log_p, of_oracle, strict=True):
-        tempered = np.exp((each - each.max()) / value)
-        total += float(np.log(tempered[own].sum() / tempered.sum()))
-    return total / len(log_p)
-
-
-_SHOWN = (0.5, 0.7, 0.9)
+_SHOWN = (0.9, 0.7, 0.5)  # confidences in the printed table
 
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverage:
-    """What becomes of a text as more and more changes are made, the surest first.
+    """Risk and TER of a text if only the most confident changes are made.
 
     Attributes:
-        better: (C,) the probability of each change that it makes the sentence better, descending.
-        coverage: (C + 1,) the share of all C changes that is made, from 0 to 1.
-        risk: (C + 1,) the share of those made that in truth make the sentence worse; 0 at first.
-        ter: (C + 1,) TER of the whole text then, in percent.
+        better: (C,) the probability that a change improves the sentence, descending.
+        coverage: (C + 1,) the share of the C changes that are made, from 0 to 1.
+        risk: (C + 1,) the share of the changes made that make the sentence worse; 0 at first.
+        ter: (C + 1,) TER of the whole text, in percent.
 
     >>> found = risk_coverage([0.9, 0.4, 0.8], [3, 2, 4], [1, 4, 4], [10, 5, 5])
-    >>> coverage, risk, ter = found.at(sure=0.5)
+    >>> coverage, risk, ter = found.at(min_confidence=0.5)
     >>> round(coverage, 2), risk, ter
     (0.67, 0.0, 35.0)
     """
@@ -156,9 +155,9 @@ class RiskCoverage:
     risk: Float64
     ter: Float64
 
-    def at(self, sure: float) -> tuple[float, float, float]:
-        """Return coverage, risk and TER where changes are made that are surer than this."""
-        made = int(np.sum(self.better > sure))
+    def at(self, min_confidence: float) -> tuple[float, float, float]:
+        """Return coverage, risk and TER if only changes above a confidence are made."""
+        made = int(np.sum(self.better > min_confidence))
         return float(self.coverage[made]), float(self.risk[made]), float(self.ter[made])
 
     def __str__(self) -> str:
@@ -166,11 +165,11 @@ class RiskCoverage:
             (name, *(f"{value:.3f}" for value in found[:2]), f"{found[2]:.2f}")
             for name, found in [
                 ("never", self.at(1.0)),
-                *((f"> {sure:g}", self.at(sure)) for sure in reversed(_SHOWN)),
+                *((f"> {confidence:g}", self.at(confidence)) for confidence in _SHOWN),
                 ("always", self.at(-1.0)),
             ]
         ]
-        return text_table(rows, ("sure", "coverage", "risk", "TER"), align="rrrr", least=8)
+        return text_table(rows, ("confidence", "coverage", "risk", "TER"), align="rrrr", least=8)
 
 
 def risk_coverage(
@@ -187,10 +186,10 @@ def risk_coverage(
         before: (S,) edits of the first-best, against the references.
         after: (S,) edits of the choice.
         lengths: (S,) of the references, in words.
-        changed: (S,) bool, whether the choice is another translation; None where it may be.
+        changed: (S,) bool, whether the choice differs from the first-best; None counts all.
 
     Raises:
-        DataError: if they are not as long as one another, or there is no sentence.
+        DataError: if the lengths differ, or there is no sentence.
 
     >>> found = risk_coverage([0.9, 0.4, 0.8], [3, 2, 4], [1, 4, 4], [10, 5, 5])
     >>> found.coverage.round(2).tolist(), found.risk.round(2).tolist(), found.ter.tolist()
@@ -198,17 +197,17 @@ def risk_coverage(
     >>> found.at(0.85)
     (0.3333333333333333, 0.0, 35.0)
     """
-    given = [np.asarray(part, np.float64) for part in (better, before, after, lengths)]
-    if len({part.shape for part in given}) != 1 or given[0].ndim != 1 or not len(given[0]):
+    columns = [np.asarray(part, np.float64) for part in (better, before, after, lengths)]
+    if len({part.shape for part in columns}) != 1 or columns[0].ndim != 1 or not len(columns[0]):
         raise DataError("a curve needs a probability, edits and a length for each sentence")
-    sure, old, new, words = given
-    which = np.ones(len(sure), bool) if changed is None else np.asarray(changed, bool)
-    order = np.flatnonzero(which)[np.argsort(-sure[which], kind="stable")]
+    p, old, new, words = columns
+    which = np.ones(len(p), bool) if changed is None else np.asarray(changed, bool)
+    order = np.flatnonzero(which)[np.argsort(-p[which], kind="stable")]
     gained = np.concatenate([[0.0], np.cumsum((new - old)[order])])
     worse = np.concatenate([[0.0], np.cumsum((new > old)[order])])
     made = np.arange(len(order) + 1)
     return RiskCoverage(
-        better=sure[order],
+        better=p[order],
         coverage=made / max(len(order), 1),
         risk=worse / np.maximum(made, 1),
         ter=100 * (old.sum() + gained) / max(words.sum(), 1.0),

@@ -17,20 +17,20 @@ from bpa_ppl.registry import LIKELIHOODS
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-_DRAWS = 1000  # used at most
+_MAX_DRAWS = 1000
 
 
-class LeftOut(NamedTuple):
-    """Importance weights of D draws for S sentences, each without the sentence (K features).
+class LeaveOneOutDraws(NamedTuple):
+    """D draws with importance weights for the posteriors without each of S sentences (K features).
 
     Attributes:
         weights: (D, K) the draws, in the order of the columns of the lists.
-        log_share: (S, D) logarithms of their importance weights.
-        pareto_k: (S,) where it is above 0.7 the weights of the sentence are unreliable.
+        log_weight: (S, D) logarithms of their importance weights.
+        pareto_k: (S,) above 0.7 the weights for the sentence are unreliable.
     """
 
     weights: Float64
-    log_share: Float64
+    log_weight: Float64
     pareto_k: Float64
 
     def probabilities(self, lists: NBest) -> list[Float64]:
@@ -41,35 +41,35 @@ class LeftOut(NamedTuple):
         for s in range(len(lists)):
             features = lists.features[lists.rows(s)].astype(np.float64)
             p = normalised((features - features[:1]) @ self.weights.T, axis=0)[1]
-            found.append(p @ importance_weights(self.log_share[s]))
+            found.append(p @ importance_weights(self.log_weight[s]))
         return found
 
     def mean_scores(self, lists: NBest) -> list[Float64]:
-        """Return the scores by the mean of the weights without the sentence, (N,) each."""
+        """Return scores by the mean weights of the posterior without the sentence, (N,) each."""
         found = []
         for s in range(len(lists)):
-            mean = importance_weights(self.log_share[s]) @ self.weights
+            mean = importance_weights(self.log_weight[s]) @ self.weights
             found.append(lists.features[lists.rows(s)].astype(np.float64) @ mean)
         return found
 
 
-def leave_one_out(draws: Draws, lists: NBest) -> LeftOut:
+def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
     """Return draws of the posterior without each sentence, by Pareto-smoothed importance sampling.
 
-    The likelihood may be another than p(e*|f): a margin is left out as what it was.
+    The likelihood need not be p(e*|f): whatever it was is removed.
 
     Args:
         draws: with the log-likelihood of each sentence.
         lists: the adaptation sentences, prepared.
 
     Raises:
-        DataError: if the draws are a point, or lack it, or are not of these lists, or of
-            preferences.
+        DataError: if the draws are a point, have no log-likelihoods, belong to other lists, or
+            were adapted to preferences.
     """
     if draws.kind == "point":
         raise DataError(
-            "leave-one-out needs draws of the posterior, and this is one point: adapt with another "
-            "sampler, such as laplace"
+            "leave-one-out needs draws of the posterior, but this is a single point: adapt with "
+            "another sampler, such as laplace"
         )
     if draws.pointwise is None:
         raise DataError(
@@ -78,55 +78,55 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeftOut:
         )
     if "comparisons" in draws.attrs:
         raise DataError(
-            "lists cannot be left out of a posterior of preferences, each of which is an "
-            "observation of its own: judge the choices for new lists"
+            "lists cannot be left out of a posterior of preferences, because each preference is an "
+            "observation: evaluate the choices on new lists"
         )
-    # Weighted draws count the likelihood with an exponent of its own (Eq. 11).
+    # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
     likelihood = exponent * draws.pointwise.reshape(len(draws.flat), -1)
     columns = _of_lists(likelihood[_thinned(draws)], draws, lists)
-    whole = in_sample(draws, lists)
+    found = in_sample(draws, lists)
     for s, column in enumerate(columns.T):
-        smoothed, whole.pareto_k[s] = unseen(whole.log_share[s], column)
-        if np.isfinite(whole.pareto_k[s]):  # else there are too few draws to leave it out
-            whole.log_share[s] = smoothed
-    return whole
+        smoothed, found.pareto_k[s] = unseen(found.log_weight[s], column)
+        if np.isfinite(found.pareto_k[s]):  # else there are too few draws
+            found.log_weight[s] = smoothed
+    return found
 
 
 def _of_lists(likelihood: Float64, draws: Draws, lists: NBest) -> Float64:
-    """Return the log-likelihood of all that was observed of each list, (D, S).
+    """Return the log-likelihood of all observations of each list, (D, S).
 
     Args:
         likelihood: (D, observations); preferences come after the lists.
-        draws: which record the sentence of each observation.
+        draws: with the sentence of each observation.
         lists: the adaptation sentences.
 
     Raises:
-        DataError: if they are other sentences.
+        DataError: if the sentences are different.
     """
     count, ids = likelihood.shape[1], draws.sentence_ids
     if count == len(lists):
         return likelihood
     if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
         raise DataError(
-            f"the posterior was adapted to {count} sentences, and these are {len(lists)}: give "
+            f"the posterior was adapted to {count} sentences, but there are {len(lists)}: give "
             "the lists that it was adapted to",
             lists.origin,
         )
     return likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(np.float64)
 
 
-def in_sample(draws: Draws, lists: NBest) -> LeftOut:
-    """Return the draws as `leave_one_out` does, with no sentence left out."""
+def in_sample(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
+    """Return the same draws with the weights of the posterior, without leaving sentences out."""
     chosen = _thinned(draws)
-    share = np.log(np.maximum(draws.importance[chosen], np.finfo(np.float64).tiny))
-    return LeftOut(
-        draws.aligned(lists)[chosen], np.tile(share, (len(lists), 1)), np.zeros(len(lists))
+    log_weight = np.log(np.maximum(draws.importance[chosen], np.finfo(np.float64).tiny))
+    return LeaveOneOutDraws(
+        draws.aligned(lists)[chosen], np.tile(log_weight, (len(lists), 1)), np.zeros(len(lists))
     )
 
 
 def left_out(draws: Draws, lists: NBest) -> tuple[list[Float64], Float64]:
-    """Return log p(e|f, A without the sentence) of each list, (N,) each, and k̂ of each sentence.
+    """Return log p(e|f, A without the sentence) of each list, (N,) each, and Pareto k̂, (S,).
 
     Arguments and errors are those of `leave_one_out`.
     """
@@ -136,15 +136,15 @@ def left_out(draws: Draws, lists: NBest) -> tuple[list[Float64], Float64]:
 
 
 def _thinned(draws: Draws) -> np.ndarray:
-    """Return which draws are used: at most 1000, evenly spaced."""
-    return np.unique(np.linspace(0, len(draws.flat) - 1, _DRAWS).astype(np.int64))
+    """Return the indices of at most 1000 evenly spaced draws."""
+    return np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
 
 
-#: Above it the importance ratios of a sentence are not to be trusted (Vehtari et al. 2024).
+#: Above it the importance weights are unreliable (Vehtari et al. 2024).
 GOOD_PARETO_K = 0.7
-#: Above it a posterior is said to be sensitive (Kallioinen et al. 2024).
+#: Above it a posterior is sensitive to the prior or the likelihood (Kallioinen et al. 2024).
 SENSITIVE = 0.05
-_STRONG = "the prior decides it: there are few data on it, or the prior is narrow"
+_STRONG = "the prior determines it: there are few data on it, or the prior is narrow"
 _CONFLICT = "prior and data disagree on it: is the prior too narrow?"
 
 
@@ -155,18 +155,18 @@ class Loo:
     Attributes:
         elpd: Σ_a log p(e*_a | f_a, A without a), in nats; higher is better.
         se: its standard error, over sentences.
-        p_effective: how many parameters the sentences pin down.
+        p_effective: the effective number of parameters.
         pointwise: (sentences,) the terms of the sum.
-        pareto_k: (sentences,) where it is above 0.7 the term is not to be trusted.
-        improper: the name of a likelihood whose values are no probabilities, such as `margin`: the
-            terms then compare sentences, and posteriors of the same likelihood, alone.
+        pareto_k: (sentences,) above 0.7 the term is unreliable.
+        improper: the name of a likelihood whose values are not probabilities, such as `margin`:
+            the terms then compare only sentences, and posteriors with the same likelihood.
 
     >>> found = Loo(-12.0, 2.0, 3.1, np.full(4, -3.0), np.array([0.1, 0.2, 0.3, 0.9]))
     >>> found.doubtful
     1
     >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
-    elpd -12.0 ± 2.0 over 4 sentences, a probability of 0.050 an oracle; 3.1 effective parameters;
-    1 of 4 terms in doubt (k̂ > 0.7)
+    elpd -12.0 ± 2.0 over 4 sentences, mean oracle probability 0.050; 3.1 effective parameters;
+    1 of 4 terms unreliable (k̂ > 0.7)
     """
 
     elpd: float
@@ -178,17 +178,17 @@ class Loo:
 
     @property
     def doubtful(self) -> int:
-        """How many sentences have a Pareto k̂ above 0.7."""
+        """The number of sentences with a Pareto k̂ above 0.7."""
         return int(np.sum(self.pareto_k > GOOD_PARETO_K))
 
     def __str__(self) -> str:
         count = len(self.pointwise)
-        doubt = f"; {self.doubtful} of {count} terms in doubt (k̂ > 0.7)" if self.doubtful else ""
-        said = f"a probability of {np.exp(self.elpd / count):.3f} an oracle"
+        doubt = f"; {self.doubtful} of {count} terms unreliable (k̂ > 0.7)" if self.doubtful else ""
+        scale = f"mean oracle probability {np.exp(self.elpd / count):.3f}"
         if self.improper:
-            said = f"of the likelihood {self.improper}, which is no probability"
+            scale = f"of the likelihood {self.improper}, which is not a probability"
         return (
-            f"elpd {self.elpd:.1f} ± {self.se:.1f} over {count} sentences, {said}; "
+            f"elpd {self.elpd:.1f} ± {self.se:.1f} over {count} sentences, {scale}; "
             f"{self.p_effective:.1f} effective parameters{doubt}"
         )
 
@@ -200,9 +200,9 @@ class Ranked:
     Attributes:
         name: of the posterior.
         elpd: its predictive accuracy in nats.
-        behind: how much it is behind the best.
+        behind: the difference from the best.
         se: the standard error of that difference, over sentences; 0 for the best.
-        stacking: its weight in the mixture of all that predicts best (Yao et al. 2018).
+        stacking: its stacking weight (Yao et al. 2018).
         doubtful: whether a Pareto k̂ is above 0.7.
 
     >>> Ranked("wide", elpd=-5.5, behind=0.0, se=0.0, stacking=1.0, doubtful=False).stacking
@@ -220,7 +220,7 @@ class Ranked:
 def loo(posterior: Posterior, seed: int = 0) -> Loo:
     """Estimate leave-one-out predictive accuracy (Vehtari, Gelman & Gabry 2017).
 
-    What was observed otherwise than once a sentence does not enter.
+    Observations other than one per sentence are ignored.
 
     Args:
         posterior: with the log-likelihood of each sentence.
@@ -257,15 +257,15 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
     """Rank posteriors of the same sentences, such as of several σ_T or models, by PSIS-LOO.
 
     Args:
-        posteriors: by a name each; the same sentences with the same oracles.
+        posteriors: by name; of the same sentences with the same oracles.
         seed: of the resampling of weighted draws.
 
     Returns:
         the best first, with the numbers of `arviz.compare`.
 
     Raises:
-        DataError: if there are fewer than two, they do not record log-likelihoods, they are not
-            of the same oracles, or of several likelihoods of which one is no probability.
+        DataError: if there are fewer than two, they do not record log-likelihoods, they have
+            different oracles, or different likelihoods of which one is not a probability.
 
     >>> rng = np.random.default_rng(0)
     >>> def draws(p):
@@ -278,7 +278,7 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
     ('wide', -5.5, 'narrow', 4.2)
     """
     if len(posteriors) < 2:
-        raise DataError("a comparison needs two posteriors or more")
+        raise DataError("a comparison needs at least two posteriors")
     every = {name: _by_sentence(as_draws(posterior)) for name, posterior in posteriors.items()}
     _check_same_oracles(list(every.values()))
     table = compare_psis_loo({name: draws.resampled(seed) for name, draws in every.items()})
@@ -298,7 +298,7 @@ def _by_sentence(draws: Draws) -> Draws:
 
 
 def _check_same_oracles(every: Sequence[Draws]) -> None:
-    """Refuse posteriors of other sentences, or of other oracles of the same ones."""
+    """Refuse posteriors of different sentences, oracles, or incomparable likelihoods."""
     sizes = {each.shape[-1] for draws in every if (each := draws.pointwise) is not None}
     observed = [draws.observed["oracle"] for draws in every if "oracle" in draws.observed]
     if len(sizes) > 1 or any(not np.array_equal(first, observed[0]) for first in observed):
@@ -307,13 +307,13 @@ def _check_same_oracles(every: Sequence[Draws]) -> None:
     improper = [name for draws in every if (name := _improper(draws))]
     if improper and any(one != several[0] for one in several):
         raise DataError(
-            f"the values of the likelihood {improper[0]} are no probabilities, and so compare with "
-            "none of another likelihood or setting: adapt all with the same one"
+            f"the values of the likelihood {improper[0]} are not probabilities, and cannot be "
+            "compared with another likelihood or setting: adapt all with the same one"
         )
 
 
 def _improper(draws: Draws) -> str:
-    """Return the name of the likelihood if it is recorded, ours, and no probability."""
+    """Return the name of the likelihood if it is recorded, registered and not a probability."""
     recorded = draws.attrs.get("likelihood")
     name = str(recorded.get("name", "")) if isinstance(recorded, dict) else ""
     return name if name in LIKELIHOODS and not LIKELIHOODS[name].generative else ""
@@ -321,13 +321,14 @@ def _improper(draws: Draws) -> str:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How the posterior of one weight changes if prior or likelihood are raised to a power.
+    """The change of the posterior of one weight if prior or likelihood is raised to a power.
 
     Attributes:
         weight: the feature.
-        prior, likelihood: the change of its distribution, in Jensen–Shannon distance, for a
-            doubling of the exponent, extrapolated from a small one.
-        finding: what both together say, in words; empty if nothing needs to be said.
+        prior: the change of its distribution, in Jensen–Shannon distance, for a doubling of the
+            exponent of the prior, extrapolated from a small power.
+        likelihood: likewise for the exponent of the likelihood.
+        finding: the interpretation in words; empty if there is no problem.
 
     >>> Sensitivity("LM0", prior=0.01, likelihood=0.2, finding="").finding
     ''
@@ -342,17 +343,17 @@ class Sensitivity:
 def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity, ...]:
     """Return the power-scaling sensitivity of each weight (Kallioinen et al. 2024).
 
-    No sampler is run again: draws are weighted by a small power of the prior or the likelihood.
+    Draws are reweighted by a small power of the prior or the likelihood; nothing is sampled.
 
     Args:
-        posterior: with the log-likelihood of all that was observed and the log density of the
-            draws, log p(λ, A): the prior is what remains of it.
+        posterior: with the log-likelihood of all observations and the log density of the draws,
+            log p(λ, A), whose remainder is the prior.
         seed: of the resampling of weighted draws.
 
     Raises:
         DataError: if the posterior does not record them.
 
-    A weight with the prior N(0, 1), and one observation that is the same for every value of it:
+    A weight with the prior N(0, 1), and one observation that does not depend on it:
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
     >>> draws = Draws(
@@ -363,7 +364,7 @@ def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity,
     ... )
     >>> (found,) = power_sensitivity(draws)
     >>> found.weight, round(found.likelihood, 3), found.finding
-    ('LM0', 0.0, 'the prior decides it: there are few data on it, or the prior is narrow')
+    ('LM0', 0.0, 'the prior determines it: there are few data on it, or the prior is narrow')
     """
     draws = as_draws(posterior)
     if draws.total_log_likelihood is None or draws.total_log_prior is None:
@@ -375,12 +376,11 @@ def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity,
     equal = draws.resampled(seed)
     prior, likelihood = (power_scaling(equal, component) for component in ("prior", "likelihood"))
     return tuple(
-        Sensitivity(name, float(p), float(q), _finding(p, q))
+        Sensitivity(
+            name,
+            float(p),
+            float(q),
+            "" if p < SENSITIVE else _CONFLICT if q >= SENSITIVE else _STRONG,
+        )
         for name, p, q in zip(draws.features, prior, likelihood, strict=True)
     )
-
-
-def _finding(prior: float, likelihood: float) -> str:
-    if prior < SENSITIVE:
-        return ""
-    return _CONFLICT if likelihood >= SENSITIVE else _STRONG

@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 GROUPS = ("prior", "posterior")
-_DRAWS = 500
+_MAX_DRAWS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class PredictiveCheck:
-    """How the model's predictive distribution of each list meets the oracle (S sentences).
+    """The oracle of each list under the predictive distribution of the model (S sentences).
 
-    Everything is about translations: derivations with the same text are one.
+    Derivations of the same text are one translation.
 
     Attributes:
         group: `prior` or `posterior`.
-        rank: (S,) of the oracle by predictive probability; 1 is the likeliest.
+        rank: (S,) of the oracle by predictive probability; 1 is the most probable.
         probability: (S,) of the oracle.
         entropy: (S,) of the predictive distribution, in nats.
-        size: (S,) how many translations a list has.
-        pit: (S,) the probability of all that is likelier than the oracle, plus a random share of
-            the oracle's own: uniform if oracles are drawn from the predictive distribution.
+        size: (S,) the number of translations of a list.
+        pit: (S,) the probability of all translations that are more probable than the oracle, plus
+            a random share of that of the oracle: uniform if the model fits.
 
     >>> one, half = np.ones(4, int), np.full(4, 0.5)
     >>> pit = np.array([0.1, 0.4, 0.6, 0.9])
@@ -60,7 +60,7 @@ class PredictiveCheck:
 
     @property
     def p_value(self) -> float:
-        """The probability of PIT values so far from uniform; small if the model does not fit."""
+        """The p-value of uniform PIT values; small if the model does not fit."""
         return uniformity(self.pit)
 
     def __str__(self) -> str:
@@ -68,19 +68,20 @@ class PredictiveCheck:
         return (
             f"{self.group} predictive, {len(self.rank)} sentences: the oracle has median rank "
             f"{np.median(self.rank):g} of {np.median(self.size):g} and mean probability "
-            f"{self.probability.mean():.3f}, and is the likeliest in {first:.0f}%; entropy "
+            f"{self.probability.mean():.3f}, and is the most probable in {first:.0f}%; entropy "
             f"{self.entropy.mean():.2f} nats; fit p = {self.p_value:.3g}"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Does a probability of p mean right p of the time? (B bins of as many translations each.)
+    """Predicted probabilities against observed frequencies, in B bins of equal size.
 
     Attributes:
         predicted: (B,) mean probability of the translations in a bin.
         observed: (B,) share of them that are the oracle.
-        low, high: (B,) 95% of the shares that honest probabilities would give.
+        low: (B,) lower end of the 95% interval of the shares under calibrated probabilities.
+        high: (B,) upper end.
         count: (B,) translations.
         error: the expected calibration error, Σ count · |predicted − observed| / Σ count.
         brier: the mean squared error of the probabilities.
@@ -120,18 +121,18 @@ def predictive_check(
     group: str = "posterior",
     seed: int = 0,
 ) -> PredictiveCheck:
-    """Compare oracles with what the model expects of their lists (Gelman et al. 2013, §6.3).
+    """Compare oracles with the predictive distribution of their lists (Gelman et al. 2013, §6.3).
 
-    Before the data (`prior`) it shows whether the prior allows what is met at all. After them
-    (`posterior`), on new lists, whether the model fits; on the adaptation lists themselves the
-    data are used twice, so that a misfit is found later.
+    With prior draws it shows whether the prior is compatible with the oracles; with posterior
+    draws, on new lists, whether the model fits. On the adaptation lists the data are used twice,
+    so that the check is less sensitive.
 
     Args:
         posterior: draws of the weights.
         nbest: lists, with the features of the posterior.
-        oracle: (sentences,) position of the oracle in each; None takes those observed.
-        group: whose draws: `prior` or `posterior`.
-        seed: of the draws that are picked, at most 500, and of the PIT's random share.
+        oracle: (sentences,) position of the oracle in each; None uses the observed ones.
+        group: `prior` or `posterior` draws.
+        seed: of the selection of at most 500 draws, and of the randomised PIT.
 
     Raises:
         DataError: if features, oracles or the group of draws are missing.
@@ -171,15 +172,15 @@ def reliability(
 ) -> Reliability:
     """Compare the probability of the chosen translations with how often they are the oracle.
 
-    One translation a sentence is looked at: the likeliest, which reranking would choose.
+    Only the most probable translation of each sentence counts, which reranking would choose.
 
     Args:
         posterior: draws of the weights.
-        nbest: lists, best ones that the posterior has not seen.
+        nbest: lists, preferably not the adaptation lists.
         oracle: (sentences,) position of the oracle in each.
-        bins: how many, of as many sentences each.
-        seed: of the draws that are picked, at most 500.
-        temperature: of the predictive distribution; None takes what the posterior records, else 1.
+        bins: the number of bins.
+        seed: of the selection of at most 500 draws.
+        temperature: of the predictive distribution; None uses the recorded one, else 1.
 
     Raises:
         DataError: if features are missing.
@@ -210,7 +211,7 @@ def reliability(
 def _predictive(
     nbest: NBest, weights: Float64, temperature: float = 1.0
 ) -> Iterator[tuple[Float64, Int64]]:
-    """Yield for each list the probability of its translations, and the one of each hypothesis."""
+    """Yield for each list the probabilities of translations, and their indices by hypothesis."""
     from bpa_ppl.models.probabilities import log_probabilities
 
     for s in range(len(nbest)):
@@ -229,15 +230,15 @@ def _predictive(
 def _picked(draws: Draws, nbest: NBest, group: str, rng: np.random.Generator) -> Float64:
     """Return at most 500 draws in the order of the columns of the lists, (draws, K).
 
-    Draws with importance weights are picked by them.
+    Draws with importance weights are resampled.
     """
     one_of(group, GROUPS, "group of draws")
     if group == "prior" and WEIGHTS not in draws.prior:
-        raise DataError("the posterior holds no prior draws of the weights")
-    known = draws.prior[WEIGHTS] if group == "prior" else draws.weights
-    vectors = np.asarray(known, np.float64).reshape(-1, len(draws.features))
+        raise DataError("the posterior has no prior draws of the weights")
+    values = draws.prior[WEIGHTS] if group == "prior" else draws.weights
+    vectors = np.asarray(values, np.float64).reshape(-1, len(draws.features))
     p = draws.importance if draws.weighted and group == "posterior" else None
-    count = min(_DRAWS, len(vectors))
+    count = min(_MAX_DRAWS, len(vectors))
     chosen = vectors[rng.choice(len(vectors), size=count, replace=p is not None, p=p)]
     return draws.aligned(nbest, chosen)
 
@@ -245,7 +246,7 @@ def _picked(draws: Draws, nbest: NBest, group: str, rng: np.random.Generator) ->
 def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     """Return the lists that a posterior was adapted to, with its features, and their oracles.
 
-    Where the criterion is a column, only judged candidates are left.
+    If the criterion is a column, only judged candidates are kept.
 
     Raises:
         DataError: if these are not its lists, or it records no oracles.
@@ -267,52 +268,52 @@ def observed_oracles(draws: Draws, nbest: NBest) -> Int64:
     """Return the position of the oracle in each of the lists that a posterior was adapted to.
 
     Raises:
-        DataError: if the posterior records none, or those of other lists.
+        DataError: if the posterior records no oracles, or those of other lists.
     """
     if "oracle" not in draws.observed:
         raise DataError("the posterior does not record oracles: give the position of each")
     index = np.asarray(draws.observed["oracle"], np.int64)
     if len(index) != len(nbest) or np.any(index >= nbest.sizes):
         raise DataError(
-            f"the posterior's {len(index)} oracles are not of these {len(nbest)} lists: give the "
-            "position of each",
+            f"the {len(index)} oracles of the posterior do not belong to these {len(nbest)} lists: "
+            "give the position of each",
             nbest.origin,
         )
     return index
 
 
-#: Draws looked at together: their probabilities of a list fit into a cache.
+#: Draws in a block, whose probabilities of a list fit into a processor cache.
 _BLOCK = 64
 
 
 def with_predictions(
     posterior: Posterior, nbest: NBest, *, gains: npt.ArrayLike | None = None, seed: int = 0
 ) -> InferenceData:
-    """Return the posterior with a group `posterior_predictive`, and what was observed beside it.
+    """Return the posterior with the group `posterior_predictive`, for the checks of ArviZ.
 
-    Of each sentence each draw λ predicts one hypothesis, drawn from p(e|f,λ). Two things are told
-    of it, and of the oracle:
+    Each draw λ predicts one hypothesis of each sentence, drawn from p(e|f,λ). Two variables
+    describe the predictions, and the oracles in `observed_data`:
 
-    * `oracle`: its position in the list from 0 on, plus a uniform random share of one, which makes
-      it continuous: the probability integral transform (`loo_pit`) is then exactly uniform where
-      oracles are chosen as the model says. Under 1/2 on average, they stand higher in the lists
-      than it expects (randomised as by Smith 1985).
-    * `gain`: what it is worth, if gains are given. That of the oracle is the best of its list, so
-      that it says how much a draw leaves to be won, not whether the model fits.
+    * `oracle`: the position in the list from 0, plus a uniform random number in [0, 1), so that it
+      is continuous: the probability integral transform (`loo_pit`) is then exactly uniform if the
+      model is correct (randomised as by Smith 1985). Values below 1/2 on average mean that oracles
+      rank higher in the lists than the model expects.
+    * `gain`: its gain, if gains are given. The oracle has the best gain of its list, so that this
+      measures the remaining headroom, not the fit of the model.
 
     Args:
-        posterior: draws of the weights; those with importance weights are resampled, because
-            ArviZ takes all draws alike.
+        posterior: draws of the weights; draws with importance weights are resampled, because ArviZ
+            treats all draws equally.
         nbest: the lists that it was adapted to, in the same order.
-        gains: (hypotheses,) what each is worth, such as `bpa_ppl.gains(nbest)`.
+        gains: (hypotheses,) such as `bpa_ppl.gains(nbest)`.
         seed: of the predictions, and of the resampling.
 
     Returns:
         InferenceData, or a DataTree; (C, D, S) float32 each in `posterior_predictive`.
 
     Raises:
-        DataError: if these are not its lists, features are missing, or gains are not one for each
-            hypothesis.
+        DataError: if these are other lists, features are missing, or there is not one gain for
+            each hypothesis.
 
     >>> from bpa_ppl.posterior import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
@@ -328,14 +329,23 @@ def with_predictions(
     predicted, observed = {"oracle": drawn + rng.random(drawn.shape)}, {}
     observed["oracle"] = oracle + rng.random(len(oracle))
     if gains is not None:
-        worth = _one_each(gains, lists)
+        every = np.asarray(gains, np.float64)
+        if every.shape != (len(lists.features),):
+            raise DataError(
+                f"gains must be one number for each of the {len(lists.features)} hypotheses, not "
+                f"an array of shape {every.shape}: use bpa_ppl.gains of the same lists",
+                lists.origin,
+            )
         predicted["gain"], observed["gain"] = (
-            worth[lists.offsets[:-1] + position] for position in (drawn, oracle)
+            every[lists.offsets[:-1] + position] for position in (drawn, oracle)
         )
-    narrow = {name: _narrow(values) for name, values in predicted.items()}
-    return to_arviz(
-        replace(draws, predictive=narrow, observed={**draws.observed, **observed}),
-    )
+    narrow = {}
+    for name, values in predicted.items():
+        # Rounded towards zero, so that a position plus a fraction is below the next position.
+        near = values.astype(np.float32)
+        lower = np.nextafter(near, np.float32(0))
+        narrow[name] = np.where(np.abs(near) > np.abs(values), lower, near)
+    return to_arviz(replace(draws, predictive=narrow, observed={**draws.observed, **observed}))
 
 
 def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
@@ -352,20 +362,3 @@ def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
             below = normalised(features @ vectors[:, some], axis=0)[1].cumsum(axis=0) < level[some]
             found[some, s] = np.count_nonzero(below, axis=0)
     return found.clip(max=lists.sizes - 1)
-
-
-def _narrow(values: Float64) -> npt.NDArray[np.float32]:
-    """Round towards zero, so that a position plus a share stays below the next position."""
-    near = values.astype(np.float32)
-    return np.where(np.abs(near) > np.abs(values), np.nextafter(near, np.float32(0)), near)
-
-
-def _one_each(gains: npt.ArrayLike, lists: NBest) -> Float64:
-    values = np.asarray(gains, np.float64)
-    if values.shape != (len(lists.features),):
-        raise DataError(
-            f"gains must be one number for each of the {len(lists.features)} hypotheses, not an "
-            f"array of shape {values.shape}: take bpa_ppl.gains of the same lists",
-            lists.origin,
-        )
-    return values

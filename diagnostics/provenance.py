@@ -1,4 +1,4 @@
-"""How a posterior was made: settings, versions, seed, signature, and how to make it again."""
+"""The provenance of a posterior: settings, versions, seed, signature, and how to reproduce it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bpa_ppl import registry as registries
 from bpa_ppl.posterior import Draws
 
 _COMMAND = "command"
-#: Attributes that the page shows in sections of their own.
+#: Attributes that other sections show.
 _ELSEWHERE = (_COMMAND, "baselines")
 
 
 def attributes(draws: Draws) -> dict[str, str]:
-    """Return how draws were made in words, by other programs too.
+    """Return the recorded attributes of draws in words.
 
     >>> attributes(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 7}))
     {'seed': '7'}
@@ -29,7 +29,7 @@ def attributes(draws: Draws) -> dict[str, str]:
 
 
 def _recorded_prior(draws: Draws) -> dict[str, str]:
-    """Return the variance or the covariance of the prior: not every model has one."""
+    """Return the variance or the covariance of the prior, if the model has one."""
     if "prior_covariance" in draws.constants:
         deviation = np.sqrt(np.diagonal(draws.constants["prior_covariance"]))
         spread = f"standard deviations {deviation.min():.4g} to {deviation.max():.4g}"
@@ -39,7 +39,7 @@ def _recorded_prior(draws: Draws) -> dict[str, str]:
 
 
 def signature(draws: Draws) -> str:
-    """Return one line that identifies the numbers of a posterior, in the manner of sacreBLEU.
+    """Return a signature of a posterior, similar to those of sacreBLEU.
 
     >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",)))
     'sampler:unknown|chains:2|draws:10'
@@ -58,10 +58,9 @@ def signature(draws: Draws) -> str:
 
 
 def reproduction(draws: Draws) -> tuple[str, str] | None:
-    """Return what makes the posterior again, and a sentence about it; None if it is not known.
+    """Return code that reproduces the posterior, and a sentence about it; None if it is unknown.
 
-    The command is that which was recorded; a posterior that was made from Python is made again
-    from Python.
+    It is the recorded command, or a call in Python.
     """
     attrs = draws.attrs
     if _COMMAND in attrs:
@@ -69,9 +68,9 @@ def reproduction(draws: Draws) -> tuple[str, str] | None:
     if not {"sampler", "settings", "seed", "lists"} <= set(attrs):
         return None
     note = (
-        "The call that made this posterior. It does not record what stands in capitals, such as "
-        "the files of the references and of the canonical weights, nor which lists were selected "
-        "from their file: fill them in."
+        "The call that made this posterior. Replace the names in capitals, such as the files of "
+        "references and canonical weights, which are not recorded, and select the same lists if "
+        "only some lists of the file were used."
     )
     return _call(draws), note
 
@@ -79,7 +78,7 @@ def reproduction(draws: Draws) -> tuple[str, str] | None:
 def _call(draws: Draws) -> str:
     attrs = draws.attrs
     origin, prior = str(attrs["lists"]), _component("PRIORS", attrs.get("prior"), "isotropic")
-    known = {
+    arguments = {
         "sampler": repr(str(attrs["sampler"])),
         "likelihood": _component("LIKELIHOODS", attrs.get("likelihood"), "oracle"),
         "prior": prior,
@@ -105,7 +104,7 @@ def _call(draws: Draws) -> str:
             "posterior = bpa.adapt(",
             "    lists,",
             f"    {weights},",
-            *(f"    {name}={value}," for name, value in known.items() if value is not None),
+            *(f"    {name}={value}," for name, value in arguments.items() if value is not None),
             ")",
         ]
     )
@@ -116,9 +115,9 @@ def _literal(value: Any) -> str | None:
 
 
 def _component(registry: str, recorded: Any, default: str) -> str | None:
-    """Return the expression that makes a likelihood or a prior again; None for the default.
+    """Return the expression of a likelihood or a prior; None for the default.
 
-    A prior that has no name, such as one made of another posterior, is left to be filled in.
+    A prior without a name, such as one from another posterior, is a name in capitals.
     """
     settings = dict(_mapping(recorded))
     name = settings.pop("name", default)
@@ -130,7 +129,7 @@ def _component(registry: str, recorded: Any, default: str) -> str | None:
 
 
 def _prior_variance(draws: Draws) -> float | list[float] | None:
-    """Return σ_T: one number where all weights have the same."""
+    """Return σ_T: a single number if it is the same for all weights."""
     if "prior_variance" not in draws.constants:
         return None
     values = np.asarray(draws.constants["prior_variance"], np.float64).reshape(-1)
@@ -138,7 +137,7 @@ def _prior_variance(draws: Draws) -> float | list[float] | None:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """Return an attribute that should be a mapping; that of another program may be anything."""
+    """Return a mapping, or an empty one for any other value that another program recorded."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -9,19 +9,19 @@ import numpy as np
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.diagnostics.improvement import Contribution, Improvement
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float64
 from bpa_ppl.quality import resolve, statistics
 from bpa_ppl.quality.scoreboard import choice_scores, length_of, title_of
 
-_SHOWN = 10  # changes side by side
+_MAX_CHANGES = 10  # shown side by side
 
 
 def improvement_section(found: Improvement, caveats: Sequence[str] = ()) -> tuple[Verdict, Section]:
-    """Return the verdict of a page, and the section that explains it.
+    """Return whether adapting helped, as the verdict of a page and the section that explains it.
 
     Args:
         found: from `evaluate_improvement`.
-        caveats: sentences on why the verdict is not to be relied on.
+        caveats: reasons why the verdict may be unreliable.
     """
     passed = {"yes": True, "no": False}.get(found.verdict)
     rows = [[change.name, *change.cells, change.verdict or "–"] for change in found.changes]
@@ -40,9 +40,9 @@ def improvement_section(found: Improvement, caveats: Sequence[str] = ()) -> tupl
 
 
 def _first_listed(found: Improvement) -> Iterator[Block]:
-    """Yield the scores of the first candidates, where the baseline chooses others."""
+    """Yield the scores of the first candidates, if the baseline chooses others."""
     if found.comparison is not None:
-        return  # they are in its table
+        return  # its table has them
     first = np.zeros(len(found.lists), np.int64)
     pairs = zip(found.lists.chosen(first), found.lists.chosen(found.before), strict=True)
     if others := sum(listed != before for listed, before in pairs):
@@ -52,37 +52,37 @@ def _first_listed(found: Improvement) -> Iterator[Block]:
             for score, change in zip(scores, found.changes, strict=False)  # the length is no score
         ]
         yield Text(
-            f"The first candidate of the list, which is what most systems print, is another "
-            f"translation in {others} of {len(first)} sentences, and has {', '.join(shown)}."
+            "The first candidates of the lists, which most systems output, differ from the "
+            f"baseline in {others} of {len(first)} sentences, and have {', '.join(shown)}."
         )
 
 
 def _side_by_side(found: Improvement) -> Iterator[Block]:
-    """Yield the largest changes, the text before and after, and what they are among all."""
+    """Yield a summary of all changes, and the largest ones with the text before and after."""
     lists = found.lists
     compares = lists.references and all(lists.references)
-    by = resolve("ter") if compares else found.criterion
-    name = title_of(found.scores.after[0]) if by is found.criterion else "TER"
+    metric = resolve("ter") if compares else found.criterion
+    name = title_of(found.scores.after[0]) if metric is found.criterion else "TER"
+    ones, first = np.ones(len(lists), np.int64), lists.offsets[:-1]
     before, after = (
-        statistics(_one_each(lists, choice), by).counts for choice in (found.before, found.after)
+        statistics(lists.regroup(slice(None), first + choice, ones), metric).counts
+        for choice in (found.before, found.after)
     )
-    gained = by.gain(after) - by.gain(before)
+    gained = metric.gain(after) - metric.gain(before)
     texts = lists.chosen(found.before), lists.chosen(found.after)
     changed = np.flatnonzero([old != new for old, new in zip(*texts, strict=True)])
     if not len(changed):
         return
-    order = changed[np.argsort(-np.abs(gained[changed]), kind="stable")][:_SHOWN]
+    order = changed[np.argsort(-np.abs(gained[changed]), kind="stable")][:_MAX_CHANGES]
     yield Text(_tally(gained[changed], name, len(order)))
-    values = by.value(before), by.value(after)
+    values = metric.value(before), metric.value(after)
     for s in order.tolist():
-        old, new = (f"{value[s]:.{by.decimals}f}" for value in values)
+        old, new = (f"{value[s]:.{metric.decimals}f}" for value in values)
         titles = f"before: {name} {old}", f"after: {name} {new}"
         title = f"{gain_in_words(gained[s], name)} (sentence {lists.sentence_ids[s]})"
-        yield SideBySide.of(title, _context(lists, s), titles, texts[0][s], texts[1][s])
-
-
-def _one_each(lists: NBest, choice: Int64) -> NBest:
-    return lists.regroup(slice(None), lists.offsets[:-1] + choice, np.ones(len(lists), np.int64))
+        context = [("source", lists.sources[s])] if lists.sources else []
+        context += [("reference", text) for text in (lists.references or {s: ()})[s]]
+        yield SideBySide.of(title, context, titles, texts[0][s], texts[1][s])
 
 
 def _tally(gained: Float64, name: str, shown: int) -> str:
@@ -97,7 +97,7 @@ def _tally(gained: Float64, name: str, shown: int) -> str:
 
 
 def gain_in_words(gain: float, name: str) -> str:
-    """Say by how much a sentence changed; the gain of TER is in edits.
+    """Describe the change of a sentence; the gain of TER is in edits.
 
     >>> gain_in_words(-1.0, "TER"), gain_in_words(0.25, "comet"), gain_in_words(0.0, "TER")
     ('1 edit more', 'comet better by 0.25', 'as many edits')
@@ -108,18 +108,12 @@ def gain_in_words(gain: float, name: str) -> str:
     return f"{name} {'better' if gain > 0 else 'worse'} by {abs(gain):.4g}"
 
 
-def _context(lists: NBest, sentence: int) -> list[tuple[str, str]]:
-    """Return the source and the references of a sentence, as far as the lists have them."""
-    source = [("source", lists.sources[sentence])] if lists.sources else []
-    return source + [("reference", text) for text in (lists.references or {sentence: ()})[sentence]]
-
-
 def contributions_section(rows: Sequence[Contribution], sentences: int) -> Section:
-    """Return the comparison as a section of a page.
+    """Return the contributions of added features as a section of a page.
 
     Args:
         rows: from `contributions`.
-        sentences: of how many the scores are.
+        sentences: the number of sentences.
     """
     full = next(row for row in rows if row.what == "adapted")
     header = ["choices"]
@@ -129,9 +123,9 @@ def contributions_section(rows: Sequence[Contribution], sentences: int) -> Secti
         [row.what, *_scored(row, full), str(row.changed) if row is not full else ""] for row in rows
     ]
     note = (
-        f"Corpus scores of {sentences} sentences, and how far each lies from those with all "
-        "features. Decided with the posterior mean; without a feature, with the mean given that "
-        "its weight is 0, so that other features may take its place."
+        f"Corpus scores of {sentences} sentences, and their differences from those with all "
+        "features. Choices use the posterior mean; without a feature, the mean given that its "
+        "weight is 0, so that other features can replace it."
     )
     return Section(
         "What the added features contributed",
@@ -155,10 +149,10 @@ def comparison_table(comparison: BaselineComparison) -> Table:
     """
     header, rows = comparison.table()
     explained = (
-        f"Mean {comparison.unit} of each way to choose, its share of what lies between the random "
-        "and the best candidate, and the difference of the adapted weights from it, with a 95% "
-        "interval (Student's t, paired over lists). Features and systems are those selected on "
-        "the adaptation sentences."
+        f"Mean {comparison.unit} of each way to choose, its share of the difference between the "
+        "random and the best candidate, and the difference of the adapted weights from it, with a "
+        "95% interval (Student's t, paired over lists). Features and systems are those selected "
+        "on the adaptation sentences."
     )
     return Table(header, rows, " ".join([explained, *comparison.notes]))
 

@@ -147,7 +147,11 @@ def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distanc
             "needed: make its run longer"
         )
     count = max(1, min(independent_count(draws), len(theirs) // 4, _MAX_DRAWS))
-    along = _whitening(theirs) @ _directions(theirs.shape[1], rng)
+    # The matrix that makes the covariance of the reference the identity, and random directions.
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(theirs.T)))
+    whitening = vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
+    directions = rng.normal(size=(theirs.shape[1], _DIRECTIONS))
+    along = whitening @ (directions / np.linalg.norm(directions, axis=0))
     half, rest = np.array_split(theirs @ along, 2)
     marks = np.quantile(half, (np.arange(count) + 0.5) / count, axis=0)
     null = [_far(rng.choice(rest, count, replace=False), marks) for _ in range(SPLITS)]
@@ -158,18 +162,6 @@ def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distanc
 
 def _far(projected: Float64, marks: Float64) -> float:
     return float(np.abs(np.sort(projected, axis=0) - marks).mean())
-
-
-def _whitening(draws: Float64) -> Float64:
-    """Return the matrix that makes the covariance of draws the identity."""
-    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(draws.T)))
-    return vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
-
-
-def _directions(features: int, rng: np.random.Generator) -> Float64:
-    """Return random unit vectors, (features, directions)."""
-    vectors = rng.normal(size=(features, _DIRECTIONS))
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=0))
 
 
 #: Effective draws that rank-normalised diagnostics need (Vehtari et al. 2021).
@@ -229,11 +221,21 @@ def efficiency(runs: Sequence[Draws], together: Draws, target: Draws) -> Efficie
         together: all runs, as chains of one.
         target: draws of a reference run, or the same draws, that define the bulk of the posterior.
     """
-    bulk, tail, mean = (_worst_ess(runs, method) for method in ("bulk", "tail", "mean"))
+    bulk, tail, mean = (
+        float(np.mean([ess_of_each(run, method).min() for run in runs]))
+        for method in ("bulk", "tail", "mean")
+    )
     chains, draws = runs[0].shape
     markov = not together.weighted
-    seconds, evaluations = _median(map(_seconds, runs)), _median(map(_evaluations, runs))
-    acceptance = _median(map(_acceptance, runs))
+    # The schema of ArviZ has an attribute for the duration of the sampling.
+    seconds = _median(run.attrs.get("sampling_time") for run in runs)
+    evaluations = _median(map(_evaluations, runs))
+    rates = [run.statistics.get("acceptance_rate") for run in runs]
+    acceptance = _median(None if rate is None else float(np.mean(rate)) for rate in rates)
+    warmup = _warmup(runs[0]).shape[1]
+    enough = None  # seconds until 400 effective draws
+    if seconds is not None and bulk:
+        enough = seconds * (warmup + draws * ENOUGH / bulk) / (warmup + draws)
     costs = {"seconds": seconds, "evaluations": evaluations}
     if markov:
         costs = {"acceptance": acceptance, **costs}
@@ -253,7 +255,7 @@ def efficiency(runs: Sequence[Draws], together: Draws, target: Draws) -> Efficie
         burn_in=max(_arrival(run, target) for run in runs) if markov else None,
         seconds=seconds,
         ess_per_second=_ratio(bulk, seconds),
-        seconds_to_enough=_seconds_to_enough(runs[0], seconds, bulk),
+        seconds_to_enough=enough,
         evaluations=evaluations,
         ess_per_evaluation=_ratio(bulk, evaluations),
         mcse={n: mean_of(together, weights[..., k]).error for k, n in enumerate(together.features)},
@@ -294,21 +296,6 @@ def _variance(values: Float64, axis: int) -> Float64:
     return np.asarray(values.var(axis=axis, ddof=ddof))
 
 
-def _worst_ess(runs: Sequence[Draws], method: str) -> float:
-    return float(np.mean([ess_of_each(run, method).min() for run in runs]))
-
-
-def _acceptance(run: Draws) -> float | None:
-    rate = run.statistics.get("acceptance_rate")
-    return None if rate is None else float(np.mean(rate))
-
-
-def _seconds(run: Draws) -> float | None:
-    """Return the duration of the sampling, an attribute in the schema of ArviZ."""
-    seconds = run.attrs.get("sampling_time")
-    return None if seconds is None else float(seconds)
-
-
 def _thinning(run: Draws) -> int:
     """Return the number of steps of a chain between kept draws."""
     settings = run.attrs.get("settings")
@@ -333,13 +320,6 @@ def _evaluations(run: Draws) -> float | None:
         return None
     per_draw = _thinning(run) if recorded is None else float(np.mean(recorded))
     return float(chains * (draws + _warmup(run).shape[1]) * per_draw)
-
-
-def _seconds_to_enough(run: Draws, seconds: float | None, ess: float) -> float | None:
-    if seconds is None or not ess:
-        return None
-    draws, warmup = run.shape[1], _warmup(run).shape[1]
-    return seconds * (warmup + draws * ENOUGH / ess) / (warmup + draws)
 
 
 def _arrival(run: Draws, target: Draws) -> int:

@@ -98,13 +98,13 @@ def test_it_got_worse_where_it_did(found: Improvement) -> None:
 
 
 def test_scores_of_the_first_candidates_where_others_were_the_baseline(found: Improvement) -> None:
-    sentence = "The first candidate of the list, which is what most systems print"
+    sentence = "The first candidates of the lists, which most systems output"
     assert sentence not in repr(improvement_section(found)[1])
     pool = lists()
     by_others = replace(draws(-1.0), constants={"canonical": -np.ones(1)})
     section = repr(improvement_section(evaluate_improvement(pool, by_others))[1])
     ter = corpus_score(pool.chosen(np.zeros(40, int)), pool.references, "ter").value
-    expected = f"{sentence}, is another translation in 40 of 40 sentences, and has TER {ter:.2f}"
+    expected = f"{sentence}, differ from the baseline in 40 of 40 sentences, and have TER {ter:.2f}"
     assert expected in section
 
 

@@ -317,7 +317,7 @@ def of_likelihood(name: str, **settings: float) -> Draws:
 def test_values_of_a_margin_are_said_to_be_no_probabilities() -> None:
     proper, improper = of_likelihood("oracle"), of_likelihood("margin", gamma=2.0)
     assert "a probability of 0." in str(loo(proper))
-    assert "of the likelihood margin, which is no probability" in str(loo(improper))
+    assert "of the likelihood margin, which is not a probability" in str(loo(improper))
     html = [
         "".join(block.html() for section in model_sections(draws) for block in section.blocks)
         for draws in (proper, improper)

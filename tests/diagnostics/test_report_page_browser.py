@@ -15,7 +15,7 @@ import pytest
 from foreign import autoregressive, foreign
 
 from bpa_ppl.diagnostics.baselines.selection import SYSTEM, Baselines
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison, Row
+from bpa_ppl.diagnostics.baselines.table import BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
@@ -92,9 +92,9 @@ def of_posterior() -> str:
     rates = np.full((4, 400), 0.3)
     posterior = foreign(autoregressive(0.3, 4, 400, 4, seed=1), NAMES, acceptance_rate=rates)
     rows = [
-        Row("adapted weights", "adapted", 40, -2.734, 0.36),
-        Row("best single system", "baseline", 40, -3.34, 0.17, 0.606, 0.198, 1.015),
-        *(Row(name, "feature", 40, -2.7, 0.37, -0.034, -0.322, 0.255) for name in NAMES),
+        BaselineRow("adapted weights", "adapted", 40, -2.734, 0.36),
+        BaselineRow("best single system", "baseline", 40, -3.34, 0.17, 0.606, 0.198, 1.015),
+        *(BaselineRow(name, "feature", 40, -2.7, 0.37, -0.034, -0.322, 0.255) for name in NAMES),
     ]
     baselines = Baselines(directions=dict.fromkeys(NAMES, 1), systems=["X" * 30], best=SYSTEM)
     comparison = BaselineComparison(tuple(rows), baselines, "mqm", "leave-one-out")
