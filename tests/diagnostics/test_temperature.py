@@ -118,7 +118,7 @@ def test_what_it_cannot_be_fitted_to() -> None:
         temperature(replace(draws, kind="point"), pool)
     with pytest.raises(DataError, match="log-likelihood of each adaptation sentence"):
         temperature(replace(draws, log_likelihood={}, sentence_sites=()), pool)
-    with pytest.raises(DataError, match="are not of these 3 lists"):
+    with pytest.raises(DataError, match="do not belong to these 3 lists"):
         temperature(draws, pool[:3])
 
 

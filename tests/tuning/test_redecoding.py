@@ -195,7 +195,7 @@ def first() -> NBest:
 START = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
 
 
-@pytest.mark.filterwarnings("ignore:the limit of:bpa_ppl.errors.BpaWarning")
+@pytest.mark.filterwarnings("ignore:stopped after:bpa_ppl.errors.BpaWarning")
 def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None:
     def loop(**options: object) -> Redecoded:
         decode = Wandering(first.feature_names)
@@ -225,7 +225,7 @@ def test_the_start_is_returned_where_nothing_was_better(first: NBest) -> None:
     found = redecode(lists, right, lambda weights: lists, tuner=Turning(), metric="ter")
     assert (found.iteration, found.after) == (0, 0.0)
     assert dict(found.weights) == right
-    assert "no iteration of 1 was better than the start" in str(found)
+    assert "none of 1 iterations was better than the start" in str(found)
 
 
 class Interrupted(Exception):
@@ -288,7 +288,7 @@ def test_the_folder_of_another_loop_is_refused(
 def test_the_files_of_a_command_that_fails_stay_to_try_it(line: str) -> None:
     with pytest.raises(DataError, match="run it manually: ") as failed:
         Command(line, read_nbest)(CANONICAL)
-    weights = Path(shlex.split(str(failed.value).partition("by hand: ")[2])[1])
+    weights = Path(shlex.split(str(failed.value).partition("manually: ")[2])[1])
     assert weights.read_text().startswith("LM0= 1\n")
     shutil.rmtree(weights.parent)
 
