@@ -70,7 +70,7 @@ class Consensus(FeatureSource, frozen=True):
         """
         if self.metric is not None:
             return {f"{self.name}.{self.metric}": self._scores(nbest, self.metric)}
-        from bpa_ppl.text.gram_posteriors import expected_matches
+        from bpa_ppl.text.ngrams import expected_matches
         from bpa_ppl.text.vocabulary import Vocabulary
         from bpa_ppl.text.words import words_of
 
@@ -115,4 +115,5 @@ class Consensus(FeatureSource, frozen=True):
         best = np.maximum.reduceat(scores, nbest.offsets[:-1]) if len(nbest) else scores
         weights = np.exp(scores - np.repeat(best, nbest.sizes))
         sums = np.bincount(np.repeat(np.arange(len(nbest)), nbest.sizes), weights, len(nbest))
-        return weights / np.repeat(sums, nbest.sizes)
+        result: Float64 = weights / np.repeat(sums, nbest.sizes)
+        return result

@@ -17,6 +17,7 @@ from bpa_ppl.nbest import Int32, Int64
 
 #: The two sides of a phrase pair.
 Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
 #: An array of Arrow with texts, or a sequence of texts.
 Texts: TypeAlias = Any
 
@@ -114,7 +115,8 @@ def index_in(texts: Texts, among: pa.Array) -> Int64:
         return np.arange(len(among))
     wanted = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
     found = pc.index_in(wanted.cast(pa.large_string()), value_set=among)
-    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    result: Int64 = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return result
 
 
 def interned(texts: Any) -> tuple[pa.Array, Int32]:

@@ -267,7 +267,7 @@ class SacreMetric(Metric, frozen=True):
         return np.array(scores, dtype=np.float64)
 
 
-def resolve(metric: str | Metric | Callable, nbest: NBest | None = None) -> Metric:
+def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
     """Return a metric with its settings, by its name (in upper or lower case) with defaults.
 
     A name that is not registered may be that of a column of the lists: a feature, or an extra of

@@ -174,4 +174,5 @@ def _plain(counts: Float64, lengths: Float64) -> Float64:
     """Return BLEU, (n,), of counts without zeros, as a fraction; `lengths` are in words."""
     precision = np.log(counts[:, :ORDER] / counts[:, ORDER : 2 * ORDER]).mean(axis=1)
     brevity = 1 - counts[:, 2 * ORDER] / np.maximum(lengths, 1)
-    return np.exp(precision + np.minimum(0, brevity))
+    result: Float64 = np.exp(precision + np.minimum(0, brevity))
+    return result

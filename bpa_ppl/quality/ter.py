@@ -161,4 +161,7 @@ def ter_edits(
 def _percent(edits: Any, lengths: Any) -> Float64:
     """Return 100 · edits / lengths; without a reference word, 100 if there are edits."""
     empty = np.equal(lengths, 0)
-    return 100 * np.where(empty, np.greater(edits, 0), edits / np.where(empty, 1, lengths))
+    result: Float64 = 100 * np.where(
+        empty, np.greater(edits, 0), edits / np.where(empty, 1, lengths)
+    )
+    return result

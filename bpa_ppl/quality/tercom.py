@@ -83,7 +83,8 @@ def _distance(space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, k
         if i <= kept:
             for j in range(n_ref + 1):
                 table[i * (n_ref + 1) + j] = row[j]
-    return row[n_ref]
+    result: int = row[n_ref]
+    return result
 
 
 @njit
@@ -197,7 +198,7 @@ def _edits(
     """
     n_hyp, n_ref = starts[h + 1] - starts[h], starts[r + 1] - starts[r]
     if n_hyp == 0 or n_ref == 0:
-        return n_hyp + n_ref
+        return int(n_hyp + n_ref)
     for i in range(n_hyp):
         space.words[0, i] = text[starts[h] + i]
     space.words[_REF, 0] = -1  # equal to no word
@@ -207,6 +208,7 @@ def _edits(
         space.table[j] = j
     # For a literal 0 Numba would compile another version of each function that it is passed to.
     zero: Any = np.int64(0)
+    shifts: int
     shifts = checked = first = hyp = zero
     while True:
         distance = _distance(space, hyp, n_hyp, n_ref, first, n_hyp)

@@ -183,10 +183,9 @@ def test_bad_texts(tmp_path: Path, toy: NBest) -> None:
         LanguageModel(text="a.txt", order=6)
 
 
-def test_a_few_lines_of_the_domain_rank_its_references_first(shared_data: Path) -> None:
-    corpora = shared_data / "phrases" / "corpora"
-    source = LanguageModel(text=str(corpora / "captions.train.en.xz"))
-    references = (shared_data / "captions" / "test.ref").read_text("utf-8").splitlines()[:200]
+def test_a_few_lines_of_the_domain_rank_its_references_first(demo_data: Path) -> None:
+    source = LanguageModel(text=str(demo_data / "leaflet.domain.txt"))
+    references = (demo_data / "leaflet.ref").read_text("utf-8").splitlines()
     shuffled = [" ".join(sorted(words_of(line))) for line in references]
     pairs = [list(pair) for pair in zip(references, shuffled, strict=True)]
     lists = NBest.from_lists(pairs, [[[0.0]] * 2] * len(pairs), ["LM0"])
