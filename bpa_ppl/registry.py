@@ -49,7 +49,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
     def __init__(self, kind: str, group: str, base: str, members: Mapping[str, str]):
         self.kind, self.group, self.base = kind, group, base
-        #: Those registered in this process; worker processes have to be told.
+        #: Those registered in this process; worker processes need them registered again.
         self.registered: dict[str, type[C]] = {}
         self._members: dict[str, str | type[C]] = dict(members)
         #: The entry points of other packages, and the errors of those that cannot be used.
