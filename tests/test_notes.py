@@ -122,18 +122,18 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
 @pytest.mark.usefixtures("alone")
 class TestWithoutLogging:
     def test_a_warning_is_pythons_and_names_the_users_line(self) -> None:
-        with pytest.warns(BpaWarning, match="W0 left out") as found:
+        with pytest.warns(BpaWarning, match="W0 left out") as result:
             match({"LM0": 1.0, "W0": 1.0}, lists())
-        assert [one.filename for one in found] == [__file__]
+        assert [one.filename for one in result] == [__file__]
 
     def test_it_is_shown_once_a_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(globals(), "__warningregistry__", {})
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as result:
             warnings.simplefilter("default")
             for _ in range(3):
                 warn_user(TOLD.message)
             warn_user(TOLD.message)
-        assert len(found) == 2
+        assert len(result) == 2
 
     def test_filters_hold(self) -> None:
         with warnings.catch_warnings(action="error"), pytest.raises(BpaWarning, match="short"):
@@ -163,7 +163,7 @@ def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) ->
     (tmp_path / "weights").write_text("LM0= 1\nW0= 1\n")
     script = "import bpa_ppl.notes as n\nn.warn_user('the list is short')\nn.log_info('done')\n"
     (tmp_path / "mine.py").write_text(script)
-    for more, wanted in (
+    for more, expected in (
         ("", f"{tmp_path / 'mine.py'}:2: BpaWarning: the list is short"),
         ("import logging; logging.basicConfig()\n", "WARNING:bpa_ppl:the list is short"),
     ):
@@ -172,7 +172,7 @@ def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) ->
             [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
         first, *rest = done.stderr.splitlines()
-        assert first == wanted
+        assert first == expected
         assert all("short'" in line for line in rest), "Python quotes the line of the user"
 
 

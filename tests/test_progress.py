@@ -57,13 +57,13 @@ class Cell:
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     """The current cell of a notebook."""
-    made = Cell()
+    current = Cell()
     module = ModuleType("IPython.display")
-    module.display = made.display  # type: ignore[attr-defined]
+    module.display = current.display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython.display", module)
     shell = type("ZMQInteractiveShell", (SimpleNamespace,), {})()
     monkeypatch.setattr("builtins.get_ipython", lambda: shell, raising=False)
-    return made
+    return current
 
 
 def test_a_notebook_updates_one_bar(

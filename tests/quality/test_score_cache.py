@@ -123,8 +123,8 @@ def custom_metric(monkeypatch: pytest.MonkeyPatch) -> Metric:
     for name in ("custom_metric", "custom_core"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     caching._source.cache_clear()
-    found: Metric = importlib.import_module("custom_metric").Custom()
-    return found
+    result: Metric = importlib.import_module("custom_metric").Custom()
+    return result
 
 
 @pytest.mark.parametrize("name", ["custom_metric.py", "custom_core.py"])
@@ -216,8 +216,8 @@ def test_an_unwritable_folder(
     (tmp_path / "file").touch()
     monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "file" / "below"))
     with pytest.warns(BpaWarning, match="BPA_PPL_CACHE"):
-        found = oracles(lists)
-    assert found.index.tolist() == oracles(lists, cache=False).index.tolist()
+        result = oracles(lists)
+    assert result.index.tolist() == oracles(lists, cache=False).index.tolist()
 
 
 def test_the_users_folder_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,8 +234,8 @@ def _write_and_read(number: int) -> bool:
     expected = np.arange(5000, dtype=np.float64)
     for _ in range(20):
         write_array("shared", expected)
-        found = read_array("shared", 5000)
-        if found is None or not np.array_equal(found, expected):
+        result = read_array("shared", 5000)
+        if result is None or not np.array_equal(result, expected):
             return False
     return True
 
@@ -261,8 +261,8 @@ def test_flipped_bits_are_detected_or_harmless(cache_folder: Path) -> None:
         damaged = bytearray(content)
         damaged[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
-        found = read_array("key", 9)
-        assert found is None or found.tolist() == list(range(9))
+        result = read_array("key", 9)
+        assert result is None or result.tolist() == list(range(9))
 
 
 def test_partial_files_of_killed_processes_are_deleted(cache_folder: Path) -> None:
