@@ -1,7 +1,7 @@
 """The cache folder: sentence scores and JAX's compiled programs, kept between runs.
 
-`BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` how many MiB of scores it may hold;
-the least recently used go first, and 0 keeps none. The folder can be deleted at any time.
+`BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` the limit of the scores in MiB: the
+least recently used are deleted first, and 0 keeps none. The folder can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from bpa_ppl.notes import warn_user
 
 _LIMIT = 1024  # MiB
 _MIN_COMPILE_SECONDS = 0.1  # by default JAX keeps only what took a second to compile
-_STALE = 3600  # seconds, after which a half-written file is one of a killed process
+_STALE = 3600  # seconds, after which a partial file is that of a killed process
 
 
 def cache_folder() -> Path:
-    """Return the folder named by `BPA_PPL_CACHE`, or else the user's cache folder."""
+    """Return the folder `BPA_PPL_CACHE`, or else the user's cache folder."""
     named = os.environ.get("BPA_PPL_CACHE")
     if named:
         return Path(named).absolute()
@@ -48,7 +48,7 @@ def enable_jax_cache() -> None:
 
 
 def key_of(content: object) -> str:
-    """Return the hash of some content, made of lists, tuples, texts and numbers.
+    """Return the hash of content made of lists, tuples, texts and numbers.
 
     >>> key_of([["a", "b"]]) == key_of([["a"], ["b"]])
     False
@@ -57,9 +57,9 @@ def key_of(content: object) -> str:
 
 
 def key_of_code(modules: Iterable[str]) -> str | None:
-    """Return the hash of the source of some modules; None where one has no source file.
+    """Return the hash of the source of some modules; None if one has no source file.
 
-    A result that is kept under it is found no more once the code that computes it is another.
+    Results that are cached under it become invalid when the code that computes them changes.
 
     >>> key_of_code(["bpa_ppl.caching"]) == key_of_code(["bpa_ppl.caching", "bpa_ppl.errors"])
     False
@@ -85,7 +85,7 @@ def _source(module: str) -> str | None:
 
 
 def read_array(key: str, size: int) -> Float64 | None:
-    """Return the `size` numbers kept under a key; None if there are none, or the file is damaged.
+    """Return the numbers cached under a key; None if there are none, or the file is damaged.
 
     Args:
         key: from `key_of`.
@@ -106,21 +106,24 @@ def read_array(key: str, size: int) -> Float64 | None:
 
 
 def write_array(key: str, values: Float64) -> None:
-    """Keep numbers under a key, within the limit; a reader sees all of them or none.
+    """Cache numbers under a key, within the limit; a reader sees all of them or none.
 
-    Warns where the folder cannot be written.
+    Warns if the folder cannot be written.
 
     Raises:
-        UsageError: if the limit is no number of MiB.
+        UsageError: if the limit is not a number of MiB.
     """
-    limit = _limit()
+    text = os.environ.get("BPA_PPL_CACHE_LIMIT", str(_LIMIT))
+    if not text.isdecimal():
+        raise UsageError(f"BPA_PPL_CACHE_LIMIT must be an integer ≥ 0 (MiB), got {text!r}")
+    limit = int(text) << 20
     if not limit:
         return
     path = _path(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as made:
-            part = Path(made.name)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as empty:
+            part = Path(empty.name)
         try:
             with open(part, "wb") as file:
                 np.savez_compressed(file, values=values)  # with a CRC-32 of the numbers
@@ -130,29 +133,16 @@ def write_array(key: str, values: Float64) -> None:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        warn_user(
-            f"sentence scores are not kept ({error}): name a folder that can be written in "
-            "BPA_PPL_CACHE"
-        )
+        warn_user(f"sentence scores are not cached ({error}): name a writable BPA_PPL_CACHE folder")
 
 
 def _path(key: str) -> Path:
     return cache_folder() / "arrays" / f"{key}.npz"
 
 
-def _limit() -> int:
-    """Return how many bytes of arrays may be kept."""
-    given = os.environ.get("BPA_PPL_CACHE_LIMIT", str(_LIMIT))
-    if not given.isdecimal():
-        raise UsageError(
-            f"BPA_PPL_CACHE_LIMIT is {given!r}: give a whole number of MiB, 0 for none"
-        )
-    return int(given) << 20
-
-
 def _evict(folder: Path, limit: int) -> None:
-    """Remove the files that were used longest ago until the rest keeps within the limit."""
-    found = []
+    """Delete the least recently used files until the others are within the limit, in bytes."""
+    files = []
     for path in folder.iterdir():
         try:
             status = path.stat()
@@ -161,9 +151,9 @@ def _evict(folder: Path, limit: int) -> None:
         if path.suffix == ".part" and time.time() - status.st_mtime > _STALE:
             path.unlink(missing_ok=True)
             continue
-        found.append((status.st_mtime_ns, status.st_size, path))
-    kept = 0
-    for _, size, path in sorted(found, reverse=True):
-        kept += size
-        if kept > limit:
+        files.append((status.st_mtime_ns, status.st_size, path))
+    total = 0
+    for _, size, path in sorted(files, reverse=True):
+        total += size
+        if total > limit:
             path.unlink(missing_ok=True)

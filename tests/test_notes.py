@@ -1,4 +1,4 @@
-"""Warnings and notes: records of one logger, whoever listens, and seen where nobody does."""
+"""Warnings and status messages: records of one logger, or Python warnings without logging."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bpa_ppl.notes import LOGGER, Note, WarningsHandler, capture_notes, log_info
 from bpa_ppl.weights import Match, check_totals, match
 from bpa_ppl.workers import parallel_workers
 
-TOLD = Note(logging.WARNING, "the list is short")
+NOTE = Note(logging.WARNING, "the list is short")
 
 
 def hidden_weights(folder: Path) -> None:
@@ -88,82 +88,86 @@ def test_a_warning_is_a_record(
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("bpa_ppl", logging.WARNING)
     assert SITES[site] in record.getMessage()
-    assert Path(record.pathname).name not in ("notes.py", "test_notes.py"), "the place that tells"
+    assert Path(record.pathname).name not in ("notes.py", "test_notes.py"), (
+        "the location of the caller"
+    )
 
 
-def test_notes_are_records_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
-    log_info("unheard")
+def test_status_messages_are_records_of_level_info(caplog: pytest.LogCaptureFixture) -> None:
+    log_info("below the level")
     with caplog.at_level(logging.INFO, "bpa_ppl"):
         log_info("100 % of it")
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [("INFO", "100 % of it")]
 
 
-def test_what_is_held_back_is_told_when_wished(caplog: pytest.LogCaptureFixture) -> None:
+def test_captured_messages_can_be_replayed(caplog: pytest.LogCaptureFixture) -> None:
     with capture_notes() as notes:
-        warn_user(TOLD.message)
+        warn_user(NOTE.message)
         with capture_notes() as inner:
             warn_user("inside")
-    assert (notes, [one.message for one in inner]) == ([TOLD], ["inside"])
+    assert (notes, [one.message for one in inner]) == ([NOTE], ["inside"])
     assert not caplog.records
-    with pytest.warns(BpaWarning, match=TOLD.message):
+    with pytest.warns(BpaWarning, match=NOTE.message):
         replay(notes)
-    assert [record.getMessage() for record in caplog.records] == [TOLD.message]
+    assert [record.getMessage() for record in caplog.records] == [NOTE.message]
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
-    """The logger as a user has it who has not set up logging."""
+def unconfigured(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
+    """The logger in a program that has not configured logging."""
     (handler,) = [h for h in LOGGER.handlers if type(h).__name__ == "_FallbackHandler"]
     monkeypatch.setattr(LOGGER, "handlers", [handler])
     monkeypatch.setattr(LOGGER, "parent", logging.Logger("another root"))
     return handler
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("unconfigured")
 class TestWithoutLogging:
-    def test_a_warning_is_pythons_and_names_the_users_line(self) -> None:
-        with pytest.warns(BpaWarning, match="W0 left out") as found:
+    def test_warnings_are_python_warnings_at_the_line_of_the_user(self) -> None:
+        with pytest.warns(BpaWarning, match="W0 left out") as result:
             match({"LM0": 1.0, "W0": 1.0}, lists())
-        assert [one.filename for one in found] == [__file__]
+        assert [one.filename for one in result] == [__file__]
 
-    def test_it_is_shown_once_a_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_warnings_are_shown_once_per_location(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(globals(), "__warningregistry__", {})
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as result:
             warnings.simplefilter("default")
             for _ in range(3):
-                warn_user(TOLD.message)
-            warn_user(TOLD.message)
-        assert len(found) == 2
+                warn_user(NOTE.message)
+            warn_user(NOTE.message)
+        assert len(result) == 2
 
-    def test_filters_hold(self) -> None:
+    def test_warning_filters_apply(self) -> None:
         with warnings.catch_warnings(action="error"), pytest.raises(BpaWarning, match="short"):
-            warn_user(TOLD.message)
+            warn_user(NOTE.message)
 
-    def test_notes_are_not_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_status_messages_are_not_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
         log_info("done")
         assert capsys.readouterr() == ("", "")
 
     @pytest.mark.parametrize("where", ["here", "above"])
-    def test_a_handler_gets_it_instead(self, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_handler_receives_records_instead(
+        self, where: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         records: list[logging.LogRecord] = []
-        listener = logging.Handler()
-        listener.emit = records.append  # type: ignore[method-assign]
+        handler = logging.Handler()
+        handler.emit = records.append  # type: ignore[method-assign]
         logger = LOGGER if where == "here" else LOGGER.parent
         assert logger is not None
-        monkeypatch.setattr(logger, "handlers", [*logger.handlers, listener])
-        warn_user(TOLD.message)  # a warning would be an error here
-        assert [record.getMessage() for record in records] == [TOLD.message]
+        monkeypatch.setattr(logger, "handlers", [*logger.handlers, handler])
+        warn_user(NOTE.message)  # a warning would be an error here
+        assert [record.getMessage() for record in records] == [NOTE.message]
         LOGGER.addHandler(WarningsHandler())
         with pytest.warns(BpaWarning, match="short"):
-            warn_user(TOLD.message)
+            warn_user(NOTE.message)
         assert len(records) == 2
 
 
-def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) -> None:
+def test_warnings_on_standard_error(tmp_path: Path) -> None:
     (tmp_path / "weights").write_text("LM0= 1\nW0= 1\n")
     script = "import bpa_ppl.notes as n\nn.warn_user('the list is short')\nn.log_info('done')\n"
     (tmp_path / "mine.py").write_text(script)
-    for more, wanted in (
+    for more, expected in (
         ("", f"{tmp_path / 'mine.py'}:2: BpaWarning: the list is short"),
         ("import logging; logging.basicConfig()\n", "WARNING:bpa_ppl:the list is short"),
     ):
@@ -172,11 +176,11 @@ def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) ->
             [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
         first, *rest = done.stderr.splitlines()
-        assert first == wanted
+        assert first == expected
         assert all("short'" in line for line in rest), "Python quotes the line of the user"
 
 
-def telling(item: int) -> int:
+def warning(item: int) -> int:
     warn_user(f"item {item}")
     return item
 
@@ -185,6 +189,6 @@ def test_what_workers_log_is_logged_here(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.warns(BpaWarning), parallel_workers(2) as parallel:
-        assert list(parallel(delayed(telling)(n) for n in range(3))) == [0, 1, 2]
+        assert list(parallel(delayed(warning)(n) for n in range(3))) == [0, 1, 2]
     assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
-    assert capfd.readouterr().err == "", "and not by the worker, in Python's words"
+    assert capfd.readouterr().err == "", "no Python warning of the worker"

@@ -107,7 +107,7 @@ def test_adaptation_sentences_are_scored_by_the_others(lists: NBest) -> None:
     source = Lexicon(pairs="self", folds=3)
     assert source.unlearned
     assert source.needs == {"sources", "references"}
-    found = add_features(lists, source)
+    result = add_features(lists, source)
     pairs = [(s, r[0]) for s, r in zip(lists.sources or (), lists.references or (), strict=True)]
     folds = fold_of(pairs, 3)
     assert folds[0] == folds[5]
@@ -116,7 +116,7 @@ def test_adaptation_sentences_are_scored_by_the_others(lists: NBest) -> None:
         judged = lists.select(folds == fold)
         expected = by_hand(others, judged).astype(np.float32)
         rows = np.repeat(folds == fold, lists.sizes)
-        assert found.features[rows, 1:] == pytest.approx(expected, rel=1e-6)
+        assert result.features[rows, 1:] == pytest.approx(expected, rel=1e-6)
 
 
 def test_new_lists_are_scored_by_all_adaptation_sentences(lists: NBest) -> None:
@@ -124,11 +124,11 @@ def test_new_lists_are_scored_by_all_adaptation_sentences(lists: NBest) -> None:
     assert not fitted.unlearned
     assert fitted.files() == ()
     assert len(fitted.learned_pairs) == 5  # a sentence that was drawn twice counts once
-    found = add_features(lists, fitted).features[:, 1:]
+    result = add_features(lists, fitted).features[:, 1:]
     expected = by_hand(list(fitted.learned_pairs), lists)
-    assert found == pytest.approx(expected.astype(np.float32), rel=1e-6)
+    assert result == pytest.approx(expected.astype(np.float32), rel=1e-6)
     own = fitted.cross_fitted_columns(lists)
-    assert not np.allclose(np.transpose(list(dict(own).values())), found)
+    assert not np.allclose(np.transpose(list(dict(own).values())), result)
     # It has learned already, and stays as it is.
     assert fitted.fitted(lists[:2]) == fitted
 
@@ -143,11 +143,11 @@ def test_several_references_are_several_pairs(lists: NBest) -> None:
 
 def test_few_sentences_leave_one_out(lists: NBest) -> None:
     two = lists[1:3]
-    found = add_features(two, Lexicon(pairs="self")).features[:, 1:]
+    result = add_features(two, Lexicon(pairs="self")).features[:, 1:]
     for s, other in ((0, 1), (1, 0)):
         pair = (two.sources or ())[other], (two.references or ())[other][0]
         expected = by_hand([pair], two[s]).astype(np.float32)
-        assert found[two.rows(s)] == pytest.approx(expected, rel=1e-6)
+        assert result[two.rows(s)] == pytest.approx(expected, rel=1e-6)
 
 
 def test_one_sentence_cannot_be_cross_fitted(lists: NBest) -> None:
@@ -205,8 +205,8 @@ def test_pairs_with_an_empty_side_are_skipped(lists: NBest, memory: tuple[str, s
     Path(memory[0]).write_text("\n".join([*SOURCES, "", "rien"]) + "\n")
     Path(memory[1]).write_text("\n".join([*TARGETS, "nothing", ""]) + "\n")
     with pytest.warns(BpaWarning, match="2 pairs have no words on one side: skipped"):
-        found = add_features(lists, Lexicon(pairs=memory)).features
-    assert np.array_equal(found, clean)
+        result = add_features(lists, Lexicon(pairs=memory)).features
+    assert np.array_equal(result, clean)
 
 
 def test_a_text_of_another_language_is_warned_about_once(

@@ -26,8 +26,8 @@ SOURCES = ["le chat noir Zoé", "noir zut"]
 def lists() -> NBest:
     """Lists with segmentations; the words that were copied are in no table."""
     features = [np.zeros((len(texts), 1)) for texts in TEXTS]
-    made = NBest.from_lists(TEXTS, features, ["LM0"], sources=SOURCES)
-    return made.with_extras(segmentation=[text for part in SEGMENTATIONS for text in part])
+    added = NBest.from_lists(TEXTS, features, ["LM0"], sources=SOURCES)
+    return added.with_extras(segmentation=[text for part in SEGMENTATIONS for text in part])
 
 
 @pytest.fixture
@@ -49,28 +49,28 @@ def sums_by_hand(
         words = (lists.sources or ())[s].split()
         rows = range(*lists.rows(s).indices(len(lists.features)))
         for row in rows:
-            found, target = [], lists.text(row).split()
+            result, target = [], lists.text(row).split()
             for pair in lists.extras["segmentation"][row].split():
                 spans = [[int(n) for n in span.split("-")] for span in pair.split("=")]
                 sides = [
                     " ".join(side[span[0] : span[-1] + 1])
                     for side, span in zip((words, target), spans, strict=True)
                 ]
-                found.append(probabilities.get((sides[0], sides[1]), 0.0))
-            sums.append(float(np.log(np.maximum(found, floor)).sum()))
-            unseen.append(sum(p == 0 for p in found))
+                result.append(probabilities.get((sides[0], sides[1]), 0.0))
+            sums.append(float(np.log(np.maximum(result, floor)).sum()))
+            unseen.append(sum(p == 0 for p in result))
     return sums, unseen
 
 
 def test_columns_are_sums_over_the_segmentation(lists: NBest, path: str) -> None:
-    made = add_features(lists, PhraseMixture(table=path, floor=1e-3, unseen=True))
-    assert made.feature_names[1:] == ("phrases.direct", "phrases.inverse", "phrases.unseen")
+    added = add_features(lists, PhraseMixture(table=path, floor=1e-3, unseen=True))
+    assert added.feature_names[1:] == ("phrases.direct", "phrases.inverse", "phrases.unseen")
     low = 1e-3
     direct = [[0.5, 0.8, 0.25], [0.125, low], [0.125, 0.125], [1], [0.8, low]]
     np.testing.assert_allclose(
-        made.features[:, 1], [np.log(values).sum() for values in direct], rtol=1e-6
+        added.features[:, 1], [np.log(values).sum() for values in direct], rtol=1e-6
     )
-    assert made.features[:, 3].tolist() == [0, 1, 0, 0, 1]
+    assert added.features[:, 3].tolist() == [0, 1, 0, 0, 1]
 
 
 def test_settings_choose_and_name_the_columns(lists: NBest, path: str) -> None:
@@ -93,8 +93,8 @@ def test_a_log_linear_table_has_columns_for_each_of_its_tables(
 ) -> None:
     table, _ = mix(PAIRS, PhraseCounts.of(["noir"], ["black"], [1]), method="log-linear")
     write_table(table, tmp_path / "t.parquet")
-    made = add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))
-    assert made.feature_names[1:] == (
+    added = add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))
+    assert added.feature_names[1:] == (
         "phrases.direct.in",
         "phrases.direct.out",
         "phrases.inverse.in",
@@ -121,9 +121,9 @@ def test_a_foreign_table_is_warned_about_once(lists: NBest, tmp_path: Path) -> N
 def test_a_table_of_the_decoder(lists: NBest, tmp_path: Path) -> None:
     (tmp_path / "t").write_text("le ||| the ||| 0.25 0.1 0.5 0.1 ||| 0-0 ||| 4 2 1 ||| |||\n")
     lists = lists[0]
-    made = add_features(lists, PhraseMixture(table=str(tmp_path / "t"), floor=0.01))
-    assert made.feature_names[1:] == ("phrases.direct", "phrases.inverse")
-    np.testing.assert_allclose(made.features[0, 1:], np.log([0.5e-4, 0.25e-4]), rtol=1e-6)
+    added = add_features(lists, PhraseMixture(table=str(tmp_path / "t"), floor=0.01))
+    assert added.feature_names[1:] == ("phrases.direct", "phrases.inverse")
+    np.testing.assert_allclose(added.features[0, 1:], np.log([0.5e-4, 0.25e-4]), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
     pairs = zip(*(table.texts(s).to_pylist() for s in ("source", "target")), strict=True)
     direct = dict(zip(pairs, table.columns["direct"].tolist(), strict=True))
     source = PhraseMixture(table=str(tmp_path / "t.parquet"), direction="direct", unseen=True)
-    made = add_features(lists, source)
+    added = add_features(lists, source)
     sums, unseen = sums_by_hand(lists, direct, source.floor)
-    np.testing.assert_allclose(made.features[:, -2], sums, rtol=1e-5)
-    assert made.features[:, -1].tolist() == unseen
+    np.testing.assert_allclose(added.features[:, -2], sums, rtol=1e-5)
+    assert added.features[:, -1].tolist() == unseen
     assert len(set(unseen)) > 1

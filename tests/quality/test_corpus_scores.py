@@ -1,4 +1,4 @@
-"""Corpus scores against sacreBLEU, and what is said where none can be given."""
+"""Corpus scores against sacreBLEU, and errors."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_s
 
 
 @pytest.mark.parametrize(("config", "scorer"), SCORERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(corpus=CORPUS)
 def test_same_number_and_signature_as_sacrebleu(config: Metric, scorer: Any, corpus: list) -> None:
     hypotheses, references = [h for h, _ in corpus], [r for _, r in corpus]
     theirs = scorer()
-    wanted = theirs.corpus_score(hypotheses, streams_of(references))
+    expected = theirs.corpus_score(hypotheses, streams_of(references))
     ours = corpus_score(hypotheses, references, config)
-    assert (ours.value, ours.name) == (wanted.score, wanted.name)
+    assert (ours.value, ours.name) == (expected.score, expected.name)
     assert ours.signature == str(theirs.get_signature())
 
 
-def test_bleu_tells_its_parts() -> None:
+def test_details_of_bleu() -> None:
     details = corpus_score(["a b c d e", "f"], [("a b c d x",), ("f g",)], "bleu").details
     assert details["precisions"] == pytest.approx((500 / 6, 75.0, 200 / 3, 50.0))
     assert details["brevity_penalty"] == pytest.approx(np.exp(1 - 7 / 6))
     assert details["length_ratio"] == pytest.approx(6 / 7)
 
 
-def test_ter_tells_its_parts() -> None:
+def test_details_of_ter() -> None:
     score = corpus_score(["a b", "c"], [("b a",), ("c d", "c d e f")])
     assert score.details == {"edits": 2, "reference_length": 5.0}
     assert score.value == 40.0
@@ -82,7 +82,7 @@ def test_a_score_prints_with_its_signature() -> None:
         ((["a"], [("a",)], "rouge"), UsageError, "choose one of ter, bleu, chrf"),
     ],
 )
-def test_what_cannot_be_scored(arguments: tuple, error: type[Exception], message: str) -> None:
+def test_invalid_input(arguments: tuple, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         corpus_score(*arguments)
 
@@ -90,20 +90,14 @@ def test_what_cannot_be_scored(arguments: tuple, error: type[Exception], message
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        (
-            lambda: BLEU(tokenize="14a"),
-            "tokenize must be one of none, 13a, intl, char, zh, not '14a'",
-        ),
-        (
-            lambda: BLEU(smoothing="some"),
-            "smoothing must be one of exp, floor, add-k, none, not 'some'",
-        ),
-        (lambda: CHRF(char_order=0), "char_order must be a whole number from 1 on, not 0"),
-        (lambda: CHRF(word_order=-1), "word_order must be a whole number from 0 on, not -1"),
-        (lambda: CHRF(beta=0), "beta must be a whole number from 1 on, not 0"),
+        (lambda: BLEU(tokenize="14a"), "tokenize"),
+        (lambda: BLEU(smoothing="some"), "smoothing"),
+        (lambda: CHRF(char_order=0), "char_order"),
+        (lambda: CHRF(word_order=-1), "word_order"),
+        (lambda: CHRF(beta=0), "beta"),
     ],
 )
-def test_settings_that_make_no_sense(settings_: Any, message: str) -> None:
+def test_invalid_settings(settings_: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         settings_()
 
