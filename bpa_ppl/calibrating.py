@@ -22,8 +22,8 @@ from bpa_ppl.quality import Metric, gains
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
-from bpa_ppl.sampling.comparisons import compared
-from bpa_ppl.sampling.density import anatomy, constrained, constrained_draws, evaluate
+from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
+from bpa_ppl.sampling.sentences import preference_sentences
 from bpa_ppl.weights import AnyWeights, match
 
 #: Quantity next to the weights whose ranks calibration looks at: it sees the data, which makes
@@ -81,16 +81,15 @@ def calibrate_sampler(
             "no distribution of the oracle: choose oracle or preference, or compare two samplers"
         )
     seed = checked_seed(seed)
-    if likely.compares:
-        known = compared(nbest, matched, likely)
-        nbest, worth = known.nbest, known.gains
-    else:
-        worth = gains(nbest, metric) if likely.needs_gains else None
+    values = gains(nbest, metric) if likely.observes == "gains" else None
+    if likely.observes == "preferences":
+        choices = preference_sentences(nbest, matched, likely)
+        nbest, values = choices.nbest, choices.gains
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     keep_compiled()
     with jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
-        target = target_of(nbest, matched, prior, likelihood=likely, gains=worth, model=model)
+        target = target_of(nbest, matched, prior, likelihood=likely, gains=values, model=model)
         more = _labels(target)
     return calibrate(
         partial(_replicated, engine, target, seed),
@@ -124,7 +123,7 @@ def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replicati
 
 def _parameters(target: Target) -> tuple[str, ...]:
     """Return the sites whose true values are compared with draws: the weights come first."""
-    latent = anatomy(target.program, target.data).latent
+    latent = model_info(target.program, target.data).latent
     return (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
 
