@@ -187,7 +187,7 @@ class TestEvidence:
         np.testing.assert_array_equal(evidence(recorded).spread, [np.nan, 3.0])
 
     def test_what_cannot_be_learned_from_is_refused(self) -> None:
-        with pytest.raises(DataError, match="15 draws of 2 weights: adapt with at least 20"):
+        with pytest.raises(DataError, match="15 draws of 2 weights"):
             evidence(self.posterior(self.precision, draws=15))
         point = Draws(
             {"weights": np.zeros((1, 1, 2))},
@@ -195,15 +195,15 @@ class TestEvidence:
             kind="point",
             constants={"prior_mean": CENTRE, "prior_variance": VARIANCE},
         )
-        with pytest.raises(DataError, match="holds only its mode"):
+        with pytest.raises(DataError, match="mode"):
             evidence(point)
-        with pytest.raises(DataError, match="does not record a Gaussian prior"):
+        with pytest.raises(DataError, match="Gaussian prior"):
             evidence(Draws({"weights": np.zeros((1, 99, 2))}, ("a", "b")))
 
 
 @pytest.mark.parametrize("settings", [{"shrinkage": 0.0}, {"strength": -1.0}])
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="positive numbers"):
+    with pytest.raises(UsageError, match="positive"):
         hierarchy(simulated(2), **settings)
 
 
