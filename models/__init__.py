@@ -1,4 +1,4 @@
-"""Probabilistic models of n-best lists, as NumPyro programs, and the parts they are made of."""
+"""Probabilistic models of n-best lists as NumPyro programs, with their priors and likelihoods."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bpa_ppl.models.priors import Horseshoe, Isotropic, Prior, PriorFamily, SpikeSlab
     from bpa_ppl.models.probabilities import log_probabilities
 
-# Public name -> module that defines it: who decides by a posterior needs no NumPyro.
+# Public name -> module that defines it: reranking with a posterior needs no NumPyro.
 _PUBLIC = {
     "Bucket": "lists",
     "Hierarchical": "hierarchical",

@@ -31,7 +31,7 @@ def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Arr
     return (weights @ features.reshape(len(weights), -1)).reshape(base.shape) + base
 
 
-class OracleChoice(dist.Distribution):
+class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
     """The n-best-normalised log-linear distribution over the rows of each list.
 
     p(e | f, λ) = exp(λ·h(f,e)) / Σ_{e' ∈ Γ_n(f)} exp(λ·h(f,e')); batch shape (S,). A row that
@@ -79,7 +79,7 @@ class OracleChoice(dist.Distribution):
         ]
         return jnp.concatenate(rows, axis=-1)
 
-    @validate_sample
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
         parts = []
@@ -103,7 +103,7 @@ class SharedChoice(OracleChoice):
     log-probability of the tied ones. Without ties it is `OracleChoice`.
     """
 
-    @validate_sample
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return the mean log-probability of the tied hypotheses, (S,).
 
@@ -189,7 +189,8 @@ def per_list(
         return function(_scores(features, base, weights), extra)[0]
 
     blocks, shared = _split(features, base, extra, weights)
-    return jax.lax.map(of_block, blocks)
+    values: jax.Array = jax.lax.map(of_block, blocks)
+    return values
 
 
 def _split(

@@ -442,7 +442,9 @@ def initialise_target(
     Args:
         build: returns the program and the data of a likelihood.
         likelihood: if it is not log-concave, the search begins at the mode of a similar one.
-        seed, progress, matched: see `Target`.
+        seed: of the sampler.
+        progress: receives the progress of the sampling.
+        matched: the canonical weights, matched to the features of the lists.
 
     Raises:
         UsageError: if the model has no site `weights` with one value per free feature.

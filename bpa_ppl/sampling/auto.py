@@ -48,7 +48,8 @@ class Auto(Sampler, frozen=True):
         first = independence if fits else [Nuts(draws=self.draws, chains=self.chains)]
         reason = fit.reason.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
         attrs, failed = {"chosen": "", "chosen_because": reason}, list[str]()
-        for sampler in (*first, last):
+        samplers: list[Sampler] = [*first, last]
+        for sampler in samplers:
             sampled = sampler.sample(target)
             attrs["chosen"] = "nuts" if isinstance(sampler, Nuts) else "imh"
             if failed:

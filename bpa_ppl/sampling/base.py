@@ -160,15 +160,23 @@ def place(data: Data) -> Data:
     The numbers of sentences must be multiples of the number of devices (see `tabulate`). XLA
     computes where the data are, and sums over devices.
     """
-    devices = jax.devices()
-    if len(devices) == 1:
-        return jax.device_put(data)
-    mesh = Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,))
-    shares = lambda *axes: NamedSharding(mesh, PartitionSpec(*axes))  # noqa: E731
+    devices, shardings = jax.devices(), None
+    if len(devices) > 1:
+        shardings = _shardings(data, Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,)))
+    placed: Data = jax.device_put(data, shardings)
+    return placed
+
+
+def _shardings(data: Data, mesh: Mesh) -> Data:
+    """Return the sharding of each array."""
+
+    def shares(*axes: str | None) -> NamedSharding:
+        return NamedSharding(mesh, PartitionSpec(*axes))
+
     rows, sentence = shares(None, "sentence", None), shares("sentence")
     buckets = tuple(
         Bucket(shares(None, None, "sentence", None), *(None if c is None else rows for c in rest))
         for _, *rest in data.lists.buckets
     )
     whole = jax.tree.map(lambda _: shares(), data.prior)
-    return jax.device_put(data, Data(Lists(buckets, sentence, sentence, sentence), whole))
+    return Data(Lists(buckets, sentence, sentence, sentence), whole)

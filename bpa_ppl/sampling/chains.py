@@ -78,7 +78,7 @@ def run_chains(plan: Plan, target: Target, covariance: Any, start: Sites) -> Sam
 
 def repeat_start(z: Sites, chains: int) -> Sites:
     """Return the same z for each chain, with leading dimension chains."""
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (chains, *jnp.shape(x))), z)
+    return {n: jnp.broadcast_to(value, (chains, *jnp.shape(value))) for n, value in z.items()}
 
 
 def _initialise(

@@ -165,8 +165,10 @@ def starting_point(program: Program, data: Data) -> Sites:
     A random start would be far from probable values of scales, and in a hierarchy even farther
     for everything that is multiplied by a scale.
     """
-    z = _start(program, data)
-    return z if np.isfinite(potential(program, data, z)) else _searched_start(program, data)
+    z: Sites = _start(program, data)
+    if not np.isfinite(potential(program, data, z)):
+        z = _searched_start(program, data)
+    return z
 
 
 @partial(jax.jit, static_argnums=0)
@@ -186,13 +188,14 @@ def _start(program: Program, data: Data) -> Sites:
 @partial(jax.jit, static_argnums=0)
 def _searched_start(program: Program, data: Data) -> Sites:
     """Return z where the potential is finite; this takes long to compile."""
-    return initialize_model(
+    z: Sites = initialize_model(
         jax.random.key(0),
         program,
         init_strategy=_init_strategy(data),
         dynamic_args=True,
         model_args=data,
     ).param_info.z
+    return z
 
 
 def _init_strategy(data: Data) -> Callable[..., Any]:
@@ -213,11 +216,10 @@ def _initial_value(site: Any = None, values: Mapping[str, Any] = MappingProxyTyp
     prior, options = site["fn"], site["kwargs"]
     transform = biject_to(prior.support)
 
-    def draw(key: jax.Array) -> jax.Array:
-        return transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
-
     try:
-        draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
+        draws = jax.vmap(
+            lambda key: transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
+        )(jax.random.split(options["rng_key"], _START_DRAWS))
     except NotImplementedError:  # an improper prior has no draws
         return init_to_uniform(site)
     return transform(jnp.median(draws, axis=0))
@@ -229,7 +231,8 @@ def potential(program: Program, data: Data, z: Sites) -> jax.Array:
 
     Compiled functions call this compiled function, so that NumPyro runs the program only once.
     """
-    return potential_energy(program, data, {}, z)
+    energy: jax.Array = potential_energy(program, data, {}, z)
+    return energy
 
 
 @partial(jax.jit, static_argnums=0)
@@ -254,12 +257,14 @@ def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
 
 @partial(jax.jit, static_argnums=0)
 def _constrained(program: Program, data: Data, z: Sites) -> Sites:
-    return constrain_fn(program, data, {}, z, return_deterministic=True)
+    values: Sites = constrain_fn(program, data, {}, z, return_deterministic=True)
+    return values
 
 
 @partial(jax.jit, static_argnums=0)
 def _constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
-    return jax.vmap(jax.vmap(partial(_constrained, program, data)))(z)
+    values: Sites = jax.vmap(jax.vmap(partial(_constrained, program, data)))(z)
+    return values
 
 
 def unflatten(flat: Any, like: Sites) -> Sites:
@@ -386,10 +391,12 @@ def prior_draws(program: Program, data: Data, count: int, seed: int) -> Sites:
     only_weights = model_info(program, data).latent == (WEIGHTS,)
     if program.model is log_linear and only_weights and data.prior.other is None:
         return {WEIGHTS: data.prior.sample(np.random.default_rng([seed, 5]), count)}
-    return _prior_draws(program, data, count, jax.random.key(seed))
+    draws: Sites = _prior_draws(program, data, count, jax.random.key(seed))
+    return draws
 
 
 @partial(jax.jit, static_argnums=(0, 2), compiler_options=_RUN_ONCE)
 def _prior_draws(program: Program, data: Data, count: int, key: jax.Array) -> Sites:
     sites = list(dict.fromkeys([WEIGHTS, *model_info(program, data).latent]))
-    return Predictive(program, num_samples=count, return_sites=sites)(key, *data)
+    draws: Sites = Predictive(program, num_samples=count, return_sites=sites)(key, *data)
+    return draws

@@ -96,7 +96,7 @@ def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64
 def accept_pairs(
     log_ratio: Float64, log_ratio_skewed: Float64, draws: int, rng: np.random.Generator
 ) -> tuple[Int64, Float64]:
-    """Run the chains over antithetic pairs: to a proposal, to its partner, to a proposal, …
+    """Run the chains over antithetic pairs, alternating between proposals and their partners.
 
     A chain starts at its first proposal. A step to the antithetic partner of the current state has
     another acceptance ratio, because it is not an independent proposal (see `Skewed.antithetic`).

@@ -123,7 +123,7 @@ class ObservationRecipe:
         preparation = Preparation.recorded(
             draws.attrs, draws.constants, where, draws.features, draws.fixed
         )
-        name = draws.attrs.get("oracle_metric")
+        name: Any = draws.attrs.get("oracle_metric")
         if metric is None:
             metric = preparation.gain or (METRICS.resolve(name) if name in METRICS else None)
         return cls(

@@ -44,7 +44,7 @@ class RandomWalkState(NamedTuple):
     rng_key: Any
 
 
-class RandomWalk(MCMCKernel):
+class RandomWalk(MCMCKernel):  # type: ignore[misc] # NumPyro has no types
     """A NumPyro kernel: random-walk Metropolis with proposal N(λ', σ_o Σ) of the whole vector.
 
     Metropolis et al. (1953). Chains run one by one, in parallel or vectorized.
@@ -97,7 +97,7 @@ class RandomWalk(MCMCKernel):
         """Return the text that a progress bar shows for a chain."""
         return f"acc. prob={float(state.mean_accept_prob):.2f}"
 
-    def postprocess_fn(self, model_args: tuple, model_kwargs: dict) -> Any:
+    def postprocess_fn(self, model_args: tuple[Any, ...], model_kwargs: dict[str, Any]) -> Any:
         """Return the function from unconstrained values to the values of the sites."""
         return partial(
             constrain_fn, self._model, model_args, model_kwargs, return_deterministic=True
@@ -108,8 +108,8 @@ class RandomWalk(MCMCKernel):
         rng_key: jax.Array,
         num_warmup: int,
         init_params: Any,
-        model_args: tuple,
-        model_kwargs: dict,
+        model_args: tuple[Any, ...],
+        model_kwargs: dict[str, Any],
     ) -> RandomWalkState:
         """Return the first state: of one chain for one key, of many for a batch of keys."""
         single = is_prng_key(rng_key)
@@ -133,7 +133,7 @@ class RandomWalk(MCMCKernel):
         return (first if single else jax.vmap(first))(z, rng_key)
 
     def sample(
-        self, state: RandomWalkState, model_args: tuple, model_kwargs: dict
+        self, state: RandomWalkState, model_args: tuple[Any, ...], model_kwargs: dict[str, Any]
     ) -> RandomWalkState:
         """Return the state after one step of each chain."""
         potential = partial(potential_energy, self._model, model_args, model_kwargs)

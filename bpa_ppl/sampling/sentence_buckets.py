@@ -45,12 +45,11 @@ def sentence_buckets(
     [[[[0.0, -2.0]]]]
     """
     index = np.asarray(oracle, np.int64)
-    columns = {"gains": gains, "share": share}
     buckets = []
     for s in range(len(nbest)):
-        rows = nbest.rows(s)
-        parts = {n: None if c is None else np.asarray(c)[rows] for n, c in columns.items()}
-        bucket = tabulate(nbest[s], match, index[s : s + 1], **parts).buckets[0]
+        gain, part = (None if c is None else np.asarray(c)[nbest.rows(s)] for c in (gains, share))
+        lists = tabulate(nbest[s], match, index[s : s + 1], gains=gain, share=part)
+        bucket = lists.buckets[0]
         used = bucket.hypothesis[0, 0] >= 0
         buckets.append(Bucket(*(None if c is None else c[..., used] for c in bucket)))
     return buckets

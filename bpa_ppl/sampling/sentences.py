@@ -104,7 +104,9 @@ def observe_sentences(
         likelihood: of preferences; or of oracles, and then preferences are observed in addition.
         nbest: the lists, with the features that are adapted.
         match: the canonical weights, matched to these features.
-        metric, oracle, search: of oracles, as for `score_sentences`.
+        metric: as for `score_sentences`.
+        oracle: as for `score_sentences`.
+        **search: as for `score_sentences`.
 
     Raises:
         DataError: if a sentence lacks data that the metric needs, or a preference is invalid.
@@ -221,7 +223,10 @@ def score_sentences(
         with_gains: whether gains are computed.
         canonical: whether there are canonical weights, whose scores break ties; without them the
             total scores of the lists do.
-        ties, jobs, cache, progress: as for `oracles`.
+        ties: as for `oracles`.
+        jobs: as for `oracles`.
+        cache: as for `oracles`.
+        progress: as for `oracles`.
 
     Raises:
         DataError: if a sentence lacks data that the metric needs.

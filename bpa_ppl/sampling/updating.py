@@ -485,6 +485,8 @@ def _log_likelihoods(program: Program, data: Data, values: dict[str, jax.Array])
 
     def of_draw(draw: dict[str, jax.Array]) -> jax.Array:
         sites = log_likelihood(program, draw, *data, batch_ndims=0)
-        return sum(sites.values()).astype(jnp.float32)
+        total: jax.Array = sum(sites.values())
+        return total.astype(jnp.float32)
 
-    return jax.lax.map(jax.vmap(of_draw), values)
+    result: jax.Array = jax.lax.map(jax.vmap(of_draw), values)
+    return result

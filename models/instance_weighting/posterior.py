@@ -67,7 +67,7 @@ def laplace(
     def log_likelihoods(z: Float64) -> Float64:
         used = problem.supported & (problem.weight > 0)
         probability = evaluate_mixture(problem, variant, constrained(variant, z)).probability
-        return problem.weight[used] * np.log(np.maximum(probability[used], 1e-300))
+        return np.asarray(problem.weight[used] * np.log(np.maximum(probability[used], 1e-300)))
 
     # A root of the Laplace covariance, by differences of the exact gradient.
     steps = _STEP * np.eye(len(mode))

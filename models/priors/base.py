@@ -176,7 +176,7 @@ class Prior(NamedTuple):
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
         if covariance is not None:
             return cls.gaussian(means, covariance)
-        return cls.isotropic(means, variance)
+        return cls.isotropic(means, np.asarray(variance))
 
     def matched(self, names: Sequence[str]) -> Prior:
         """Return the prior of some features, in their order, given that the other weights are 0.

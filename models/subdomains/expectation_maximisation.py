@@ -104,8 +104,8 @@ class Iteration(NamedTuple):
             condition: the conditioning side of a lexicon; None for a language model.
         """
         if self.posteriors.ndim == 1:
-            return (self.posteriors == z).astype(np.float64)
-        posterior = self.posteriors[:, z].astype(np.float64)
+            return np.asarray(self.posteriors == z, np.float64)
+        posterior: Float64 = self.posteriors[:, z].astype(np.float64)
         if condition is None:
             return posterior
         if self.shares is None:

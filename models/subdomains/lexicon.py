@@ -122,7 +122,7 @@ class Lexicons:
         size = self._sizes["target" if condition == "source" else "source"]
         return np.full(len(self.words["source"]), 1 / size), np.full(size, 1 / size)
 
-    def _ordered(self, condition: Side) -> tuple:
+    def _ordered(self, condition: Side) -> tuple[Ragged, Ragged]:
         """Return the sentences of the conditioning side, and those of the other."""
         other: Side = "target" if condition == "source" else "source"
         return self._sides[condition], self._sides[other]
@@ -180,7 +180,9 @@ def _add_up(
         words: the predicted words of a sentence pair.
         ids: its links.
         along: the number of conditioning words.
-        by_source, values, empty: as for `_expected_counts`.
+        by_source: as for `_expected_counts`.
+        values: as for `_expected_counts`.
+        empty: as for `_expected_counts`.
         sums: at least one per word; the first ones are set.
     """
     across = len(words)
@@ -259,7 +261,12 @@ def _log_probabilities(
     """Return (sentences,) natural log p(predicted | condition) of Model 1, 0 for those not chosen.
 
     Args:
-        links, condition, predicted, by_source, values, empty: as above.
+        links: as above.
+        condition: as above.
+        predicted: as above.
+        by_source: as above.
+        values: as above.
+        empty: as above.
         chosen: (sentences,) which are scored.
     """
     logs = np.zeros(len(condition[1]) - 1)

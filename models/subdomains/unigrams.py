@@ -94,7 +94,7 @@ def _pseudo_counts(text: NumberedText) -> Float64:
     """
     counts = np.bincount(text.numbers, minlength=len(text.words)).astype(np.float64)
     total = counts.sum()
-    return min(_PSEUDO, _MAX_PSEUDO * total) * counts[:, np.newaxis] / total
+    return np.asarray(min(_PSEUDO, _MAX_PSEUDO * total) * counts[:, np.newaxis] / total)
 
 
 def _select(text: NumberedText, chosen: np.ndarray) -> NumberedText:
