@@ -31,7 +31,7 @@ def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Arr
     return (weights @ features.reshape(len(weights), -1)).reshape(base.shape) + base
 
 
-class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
+class OracleChoice(dist.Distribution):
     """The n-best-normalised log-linear distribution over the rows of each list.
 
     p(e | f, λ) = exp(λ·h(f,e)) / Σ_{e' ∈ Γ_n(f)} exp(λ·h(f,e')); batch shape (S,). A row that
@@ -79,7 +79,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         ]
         return jnp.concatenate(rows, axis=-1)
 
-    @validate_sample  # type: ignore[untyped-decorator]
+    @validate_sample
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
         parts = []
@@ -103,7 +103,7 @@ class SharedChoice(OracleChoice):
     log-probability of the tied ones. Without ties it is `OracleChoice`.
     """
 
-    @validate_sample  # type: ignore[untyped-decorator]
+    @validate_sample
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return the mean log-probability of the tied hypotheses, (S,).
 

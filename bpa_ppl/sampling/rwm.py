@@ -44,7 +44,7 @@ class RandomWalkState(NamedTuple):
     rng_key: Any
 
 
-class RandomWalk(MCMCKernel):  # type: ignore[misc] # NumPyro has no types
+class RandomWalk(MCMCKernel):
     """A NumPyro kernel: random-walk Metropolis with proposal N(λ', σ_o Σ) of the whole vector.
 
     Metropolis et al. (1953). Chains run one by one, in parallel or vectorized.

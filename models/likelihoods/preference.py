@@ -165,7 +165,7 @@ class SlippingChoice(OracleChoice):
         slips = jax.random.bernoulli(slip_key, self.slip, chosen.shape)
         return jnp.where(slips, jnp.concatenate(at_random, axis=-1), chosen)
 
-    @validate_sample  # type: ignore[untyped-decorator]
+    @validate_sample
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
         log_p: jax.Array = super().log_prob(value)
