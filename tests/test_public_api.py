@@ -67,7 +67,7 @@ CLASSES = {
     "NotConverged": "exit_code",
     "Oracles": "share skipped",
     "Prior": "completed conditioned constants covariance distribution full_covariance "
-    "gaussian isotropic matched mean named names of other read recorded variance write",
+    "gaussian isotropic matched mean named names of other read recorded sample variance write",
     "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",

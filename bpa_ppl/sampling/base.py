@@ -52,7 +52,7 @@ class Target:
 
     Attributes:
         program: the NumPyro program.
-        data: what it conditions on, on JAX's devices.
+        data: the data that it conditions on, on JAX's devices.
         start: z, the unconstrained values of its sites, at the prior's mean.
         seed: the only source of randomness.
         progress: receives the progress of the sampling.

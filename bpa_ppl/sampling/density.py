@@ -1,7 +1,7 @@
 """The posterior density of a NumPyro program, as functions that JAX compiles once.
 
 Everywhere z is the dict of unconstrained latent values of a program, and the program is a static
-argument of what is compiled: data of the same shapes need no new compilation.
+argument of compiled functions: data of the same shapes need no new compilation.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
 
     Args:
         program: the NumPyro program.
-        data: what it conditions on.
+        data: the data that it conditions on.
         z: with leading dimensions (chains, draws).
 
     Returns:
@@ -362,7 +362,7 @@ def log_priors(program: Program, data: Data, values: Sites) -> dict[str, np.ndar
 
     Args:
         program: the NumPyro program.
-        data: what it conditions on.
+        data: the data that it conditions on.
         values: of the sites, with leading dimensions (chains, draws).
     """
     info = model_info(program, data)
