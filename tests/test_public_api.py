@@ -67,8 +67,8 @@ CLASSES = {
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "share skipped",
-    "Prior": "completed conditioned constants covariance distribution drawn full_covariance "
-    "gaussian isotropic matched mean named names of other read recorded variance write",
+    "Prior": "completed conditioned constants covariance distribution full_covariance "
+    "gaussian isotropic matched mean named names of other read recorded sample variance write",
     "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",
