@@ -78,7 +78,7 @@ wheel: $(READY)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(LOWEST) build dist *.egg-info
 
 $(READY): pyproject.toml $(PINNED)
 	@command -v $(PYTHON) >/dev/null || \

@@ -295,7 +295,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         "map": "bpa_ppl.sampling.map:Map",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
-        "rwm-isotropic": "bpa_ppl.sampling.rwm_isotropic:IsotropicRandomWalk",
+        "rwm-isotropic": "bpa_ppl.sampling.rwm:IsotropicRandomWalk",
         "weight-trace": "bpa_ppl.sampling.weight_trace:WeightTrace",
     },
 )

@@ -15,7 +15,7 @@ from joblib import delayed
 
 from bpa_ppl import BpaWarning, NBest, read_nbest, write_nbest
 from bpa_ppl.caching import write_array
-from bpa_ppl.models.priors.isotropic import Prior, completed
+from bpa_ppl.models.priors.isotropic import Prior, complete_prior
 from bpa_ppl.notes import LOGGER, Note, WarningsHandler, capture_notes, log_info, replay, warn_user
 from bpa_ppl.weights import Match, check_totals, match
 from bpa_ppl.workers import parallel_workers
@@ -60,7 +60,7 @@ def full_cache(folder: Path) -> None:
 def new_features(folder: Path) -> None:
     learned = Prior.gaussian({"LM0": 0.4}, np.eye(1))
     names = ("LM0", "new")
-    completed(learned, Match(names, np.zeros(2), np.ones(2, bool), np.array([np.nan, 3.0])))
+    complete_prior(learned, Match(names, np.zeros(2), np.ones(2, bool), np.array([np.nan, 3.0])))
 
 
 def lists() -> NBest:
@@ -75,7 +75,7 @@ SITES: dict[Callable[[Path], None], str] = {
     alignments: "left out",
     underscores: "`_` written as `.` in my_lm",
     full_cache: "BPA_PPL_CACHE",
-    new_features: "the prior says nothing of new",
+    new_features: "the prior does not cover new",
 }
 
 

@@ -67,8 +67,8 @@ CLASSES = {
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "share skipped",
-    "Prior": "completed conditioned constants covariance distribution drawn full_covariance "
-    "gaussian isotropic matched mean named names of other read recorded variance write",
+    "Prior": "completed conditioned constants covariance distribution full_covariance "
+    "gaussian isotropic matched mean named names of other read recorded sample variance write",
     "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",
@@ -94,8 +94,8 @@ ROOMS = {
     "models": "Bucket Hierarchical Horseshoe Isotropic Likelihood Lists Margin Oracle "
     "OracleChoice Preference Preparation Prior PriorFamily Risk SpikeSlab in_order "
     "log_linear log_probabilities preparation tabulate",
-    "phrases": "Fit NumberedText PhraseCounts PhraseTable Subdomains aligned held_out mix "
-    "read_counts read_pairs read_table write_counts write_table",
+    "phrases": "FittedMixture NumberedText PhraseCounts PhraseTable Subdomains aligned held_out "
+    "mix read_counts read_pairs read_table write_counts write_table",
     "posterior": "Draws as_draws import_arviz importance_weights inference_data kish point_weights "
     "pooled quantiles read_draws read_posterior to_arviz write_posterior",
     "quality": "Averaged BLEU CHRF ChoiceSets Column Function Headroom Metric Mixed Oracles Score "

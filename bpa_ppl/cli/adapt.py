@@ -54,7 +54,8 @@ class Before:
         """Return the lists, which have what the criterion needs unless nothing is adapted to."""
         from bpa_ppl.quality import has_preferences
 
-        if self.no_sentences or (likelihood.compares if likelihood else has_preferences(lists)):
+        preferences = likelihood.observes == "preferences" if likelihood else has_preferences(lists)
+        if self.no_sentences or preferences:
             return lists
         return options.with_needs(lists, goal, "adapt")
 

@@ -160,7 +160,7 @@ def confidence_in(
         mean = edits[:, right] @ share
         each = edits[0, of] @ by_draw[rows]
         variance = np.mean(edits[0, of] ** 2 @ by_draw[rows] - each**2)
-        length = share @ edited.lengths[right]
+        length = float(share @ edited.lengths[right])
         scores = 100 * mean / max(length, 1) if metric == "ter" else score @ share
         if metric is None:
             scores = np.full(2, np.nan)

@@ -1,10 +1,6 @@
-"""Phrase pairs: extraction from aligned text, tables of counts, mixtures of tables.
+"""Phrase pairs: extraction from aligned text, tables of counts, and mixtures of tables."""
 
-What is compiled has modules of its own: `extraction` counts the phrase pairs of aligned text, and
-`tree` numbers phrases.
-"""
-
-from bpa_ppl.phrases.mixtures import Fit, held_out, mix
+from bpa_ppl.phrases.mixtures import FittedMixture, held_out, mix
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.phrases.tables import (
     PhraseCounts,
@@ -18,7 +14,7 @@ from bpa_ppl.phrases.tables import (
 )
 
 __all__ = [
-    "Fit",
+    "FittedMixture",
     "NumberedText",
     "PhraseCounts",
     "PhraseTable",

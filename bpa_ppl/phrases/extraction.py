@@ -21,8 +21,7 @@ from bpa_ppl.text.language_model import TextModel
 from bpa_ppl.text.vocabulary import Ragged
 from bpa_ppl.text.words import sentences_of
 
-_SENTENCES = 20_000  # that are worked on at once
-_PENDING = 1 << 24  # occurrences that are kept before they are counted
+_SENTENCES = 20_000  # per batch
 _HALF = 32  # bits of the number of a target phrase
 
 
@@ -37,47 +36,49 @@ def extract_phrases(
 ) -> PhraseCounts:
     """Return the counts of all phrase pairs of a corpus that are consistent with its alignment.
 
-    A pair has an alignment point at least, and no word of either phrase is aligned to one outside
-    the other. Words without points next to a phrase may belong to it or not: each way is a pair
-    (Och & Ney 2004; Koehn, Och & Marcu 2003), as Moses' `extract` has it.
+    A pair has at least one alignment point, and no word of either phrase is aligned outside the
+    other. Unaligned words next to a phrase may be included or not, and each choice is a pair (Och &
+    Ney 2004; Koehn, Och & Marcu 2003), as in the `extract` of Moses.
 
-    The text is read in parts. Memory grows with the distinct phrases and pairs, about 200 bytes a
-    pair, not with the length of the text.
+    The text is read in parts. Memory grows with the number of distinct phrases and pairs, about
+    200 bytes a pair, not with the length of the text.
 
     Args:
-        source: a sentence a line, its words between spaces; plain, gzip, xz or zstd.
-        target: its translations, as many lines.
-        alignment: as many lines of points `0-0 1-2`, source and target positions from 0.
-        max_length: the most words of a phrase, on both sides.
-        keep: (sentences,) bool, to extract from some sentence pairs alone: see `select_lines`.
+        source: a sentence per line, words separated by spaces; plain, gzip, xz or zstd.
+        target: the translations, the same number of lines.
+        alignment: lines of points `0-0 1-2`, source and target positions from 0.
+        max_length: the maximum number of words of a phrase, on both sides.
+        keep: (sentences,) bool, to extract only from some sentence pairs: see `select_lines`.
         progress: True for a bar of the sentences, or a callback.
 
     Raises:
-        DataError: with file and line, if a point is none or lies outside its sentence; if the
+        DataError: with file and line, if a point is malformed or outside its sentence; if the
             files are empty, have different numbers of lines, or have no phrase pair.
         UsageError: if `max_length` is below 1.
     """
     if max_length < 1:
-        raise UsageError(f"a phrase has one word at least: max_length must not be {max_length}")
+        raise UsageError(f"max_length must be at least 1, not {max_length}")
     paths = (source, target, alignment)
     counter, trees = PairCounter(), (PhraseTree(), PhraseTree())
     with reporter(progress, "extracting") as report:
-        total = _lines_of(alignment) if progress and str(alignment) != "-" else 0
+        total = 0
+        if progress and str(alignment) != "-":
+            total = sum(block.count(b"\n") for block in read_blocks(alignment))
         done = 0
         for lines in _batches(paths):
-            of = slice(done, done + len(lines.source))
-            chosen = None if keep is None else keep[of]
-            counter.add(*_numbered_pairs(lines, trees, max_length, alignment, of.start + 1, chosen))
-            done = of.stop
+            end = done + len(lines.source)
+            chosen = None if keep is None else keep[done:end]
+            counter.add(*_numbered_pairs(lines, trees, max_length, alignment, done + 1, chosen))
+            done = end
             report(done, max(total, done), "sentence pairs")
     if not done:
-        raise DataError("empty: there are no sentences in it", origin_name(source))
+        raise DataError("the file is empty", origin_name(source))
     if keep is not None and len(keep) != done:
-        raise UsageError(f"keep has {len(keep)} values, and there are {done} sentence pairs")
+        raise UsageError(f"keep has {len(keep)} values, but there are {done} sentence pairs")
     pairs, counts = counter.counted()
     if not len(pairs):
         raise DataError(
-            "no phrase pair is consistent with the alignment: give the points of these sentences",
+            "no phrase pair is consistent with the alignment: give that of these sentences",
             origin_name(alignment),
         )
     sources, first = trees[0].texts(pairs >> _HALF)
@@ -86,18 +87,23 @@ def extract_phrases(
 
 
 class PairCounter:
-    """Counts pairs of numbers, a part at a time, by sorting them."""
+    """Count pairs of numbers, which are added in parts, by sorting them.
 
-    def __init__(self) -> None:
+    Args:
+        max_pending: the number of occurrences to collect before they are counted.
+    """
+
+    def __init__(self, max_pending: int = 1 << 24) -> None:
+        self._max_pending = max_pending
         self._pairs, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._pending: list[Int64] = []
         self._waiting = 0
 
     def add(self, source: Int32, target: Int32) -> None:
-        """Add an occurrence of each pair."""
+        """Add one occurrence of each pair."""
         self._pending.append((source.astype(np.int64) << _HALF) + target)
         self._waiting += len(source)
-        if self._waiting > _PENDING:
+        if self._waiting > self._max_pending:
             self._merge()
 
     def counted(self) -> tuple[Int64, Int64]:
@@ -134,9 +140,9 @@ def _numbered_pairs(
     first: int,
     keep: npt.NDArray[np.bool_] | None,
 ) -> tuple[Int32, Int32]:
-    """Return the numbers of the source and the target phrase of each pair of some sentences."""
+    """Return the numbers of the source and target phrases of all pairs in some sentences."""
     if keep is not None:
-        # Without words and points there are no phrases, and the lines keep their numbers.
+        # Empty lines have no phrases, and keep the line numbers.
         lines = _Batch(
             *([line if k else b"" for line, k in zip(part, keep, strict=False)] for part in lines)
         )
@@ -158,20 +164,20 @@ def _points(lines: _Batch, sides: list[Ragged], path: AnyPath, first: int) -> tu
         lengths = [int(starts[sentence + 1] - starts[sentence]) for _, starts in sides]
         found = lines.alignment[sentence].decode(errors="replace").strip()
         outside = (
-            f"a point of {found!r} is outside of the sentences of {lengths[0]} and {lengths[1]} "
+            f"a point of {found!r} is outside the sentences of {lengths[0]} and {lengths[1]} "
             "words: give source-target positions from 0, of these two files in this order"
         )
-        malformed = f"alignment points are written 0-0 1-2, not {found!r}"
+        malformed = f"alignment points must be like 0-0 1-2, not {found!r}"
         message = outside if wrong == OUTSIDE else malformed
         raise DataError(message, origin_name(path), first + sentence)
     return tuple(points)
 
 
 def _batches(paths: Sequence[AnyPath]) -> Iterator[_Batch]:
-    """Yield some lines of the three files at a time.
+    """Yield batches of lines of the three files.
 
     Raises:
-        DataError: if one has fewer lines than the others.
+        DataError: if a file has fewer lines than the others.
     """
     files = [_lines(path) for path in paths]
     done = 0
@@ -181,8 +187,8 @@ def _batches(paths: Sequence[AnyPath]) -> Iterator[_Batch]:
         if len(set(sizes)) > 1:
             short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
             raise DataError(
-                f"{done + min(sizes)} lines, and {origin_name(long)} has more: the files must have "
-                "a line for each sentence pair",
+                f"has {done + min(sizes)} lines, and {origin_name(long)} has more: each file must "
+                "have one line per sentence pair",
                 origin_name(short),
             )
         if not batch.source:
@@ -200,10 +206,6 @@ def _lines(path: AnyPath) -> Iterator[bytes]:
         yield from lines
 
 
-def _lines_of(path: AnyPath) -> int:
-    return sum(block.count(b"\n") for block in read_blocks(path))
-
-
 def sentence_perplexities(model: TextModel, sentences: Sequence[Sequence[str]]) -> Float64:
     """Return (sentences,) the perplexity of each: exp(−mean log p) over its words and its end.
 
@@ -218,20 +220,22 @@ def sentence_perplexities(model: TextModel, sentences: Sequence[Sequence[str]]) 
 
 
 def select_sentences(perplexities: npt.ArrayLike, keep: float) -> npt.NDArray[np.bool_]:
-    """Return (sentences,) bool: which ones have the lowest perplexity; of equal ones the first.
+    """Return (sentences,) bool: those with the lowest perplexity; of equal ones the first.
 
     Args:
         perplexities: (sentences,) as of `sentence_perplexities`.
-        keep: the share of the sentences, up to 1; at least one sentence is kept.
+        keep: the share of the sentences, in (0, 1]; at least one sentence is kept.
 
     Raises:
-        UsageError: if the share is not above 0 and up to 1.
+        UsageError: if the share is not in (0, 1].
 
     >>> select_sentences([30.0, 10.0, 20.0, 40.0], 0.5).tolist()
     [False, True, True, False]
     """
     if not 0 < keep <= 1:
-        raise UsageError(f"the share of sentences to keep is above 0 and up to 1, not {keep:g}")
+        raise UsageError(
+            f"the share of sentences to keep must be above 0 and up to 1, not {keep:g}"
+        )
     values = np.asarray(perplexities, np.float64)
     chosen = np.zeros(len(values), dtype=bool)
     chosen[np.argsort(values, kind="stable")[: math.ceil(keep * len(values))]] = True
@@ -239,7 +243,7 @@ def select_sentences(perplexities: npt.ArrayLike, keep: float) -> npt.NDArray[np
 
 
 def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np.bool_]:
-    """Return (lines,) bool: which lines of a text file are most like the text of a model.
+    """Return (lines,) bool: the lines of a text file with the lowest perplexity under a model.
 
     The text is read in parts.
 
@@ -250,7 +254,7 @@ def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np
 
     Raises:
         DataError: if the file cannot be read.
-        UsageError: if the share makes no sense.
+        UsageError: if the share is not in (0, 1].
     """
     parts = [sentence_perplexities(model, part) for part in sentences_of(path)]
     return select_sentences(np.concatenate([np.zeros(0), *parts]), keep)

@@ -1,7 +1,7 @@
-"""How phrases spread over latent subdomains (Cuong, Sima'an & Titov 2016, Section 3).
+"""The distribution of phrases over latent subdomains (Cuong, Sima'an & Titov 2016, Section 3).
 
-A phrase that occurs in all subdomains alike is safe wherever a text comes from; one of a few
-subdomains is specific. A pair of phrases that spread alike is coherent.
+A phrase that is equally frequent in all subdomains is safe for any text; a phrase of a few
+subdomains is specific. A pair of phrases with similar distributions is coherent.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from bpa_ppl.nbest import Float32, Float64, Int32
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import Int16, Subdomains
 
-_NEAR = 1e-6  # of 1, where the entropy of Rényi is that of Shannon
+_NEAR = 1e-6  # for orders this close to 1, the Rényi entropy is the Shannon entropy
 
 
 class CountedPhrases:
-    """How often phrases of one side of a corpus occur in each of its subdomains.
+    """Counts of the phrases of one side of a corpus in each of its subdomains.
 
-    Phrases are numbered when they are asked for the first time, and then counted in one pass over
-    the text. What has been counted is kept: 8 K bytes a phrase, and the text itself.
+    Phrases are numbered on first use, and counted in one pass over the text. Counts are kept, 8 K
+    bytes a phrase.
 
     Args:
         subdomains: with the text.
@@ -51,40 +51,39 @@ class CountedPhrases:
         self._counted = np.zeros((1, k))
 
     def numbers(self, phrases: Iterable[str]) -> Int32:
-        """Return (phrases,) int32, the numbers of some phrases, their words between spaces."""
+        """Return (phrases,) int32, the numbers of phrases, words separated by spaces."""
         words = self.tree.words(phrase.encode() for phrase in phrases)
         lengths = np.diff(words[1]).astype(np.int32)
         each = np.arange(len(lengths) + 1)
         return self.tree.numbers(words, each, np.zeros(len(lengths), np.int32), lengths)
 
     def counts(self, numbers: npt.NDArray[Any]) -> Float64:
-        """Return (n, K) float64, the expected occurrences of phrases in the sentences of each z.
+        """Return (n, K) float64, the expected counts of phrases in each subdomain.
 
-        That is Σ P(z | e, f) c(phrase; sentence), over the sentence pairs of the corpus.
+        They are Σ P(z | e, f) c(phrase; sentence), over the sentence pairs of the corpus.
 
         Args:
             numbers: (n,) from `numbers`, or of the tree.
         """
         if len(self._counted) < len(self.tree):
-            # The number in the tree of each word of the text; −1 for one that is in no phrase.
+            # The number in the tree of each word of the text; −1 if it is in no phrase.
             known = self.tree.known_words(word.encode() for word in self._text.words)[0]
             text = known[self._text.numbers], self._text.starts
             self._counted = self.tree.count(text, self._groups, self._shares, self._counted)
-        result: Float64 = self._counted[numbers]
-        return result
+        return np.asarray(self._counted[numbers])
 
 
 def posteriors(counts: Float64, weights: Float64, smoothing: float = 0.0) -> Float64:
-    """Return (phrases, K) float64, P(z | phrase), from how often phrases occur in each subdomain.
+    """Return (phrases, K) float64, P(z | phrase), from the counts of phrases in each subdomain.
 
     P(z | phrase) = (c(phrase, z) + β P(z)) / (c(phrase) + β). Without smoothing (β = 0, as
-    published) these are relative frequencies. A phrase that the corpus does not have says nothing
-    of z, and gets P(z), as it does with any β.
+    published) these are relative frequencies. A phrase that is not in the corpus gets P(z), as
+    with any β.
 
     Args:
         counts: (phrases, K) from `CountedPhrases`.
         weights: (K,) P(z).
-        smoothing: β, what P(z) is worth in occurrences.
+        smoothing: β, the number of occurrences that P(z) is equivalent to.
 
     >>> posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
     [[0.75, 0.25], [0.4, 0.6]]
@@ -96,9 +95,9 @@ def posteriors(counts: Float64, weights: Float64, smoothing: float = 0.0) -> Flo
 
 
 def renyi_entropy(probabilities: Float64, order: float = 2.0) -> Float64:
-    """Return (n,) float64, the entropies of Rényi in nats: 1/(1−α) log Σ p^α.
+    """Return (n,) float64, Rényi entropies in nats: 1/(1−α) log Σ p^α.
 
-    From 0, all in one subdomain, to log K. Of α = 1 it is the entropy of Shannon (the limit).
+    From 0, all in one subdomain, to log K. For α = 1 it is the Shannon entropy, the limit.
 
     Args:
         probabilities: (n, K), rows that sum to 1.
@@ -109,13 +108,11 @@ def renyi_entropy(probabilities: Float64, order: float = 2.0) -> Float64:
     """
     if abs(order - 1) < _NEAR:
         logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
-        entropy: Float64 = np.maximum(-(probabilities * logs).sum(axis=1), 0.0)
-        return entropy
-    # The largest is divided out: a power of a small number is 0 where α is large.
+        return np.asarray(np.maximum(-(probabilities * logs).sum(axis=1), 0.0))
+    # Divide by the largest, because powers of small numbers underflow for large α.
     largest = probabilities.max(axis=1)
     powers = ((probabilities / largest[:, None]) ** order).sum(axis=1)
-    result: Float64 = np.maximum((np.log(powers) + order * np.log(largest)) / (1 - order), 0.0)
-    return result
+    return np.asarray(np.maximum((np.log(powers) + order * np.log(largest)) / (1 - order), 0.0))
 
 
 def chebyshev(first: Float64, second: Float64) -> Float64:
@@ -124,22 +121,20 @@ def chebyshev(first: Float64, second: Float64) -> Float64:
     >>> chebyshev(np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]])).tolist()
     [0.25]
     """
-    result: Float64 = np.abs(first - second).max(axis=1)
-    return result
+    return np.asarray(np.abs(first - second).max(axis=1))
 
 
 def hellinger(first: Float64, second: Float64) -> Float64:
-    """Return (n,) the distances of Hellinger, √(½ Σ (√p − √q)²), from 0 to 1.
+    """Return (n,) Hellinger distances, √(½ Σ (√p − √q)²), from 0 to 1.
 
     >>> hellinger(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist()
     [1.0]
     """
-    result: Float64 = np.sqrt(((np.sqrt(first) - np.sqrt(second)) ** 2).sum(axis=1) / 2)
-    return result
+    return np.asarray(np.sqrt(((np.sqrt(first) - np.sqrt(second)) ** 2).sum(axis=1) / 2))
 
 
 def kullback_leibler(first: Float64, second: Float64) -> Float64:
-    """Return (n,) Σ p log(p / q), in nats; infinite where q is 0 and p is not.
+    """Return (n,) Σ p log(p / q), in nats; infinite if q is 0 and p is not.
 
     >>> kullback_leibler(np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])).round(4).tolist()
     [0.6931]
@@ -147,5 +142,4 @@ def kullback_leibler(first: Float64, second: Float64) -> Float64:
     inside = first > 0
     with np.errstate(divide="ignore"):
         ratio = np.where(inside, first, 1.0) / np.where(inside, second, 1.0)
-        result: Float64 = np.maximum((first * np.log(ratio)).sum(axis=1), 0.0)
-        return result
+        return np.asarray(np.maximum((first * np.log(ratio)).sum(axis=1), 0.0))

@@ -1,7 +1,7 @@
 """Mixtures of an in-domain and an out-of-domain phrase table (Foster, Goutte & Kuhn 2010, §2).
 
-Both directions are mixed alike and separately: p(t|s) and p(s|t). Below, x is the phrase that is
-predicted and y the one that is given; I is the table in the domain, o the general one.
+Both directions, p(t|s) and p(s|t), are mixed separately. Below, x is the predicted phrase, y the
+given one, I the in-domain table and o the general one.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from scipy.special import expit
 
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
-from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.phrases.pairs import PhrasePairs, Side, Texts, index_in, keys, union
+from bpa_ppl.nbest import Float64
+from bpa_ppl.phrases.pairs import PhrasePairs, Side, index_in, keys, union
 from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, aligned
 
-#: The column of a table of probabilities -> the side that is predicted.
+#: Column of a table of probabilities -> the predicted side.
 DIRECTIONS: dict[str, Side] = {"direct": "target", "inverse": "source"}
-#: Where the parameter is searched, on the scale of `Method.parameter`; α and β as good as 0 and 1.
+#: Grid of the transformed parameter; at its ends α is almost 0 and 1.
 _GRID = np.linspace(-14.0, 14.0, 57)
 
 
-class Counts(NamedTuple):
-    """What two tables say of some pairs, in one direction.
+class PairCounts(NamedTuple):
+    """Counts of some pairs in two tables, for one direction.
 
     Attributes:
         pair_in: (pairs,) c_I(x, y).
@@ -41,58 +41,60 @@ class Counts(NamedTuple):
 
     @property
     def p_in(self) -> Float64:
-        """p_I(x|y); 0 where y is not in the table."""
+        """p_I(x|y); 0 if y is not in the table."""
         return _ratio(self.pair_in, self.given_in)
 
     @property
     def p_out(self) -> Float64:
-        """p_o(x|y); 0 where y is not in the table."""
+        """p_o(x|y); 0 if y is not in the table."""
         return _ratio(self.pair_out, self.given_out)
 
-    def part(self, rows: np.ndarray) -> Counts:
+    def part(self, rows: np.ndarray) -> PairCounts:
         """Return the counts of some of the pairs."""
-        return Counts(*(column[rows] for column in self))
+        return PairCounts(*(column[rows] for column in self))
 
 
-class Method(NamedTuple):
-    """A way to mix two tables.
+class MixtureMethod(NamedTuple):
+    """A method to mix two tables.
 
     Attributes:
-        probabilities: p(x|y) of pairs, with the value of the parameter.
-        parameter: its name; empty where there is none.
-        scaled: makes of any number a value of the parameter.
+        probabilities: p(x|y) of pairs, given the value of the parameter.
+        parameter: its name; empty if there is none.
+        transform: maps any number to a value of the parameter.
     """
 
-    probabilities: Callable[[Counts, float], Float64]
+    probabilities: Callable[[PairCounts, float], Float64]
     parameter: str = ""
-    scaled: Callable[[float], float] = float
+    transform: Callable[[float], float] = float
 
 
-def concatenated(counts: Counts, _: float = 0.0) -> Float64:
-    """Return the relative frequencies in both corpora together, their counts added."""
+def concatenated(counts: PairCounts, _: float = 0.0) -> Float64:
+    """Return relative frequencies in both corpora together."""
     return _ratio(counts.pair_in + counts.pair_out, counts.given_in + counts.given_out)
 
 
-def linear(counts: Counts, alpha: float) -> Float64:
+def linear(counts: PairCounts, alpha: float) -> Float64:
     """Return α p_I(x|y) + (1 − α) p_o(x|y)  (Eq. 2), as published.
 
-    Where y is in one table alone, the probabilities sum to less than 1: see `where_known`.
+    If y is in only one table, the probabilities sum to less than 1: see `where_known`.
     """
     return alpha * counts.p_in + (1 - alpha) * counts.p_out
 
 
-def maximum_a_posteriori(counts: Counts, beta: float) -> Float64:
+def maximum_a_posteriori(counts: PairCounts, beta: float) -> Float64:
     """Return (c_I(x,y) + β p_o(x|y)) / (c_I(y) + β)  (Eq. 3): p_o is a prior worth β pairs."""
     return (counts.pair_in + beta * counts.p_out) / (counts.given_in + beta)
 
 
-def where_known(mixed: Callable[[Counts, float], Float64]) -> Callable[[Counts, float], Float64]:
-    """Return a mixture that leaves a y, which one table alone knows, to that table.
+def where_known(
+    mixed: Callable[[PairCounts, float], Float64],
+) -> Callable[[PairCounts, float], Float64]:
+    """Return a mixture that uses only one table if y is not in the other.
 
     As published, the probabilities given such a y sum to less than 1.
     """
 
-    def probabilities(counts: Counts, value: float) -> Float64:
+    def probabilities(counts: PairCounts, value: float) -> Float64:
         found = np.where(counts.given_in > 0, mixed(counts, value), counts.p_out)
         return np.where(counts.given_out > 0, found, counts.p_in)
 
@@ -107,28 +109,28 @@ def _beta(x: float) -> float:
     return float(np.exp(x))
 
 
-#: By the name on the command line. `log-linear` has the columns of both tables, and no parameter.
-METHODS: dict[str, Method] = {
-    "concatenate": Method(concatenated),
-    "linear": Method(linear, "alpha", _alpha),
-    "map": Method(maximum_a_posteriori, "beta", _beta),
-    "linear-known": Method(where_known(linear), "alpha", _alpha),
-    "map-known": Method(where_known(maximum_a_posteriori), "beta", _beta),
+#: By name on the command line. `log-linear` has the columns of both tables, and no parameter.
+METHODS: dict[str, MixtureMethod] = {
+    "concatenate": MixtureMethod(concatenated),
+    "linear": MixtureMethod(linear, "alpha", _alpha),
+    "map": MixtureMethod(maximum_a_posteriori, "beta", _beta),
+    "linear-known": MixtureMethod(where_known(linear), "alpha", _alpha),
+    "map-known": MixtureMethod(where_known(maximum_a_posteriori), "beta", _beta),
 }
 LOG_LINEAR = "log-linear"
 
 
 @dataclass(frozen=True)
-class Fit:
+class FittedMixture:
     """A mixture in one direction, fitted to phrase pairs of the domain.
 
     Attributes:
         method: its name.
-        side: the side that is predicted.
-        value: of its parameter; NaN where it has none.
-        log_likelihood: mean log p(x|y) (natural) over the occurrences of those pairs that have
-            support, that is, a probability above 0.
-        support: the share of the occurrences that have it.
+        side: the predicted side.
+        value: of the parameter; NaN if there is none.
+        log_likelihood: mean log p(x|y) (natural) over the occurrences of pairs with support, that
+            is, with a probability above 0.
+        support: the share of the occurrences with support.
     """
 
     method: str
@@ -138,7 +140,7 @@ class Fit:
     support: float
 
     def __str__(self) -> str:
-        """Return it in a line, as commands print it."""
+        """Return a line, as commands print it."""
         given = "s" if self.side == "target" else "t"
         parameter = METHODS[self.method].parameter
         parts = [f"p({self.side[0]}|{given})", self.method]
@@ -147,16 +149,18 @@ class Fit:
         return ", ".join([*parts, f"{self.support:.1%} of the pairs have support"])
 
 
-def counts_of(inner: PhraseCounts, outer: PhraseCounts, pairs: PhrasePairs, side: Side) -> Counts:
-    """Return what two tables say of pairs of a third one.
+def counts_of(
+    inner: PhraseCounts, outer: PhraseCounts, pairs: PhrasePairs, side: Side
+) -> PairCounts:
+    """Return the counts of pairs of a third table in two tables.
 
     Args:
-        inner: the table in the domain.
-        outer: the general one.
+        inner: the in-domain table.
+        outer: the general table.
         pairs: the pairs.
-        side: the side that is predicted.
+        side: the predicted side.
     """
-    return Counts(*_counts_in(inner, pairs, side), *_counts_in(outer, pairs, side))
+    return PairCounts(*_counts_in(inner, pairs, side), *_counts_in(outer, pairs, side))
 
 
 def _counts_in(table: PhraseCounts, pairs: PhrasePairs, side: Side) -> tuple[Float64, Float64]:
@@ -167,17 +171,17 @@ def _counts_in(table: PhraseCounts, pairs: PhrasePairs, side: Side) -> tuple[Flo
     return np.append(table.count, 0.0)[rows], counts[pairs.number(given)]
 
 
-def fit(method: str, counts: Counts, weights: Float64, side: Side) -> Fit:
-    """Return a mixture with the parameter that makes pairs of the domain most likely.
+def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> FittedMixture:
+    """Return a mixture with the parameter that maximises the likelihood of pairs of the domain.
 
-    The likelihood is Σ p̃(x, y) log p(x|y) over the pairs that have support: in some table x was
-    seen with y. For the linear mixture it is concave in α.
+    The log-likelihood is Σ p̃(x, y) log p(x|y) over the pairs with support: x occurs with y in some
+    table. For the linear mixture it is concave in α.
 
     Args:
         method: a name in `METHODS`.
-        counts: what the tables say of the pairs.
-        weights: (pairs,) how often each occurs, or p̃(x, y).
-        side: the side that is predicted.
+        counts: of the pairs in the tables.
+        weights: (pairs,) the number of occurrences of each, or p̃(x, y).
+        side: the predicted side.
 
     Raises:
         DataError: if no pair has support.
@@ -199,49 +203,55 @@ def fit(method: str, counts: Counts, weights: Float64, side: Side) -> Fit:
         )
 
     def cost(x: float) -> float:
-        return -_log_likelihood(chosen.probabilities(counts, chosen.scaled(x)), weights)[0]
+        return -_log_likelihood(chosen.probabilities(counts, chosen.transform(x)), weights)[0]
 
     best = 0.0
     if chosen.parameter:
         place = min(max(int(np.argmin([cost(x) for x in _GRID])), 1), len(_GRID) - 2)
         bounds = (_GRID[place - 1], _GRID[place + 1])
         best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x
-    value = chosen.scaled(best) if chosen.parameter else np.nan
+    value = chosen.transform(best) if chosen.parameter else np.nan
     return evaluated(method, value, counts, weights, side)
 
 
-def evaluated(method: str, value: float, counts: Counts, weights: Float64, side: Side) -> Fit:
-    """Return how likely pairs are under a mixture with a given value of its parameter."""
+def evaluated(
+    method: str, value: float, counts: PairCounts, weights: Float64, side: Side
+) -> FittedMixture:
+    """Return the likelihood of pairs under a mixture with a given parameter."""
     found = _log_likelihood(METHODS[method].probabilities(counts, value), weights)
-    return Fit(method, side, value, *found)
+    return FittedMixture(method, side, value, *found)
 
 
 def held_out(
-    method: str, counts: Counts, weights: Float64, side: Side, *, folds: int = 5, seed: int = 0
-) -> Fit:
+    method: str, counts: PairCounts, weights: Float64, side: Side, *, folds: int = 5, seed: int = 0
+) -> FittedMixture:
     """Return the likelihood of pairs under mixtures that were fitted to the other folds.
 
-    The distinct pairs are dealt to the folds at random. The value is the mean of the folds'.
+    Distinct pairs are assigned to folds at random. The value is the mean over the folds.
 
     Raises:
         UsageError: if there are fewer than two folds, or more than pairs.
 
-    Two tables that say the same of two pairs:
+    Two tables with the same counts of two pairs:
 
-    >>> counts = Counts(*np.array([[3.0, 1.0], [4.0, 4.0], [3.0, 1.0], [4.0, 4.0]]))
+    >>> counts = PairCounts(*np.array([[3.0, 1.0], [4.0, 4.0], [3.0, 1.0], [4.0, 4.0]]))
     >>> found = held_out("linear", counts, np.ones(2), "target", folds=2)
     >>> round(found.log_likelihood, 3)  # (log 3/4 + log 1/4) / 2
     -0.837
     """
     if not 2 <= folds <= len(weights):
-        raise UsageError(f"folds are from 2 to {len(weights)}, the number of pairs, not {folds}")
+        raise UsageError(
+            f"folds must be from 2 to {len(weights)}, the number of pairs, not {folds}"
+        )
     fold = np.random.default_rng(checked_seed(seed)).permutation(np.arange(len(weights)) % folds)
     probabilities, values = np.zeros(len(weights)), []
     for number in range(folds):
         own, others = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         values.append(fit(method, counts.part(others), weights[others], side).value)
         probabilities[own] = METHODS[method].probabilities(counts.part(own), values[-1])
-    return Fit(method, side, float(np.mean(values)), *_log_likelihood(probabilities, weights))
+    return FittedMixture(
+        method, side, float(np.mean(values)), *_log_likelihood(probabilities, weights)
+    )
 
 
 def mix(
@@ -250,21 +260,21 @@ def mix(
     dev: PhraseCounts | None = None,
     method: str = "map",
     value: float | None = None,
-) -> tuple[PhraseTable, tuple[Fit, ...]]:
+) -> tuple[PhraseTable, tuple[FittedMixture, ...]]:
     r"""Return the mixture of two tables of counts, in both directions.
 
     Args:
-        inner: the table in the domain.
+        inner: the in-domain table.
         outer: the general table.
         dev: the phrase pairs of other text of the domain, to which the parameter is fitted.
         method: `concatenate`, `linear` or `map`, with `-known` for `where_known`; or
-            `log-linear`, the probabilities of both tables beside one another.
+            `log-linear`, with the probabilities of both tables as columns.
         value: of the parameter, for both directions, instead of fitting it.
 
     Returns:
         The table of all pairs of both, with the columns `direct`, p(t|s), and `inverse`, p(s|t);
-        for `log-linear` `direct.in`, `direct.out`, `inverse.in`, `inverse.out`; and how each
-        direction was fitted to `dev`, where that is given.
+        for `log-linear` `direct.in`, `direct.out`, `inverse.in`, `inverse.out`; and the fit of
+        each direction to `dev`, if it is given.
 
     Raises:
         DataError: if no pair of `dev` is in the tables.
@@ -298,16 +308,14 @@ def mix(
 def pairs_of_both(one: PhrasePairs, other: PhrasePairs) -> PhrasePairs:
     """Return the pairs that are in at least one of two tables."""
     sources, targets = union([one.sources, other.sources]), union([one.targets, other.targets])
-    found = np.sort(np.concatenate([_keys_in(t, sources, targets) for t in (one, other)]))
-    found = found[np.diff(found, prepend=-1) > 0]
+    every = []
+    for table in (one, other):
+        source = index_in(table.sources, sources)[table.source]
+        target = index_in(table.targets, targets)[table.target]
+        every.append(keys(source, target, len(targets)))
+    found = np.unique(np.concatenate(every))
     source, target = np.divmod(found, max(len(targets), 1))
     return PhrasePairs(sources, targets, source.astype(np.int32), target.astype(np.int32))
-
-
-def _keys_in(table: PhrasePairs, sources: Texts, targets: Texts) -> Int64:
-    """Return one number for each pair of a table, of the numbers of its phrases among others."""
-    source = index_in(table.sources, sources)[table.source]
-    return keys(source, index_in(table.targets, targets)[table.target], len(targets))
 
 
 def _chosen(
@@ -317,8 +325,8 @@ def _chosen(
     method: str,
     value: float | None,
     side: Side,
-) -> Fit:
-    """Return the mixture with the value that is given, or that is fitted to `dev`."""
+) -> FittedMixture:
+    """Return the mixture with the given value, or with the one fitted to `dev`."""
     parameter = METHODS[method].parameter
     if dev is None:
         if parameter and value is None:
@@ -326,7 +334,7 @@ def _chosen(
                 f"{method} has a parameter, {parameter}: give a development table to fit it to, "
                 "or its value"
             )
-        return Fit(method, side, np.nan if value is None else value, np.nan, np.nan)
+        return FittedMixture(method, side, np.nan if value is None else value, np.nan, np.nan)
     counts = counts_of(inner, outer, dev, side)
     if value is None:
         return fit(method, counts, dev.count, side)
@@ -334,10 +342,10 @@ def _chosen(
 
 
 def _log_likelihood(probabilities: Float64, weights: Float64) -> tuple[float, float]:
-    """Return the mean log p of what has support, and the share of that."""
-    there = probabilities > 0
-    mass = float(weights[there].sum())
-    mean = float(weights[there] @ np.log(probabilities[there])) / mass if mass else np.nan
+    """Return the mean log p of pairs with support, and their share."""
+    support = probabilities > 0
+    mass = float(weights[support].sum())
+    mean = float(weights[support] @ np.log(probabilities[support])) / mass if mass else np.nan
     return mean, mass / float(weights.sum())
 
 

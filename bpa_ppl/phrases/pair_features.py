@@ -1,4 +1,4 @@
-"""Features of phrase pairs that tell what is of use in a domain (Foster et al. 2010, Section 3.3).
+"""Features of phrase pairs for instance weighting (Foster et al. 2010, Section 3.3).
 
 G. Foster, C. Goutte and R. Kuhn, "Discriminative instance weighting for domain adaptation in
 statistical machine translation", EMNLP 2010. OUT is the large corpus that a table was extracted
@@ -28,7 +28,7 @@ from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.vocabulary import Vocabulary
 from bpa_ppl.text.words import sentences_of
 
-#: Features of OUT alone: what is common, and what is said all over it.
+#: Features of OUT: how general a pair is.
 GENERAL = (
     "tokens",
     "out.count",
@@ -45,7 +45,7 @@ GENERAL = (
     "out.burstiness.mean.target",
     "out.burstiness.least.target",
 )
-#: Features that compare with IN.
+#: Features of similarity to IN.
 SIMILARITY = (
     "in.1gram.source",
     "in.2gram.source",
@@ -78,16 +78,16 @@ class ParallelCorpus(NamedTuple):
 
 
 class WordStatistics(NamedTuple):
-    """How the words of a corpus of L sentences are spread over it.
+    """Statistics of the distribution of words over a corpus of L sentences.
 
     Attributes:
         words: (W,) the distinct words.
-        frequency: (W,) how often each occurs.
-        documents: (W,) in how many pseudo-documents of `DOCUMENT` lines.
-        burstiness: (W,) g / (L − L/(l + 1) + ε), where l sentences have the word and g is the
-            sum over these of the distance to the nearest other one: about 1 for a word that is
-            spread evenly, near 0 for one that comes in bursts. For a word of a single sentence g
-            is L/2, so that it is 1: nothing is known.
+        frequency: (W,) the number of occurrences.
+        documents: (W,) the number of pseudo-documents of `DOCUMENT` lines with the word.
+        burstiness: (W,) g / (L − L/(l + 1) + ε), where l sentences have the word and g is the sum
+            of their distances to the nearest other one: about 1 for an evenly distributed word,
+            near 0 for one that occurs in bursts. For a word of a single sentence g is L/2, so that
+            the value is 1.
     """
 
     words: pa.Array
@@ -97,9 +97,9 @@ class WordStatistics(NamedTuple):
 
 
 def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
-    """Read two text files of which line n of the one translates line n of the other.
+    """Read two text files, where line n of one is the translation of line n of the other.
 
-    Equal words share their memory, so that a corpus takes some ten bytes a word.
+    Equal words share memory, so that a corpus needs about ten bytes a word.
 
     Raises:
         DataError: if a file cannot be read, one is empty, or they differ in length.
@@ -115,18 +115,18 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
     ]
     for path, side in zip((source, target), sides, strict=True):
         if not any(side):
-            raise DataError("empty: there are no words in it", path)
+            raise DataError("the file is empty", path)
     if len(sides[0]) != len(sides[1]):
         raise DataError(
-            f"{len(sides[0])} lines, and {len(sides[1])} in {target}: line n of the one must "
-            "translate line n of the other",
+            f"has {len(sides[0])} lines, and {target} has {len(sides[1])}: line n of one must be "
+            "the translation of line n of the other",
             source,
         )
     return ParallelCorpus(*sides)
 
 
 def word_statistics(sentences: Sequence[Sequence[str]]) -> WordStatistics:
-    """Return how the words of a text are spread over its sentences.
+    """Return statistics of the distribution of words over the sentences of a text.
 
     >>> found = word_statistics([["a", "b"], ["a"], ["c", "c"], ["b"]])
     >>> found.words.to_pylist(), found.frequency.tolist(), found.burstiness.round(3).tolist()
@@ -151,7 +151,7 @@ def _spread_of(words: Int32, starts: Int64, count: int) -> tuple[Float64, ...]:
     frequency, holding, documents = np.zeros(count), np.zeros(count), np.zeros(count)
     distance = np.zeros(count)
     last = np.full(count, -1)
-    before = np.full(count, length)  # how far the sentence before the last one is from it
+    before = np.full(count, length)  # distance between the last two sentences
     for s in range(length):
         for word in words[starts[s] : starts[s + 1]]:
             frequency[word] += 1
@@ -182,31 +182,30 @@ def pair_features(
 ) -> tuple[tuple[str, ...], Float32]:
     """Return the 22 features of the pairs of a table, each with mean 0 and variance 1.
 
-    Perplexities are of the words of a phrase: exp(−log p / words) of IBM Model 1, which knows the
-    other side of the pair, and, with the end of the sentence as one word more, of n-gram models.
-    Statistics of a word that a corpus does not have are 0. The words of phrases and of the corpora
-    are compared as they are: tokenise and case them alike.
+    Perplexities are exp(−log p / words) of IBM Model 1, given the other side of the pair, and of
+    n-gram models, with the end of the sentence as an additional word. Statistics of words that a
+    corpus does not have are 0. Tokenise and case phrases and corpora in the same way.
 
     Args:
         table: the counts of phrase pairs of OUT.
         outside: the corpus that the table was extracted from.
         inside: IN, a corpus of the domain.
         iterations: of EM, of IBM Model 1.
-        scale: `plain`, as published, or `log`: of counts and perplexities the logarithm is taken
-            first, because a few values are a thousand times the others.
+        scale: `plain`, as published, or `log`: logarithms of counts and perplexities, because a
+            few values are a thousand times as large as the others.
         progress: True draws a bar on standard error; or a callback.
 
     Returns:
-        The names, `PAIR_FEATURES`, and (pairs, 22) float32. What is the same for all pairs is 0.
+        The names, `PAIR_FEATURES`, and (pairs, 22) float32. Constant features are 0.
 
     Raises:
         DataError: if the table has no pairs, or no word of one side of it is in its corpus.
-        UsageError: if the scale is another one.
+        UsageError: if the scale is unknown.
     """
     if scale not in ("plain", "log"):
-        raise UsageError(f"the scale of features is plain or log, not {scale!r}")
+        raise UsageError(f"scale must be plain or log, not {scale!r}")
     if not len(table):
-        raise DataError("the table has no phrase pairs: there are no features of none")
+        raise DataError("the table has no phrase pairs")
     phrases = {side: _split(table.phrases(side)) for side in SIDES}
     found = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     steps = chain(
@@ -225,7 +224,7 @@ def pair_features(
 
 
 def normalised(values: Float64) -> Float64:
-    """Return values shifted and scaled to mean 0 and variance 1; zeros if they are all the same.
+    """Return values with mean 0 and variance 1; zeros if they are constant.
 
     >>> normalised(np.array([1.0, 3.0])).tolist(), normalised(np.array([2.0, 2.0])).tolist()
     ([-1.0, 1.0], [0.0, 0.0])
@@ -238,7 +237,7 @@ def normalised(values: Float64) -> Float64:
 
 
 class _Phrases(NamedTuple):
-    """The distinct phrases of one side: their words, as Python's and as Arrow's, one by one."""
+    """The distinct phrases of one side: lists of words, and all words in an Arrow array."""
 
     words: list[list[str]]
     flat: pa.Array
@@ -267,14 +266,14 @@ def _counts(table: PhraseCounts, phrases: _BothSides) -> _Features:
 
 
 def _spread(table: PhraseCounts, phrases: _BothSides, outside: ParallelCorpus) -> _Features:
-    """Yield what is aggregated over the words of a phrase, once for each distinct phrase."""
+    """Yield features that are aggregated over the words of a phrase."""
     for side, sentences in zip(SIDES, outside, strict=True):
         statistics = word_statistics(sentences)
         words = index_in(phrases[side].flat, statistics.words)
         if (words < 0).all():
             raise DataError(
                 f"no word of the {side} phrases is in the corpus of OUT: are the languages in the "
-                "same order, and the words tokenised and cased alike?"
+                "same order, and is the tokenisation the same?"
             )
         starts, number = phrases[side].starts, table.number(side)
         for name in ("documents", "burstiness"):
@@ -285,7 +284,7 @@ def _spread(table: PhraseCounts, phrases: _BothSides, outside: ParallelCorpus) -
 
 
 def _aggregates(values: Float64, words: Int64, starts: Int64) -> tuple[Float64, Float64]:
-    """Return the least and the mean value of the words of each phrase; 0 of an unknown word."""
+    """Return the minimum and the mean of the words of each phrase; 0 for an unknown word."""
     each = np.append(values, 0.0)[words]
     mean = np.add.reduceat(each, starts[:-1]) / np.diff(starts)
     return np.minimum.reduceat(each, starts[:-1]), mean
@@ -294,7 +293,7 @@ def _aggregates(values: Float64, words: Int64, starts: Int64) -> tuple[Float64, 
 def _translation(
     where: str, table: PhraseCounts, phrases: _BothSides, corpus: ParallelCorpus, iterations: int
 ) -> _Features:
-    """Yield the perplexity of one side of each pair given the other, both ways."""
+    """Yield the perplexity of one side of each pair given the other, in both directions."""
     for name, given, asked in (("direct", "source", "target"), ("inverse", "target", "source")):
         first, second = phrases[given], phrases[asked]  # type: ignore[index]
         texts = (corpus.source, corpus.target) if name == "direct" else (corpus[1], corpus[0])
@@ -314,22 +313,9 @@ def _similarity(table: PhraseCounts, phrases: _BothSides, inside: ParallelCorpus
         yield f"in.unknown.{side}", model.unknown(words)[number].astype(np.float64)
 
 
-__all__ = [
-    "GENERAL",
-    "PAIR_FEATURES",
-    "SIMILARITY",
-    "ParallelCorpus",
-    "WordStatistics",
-    "normalised",
-    "pair_features",
-    "read_corpus",
-    "word_statistics",
-]
-
-
-#: What negative examples are: see `svm_feature`.
+#: Kinds of negative examples: see `svm_feature`.
 NEGATIVES = ("source", "no-common")
-#: Of the column.
+#: The name of the column.
 SVM = "svm"
 _EXAMPLES = 100_000
 
@@ -344,27 +330,27 @@ def svm_feature(
     examples: int = _EXAMPLES,
     seed: int = 0,
 ) -> Float32:
-    """Return the decision values of a linear SVM that tells pairs of IN from others.
+    """Return the decision values of a linear SVM that separates pairs of IN from others.
 
-    Foster et al. (2010), Section 3.4. Positive examples are the pairs that both tables have; both
-    classes weigh the same.
+    Foster et al. (2010), Section 3.4. Positive examples are the pairs in both tables; both classes
+    have the same weight.
 
     Args:
         outside: the counts of phrase pairs of OUT.
         inside: those of IN.
         features: (pairs of OUT, Q).
-        negatives: `source`, the pairs of OUT that are not in IN and whose source phrase is;
-            `no-common`, only those of them whose source phrase has no translation in common.
+        negatives: `source`, the pairs of OUT that are not in IN, but whose source phrase is;
+            `no-common`, only those whose source phrase has no translation in both.
         cost: C of the SVM.
-        examples: the most that are learned from; of more, so many are drawn.
+        examples: the maximum number of examples, which are drawn at random if there are more.
         seed: of the draw.
 
     Returns:
         (pairs of OUT, 1) float32, with mean 0 and variance 1.
 
     Raises:
-        DataError: if there are no examples of one of the two classes.
-        UsageError: if the negative examples are of another kind.
+        DataError: if a class has no examples.
+        UsageError: if the kind of negative examples is unknown.
     """
     from sklearn.svm import LinearSVC
 
@@ -378,10 +364,8 @@ def svm_feature(
         shared = np.bincount(outside.source, common, len(outside.sources)) > 0
         negative &= ~shared[outside.source]
     if not common.any() or not negative.any():
-        missing = (
-            "is in both tables" if not common.any() else "is of OUT alone, with a source of IN"
-        )
-        raise DataError(f"an SVM needs examples of two kinds: no phrase pair {missing}")
+        missing = "is in both tables" if not common.any() else "is only in OUT, with a source of IN"
+        raise DataError(f"an SVM needs two classes of examples: no phrase pair {missing}")
     rows = np.flatnonzero(common | negative)
     if len(rows) > examples:
         rows = np.sort(np.random.default_rng(seed).choice(rows, examples, replace=False))

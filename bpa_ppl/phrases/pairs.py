@@ -1,4 +1,4 @@
-"""Phrase pairs: what tables of counts and of probabilities have in common."""
+"""Numbered phrase pairs, the basis of tables of counts and of probabilities."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Texts: TypeAlias = Any
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PhrasePairs:
-    """Distinct phrase pairs in columns: each distinct phrase is stored once, and numbered.
+    """Distinct phrase pairs in columns, with numbers of distinct phrases.
 
-    A phrase is a text, its words with single spaces between them. The pairs are sorted by source,
-    then by target. A phrase may be in no pair.
+    The words of a phrase are separated by single spaces. The pairs are sorted by source, then by
+    target. There may be phrases without pairs.
 
     Attributes:
         sources: the distinct source phrases, an Arrow array of large strings.
@@ -62,37 +62,36 @@ class PhrasePairs:
         return self.phrases(side).take(pa.array(self.number(side)[rows]))
 
     def numbers_of(self, side: Side, texts: Texts) -> Int64:
-        """Return the numbers of some phrases; −1 for one that is not there."""
+        """Return the numbers of some phrases; −1 for a missing one."""
         return index_in(texts, self.phrases(side))
 
     def rows(self, sources: Texts, targets: Texts) -> Int64:
-        """Return the rows of some pairs of phrases; −1 for a pair that is not there.
+        """Return the rows of some pairs of phrases; −1 for a missing pair.
 
         Args:
-            sources: texts.
-            targets: as many texts.
+            sources: (n,) texts.
+            targets: (n,) texts.
         """
         return self.find(self.numbers_of("source", sources), self.numbers_of("target", targets))
 
     def rows_of(self, other: PhrasePairs) -> Int64:
-        """Return (other's pairs,) the rows of another table's pairs in this one, or −1."""
+        """Return the rows of the pairs of another table in this one; −1 for a missing pair."""
         sources = self.numbers_of("source", other.sources)
         targets = self.numbers_of("target", other.targets)
         return self.find(sources[other.source], targets[other.target])
 
     def find(self, source: npt.ArrayLike, target: npt.ArrayLike) -> Int64:
-        """Return the rows of pairs given by the numbers of their phrases; −1 where there is none.
+        """Return the rows of pairs given by the numbers of their phrases; −1 for a missing pair.
 
         Args:
-            source: (n,) numbers of source phrases; −1 is in no pair.
+            source: (n,) numbers of source phrases; −1 is missing.
             target: (n,) numbers of target phrases.
         """
         first, second = np.asarray(source, np.int64), np.asarray(target, np.int64)
-        wanted = np.where((first < 0) | (second < 0), -1, first * len(self.targets) + second)
-        places = np.searchsorted(self._keys, wanted)
-        inside = np.minimum(places, len(self) - 1)
-        there = self._keys[inside] == wanted if len(self) else np.zeros(len(wanted), bool)
-        return np.where(there, inside, -1)
+        sought = np.where((first < 0) | (second < 0), -1, first * len(self.targets) + second)
+        rows = np.minimum(np.searchsorted(self._keys, sought), len(self) - 1)
+        found = self._keys[rows] == sought if len(self) else np.zeros(len(sought), bool)
+        return np.where(found, rows, -1)
 
     @cached_property
     def _keys(self) -> Int64:
@@ -106,24 +105,23 @@ def keys(source: Int32 | Int64, target: Int32 | Int64, targets: int) -> Int64:
 
 
 def index_in(texts: Texts, among: pa.Array) -> Int64:
-    """Return the places of some texts among others; −1 for one that is not there.
+    """Return the indices of some texts among others; −1 for a missing one.
 
     >>> index_in(["b", "x"], pa.array(["a", "b"], pa.large_string())).tolist()
     [1, -1]
     """
     if texts is among:
         return np.arange(len(among))
-    wanted = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
-    found = pc.index_in(wanted.cast(pa.large_string()), value_set=among)
-    result: Int64 = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return result
+    sought = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
+    found = pc.index_in(sought.cast(pa.large_string()), value_set=among)
+    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def interned(texts: Any) -> tuple[pa.Array, Int32]:
     """Return the distinct texts, sorted bytewise, and the number of each text among them.
 
     Args:
-        texts: an Arrow array, whole or in chunks, of strings or of a dictionary of strings.
+        texts: an Arrow array or chunked array of strings, or of dictionary-encoded strings.
 
     >>> distinct, numbers = interned(pa.array(["b", "a", "b"]))
     >>> distinct.to_pylist(), numbers.tolist()
@@ -147,7 +145,7 @@ def interned(texts: Any) -> tuple[pa.Array, Int32]:
 
 
 def _runs(texts: pa.Array) -> tuple[pa.Array, Int32]:
-    """Return the same for texts that are sorted, where equal ones stand together."""
+    """Return the same for sorted texts."""
     changes = pc.not_equal(texts[:-1], texts[1:]).to_numpy(zero_copy_only=False)
     first = np.concatenate([np.ones(min(len(texts), 1), bool), changes.astype(bool)])
     distinct = texts.take(pa.array(np.flatnonzero(first)))
@@ -160,6 +158,6 @@ def union(arrays: Sequence[pa.Array]) -> pa.Array:
     >>> union([pa.array(["b"]), pa.array(["a", "b"])]).to_pylist()
     ['a', 'b']
     """
-    if all(array is arrays[0] for array in arrays):  # as those of tables that are aligned
+    if all(array is arrays[0] for array in arrays):  # such as those of aligned tables
         return arrays[0]
     return interned(pa.chunked_array([a.cast(pa.large_string()) for a in arrays]))[0]

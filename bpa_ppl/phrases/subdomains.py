@@ -1,8 +1,7 @@
-"""Latent subdomains of a parallel corpus (Cuong, Sima'an & Titov 2016), kept with their text.
+"""Latent subdomains of a parallel corpus (Cuong, Sima'an & Titov 2016), with their text.
 
 Each sentence pair of a general corpus belongs to one of K subdomains, or to each with some
-probability. Subdomains carry the text that they were induced from, so that any phrase can be
-counted in them later.
+probability. The text that they were induced from is stored, so that any phrase can be counted.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ Int16 = npt.NDArray[np.int16]
 
 _METADATA = b"bpa_subdomains"
 _HARD, _SOFT = "subdomain", "posteriors"
-_GROUP = 1 << 17  # pairs that are written at once
+_GROUP = 1 << 17  # pairs per row group
 
 
 class NumberedText(NamedTuple):
     """The sentences of one language, their words as numbers.
 
     Attributes:
-        words: the vocabulary: a word stands at its number; numbers are in order of occurrence.
-        numbers: (tokens,) int32, the words of all sentences one after the other.
-        starts: (sentences + 1,) int64, where each sentence begins, and the number of tokens.
+        words: the vocabulary, in the order of numbers, which is the order of occurrence.
+        numbers: (tokens,) int32, the words of all sentences.
+        starts: (sentences + 1,) int64, the start of each sentence, and the number of tokens.
     """
 
     words: list[str]
@@ -61,7 +60,7 @@ class NumberedText(NamedTuple):
 
     @classmethod
     def read(cls, path: AnyPath) -> Self:
-        """Return the lines of a text file (plain, gzip, xz or zstd), their words between spaces.
+        """Return the lines of a text file (plain, gzip, xz or zstd), words separated by spaces.
 
         Raises:
             DataError: if the file cannot be read, or is not UTF-8.
@@ -84,7 +83,7 @@ class NumberedText(NamedTuple):
         return len(self.starts) - 1
 
     def word_counts(self) -> csr_matrix:
-        """Return (sentences, words) float32, how often each sentence has each word.
+        """Return (sentences, words) float32, the counts of words in sentences.
 
         >>> NumberedText.of([["a", "b", "a"], ["b"]]).word_counts().toarray().tolist()
         [[2.0, 1.0], [0.0, 1.0]]
@@ -100,7 +99,7 @@ class NumberedText(NamedTuple):
 
     @property
     def sentences(self) -> Ragged:
-        """The numbers of the words, and where each sentence begins: as compiled code takes them."""
+        """The numbers of the words, and the start of each sentence, for compiled code."""
         return self.numbers, self.starts
 
 
@@ -110,15 +109,14 @@ class Subdomains:
 
     Attributes:
         source: the source sentences.
-        target: their translations, as many.
-        assignment: what was found of each pair: (pairs,) int16, the subdomain that won it (hard),
-            or (pairs, K) float32, P(z | e, f) (soft).
+        target: their translations.
+        assignment: (pairs,) int16, the subdomain of each pair (hard), or (pairs, K) float32,
+            P(z | e, f) (soft).
         weights: (K,) float64, P(z).
-        settings: what they were induced with, and what it told, as JSON has it: em, seed,
-            iterations, log-likelihoods, ….
+        settings: of the induction, and its log: em, seed, iterations, log-likelihoods, ….
 
     Raises:
-        DataError: if shapes disagree, or what should be probabilities are none.
+        DataError: if shapes disagree, or values are not probabilities.
 
     >>> text = NumberedText.of([["a"], ["b"]])
     >>> found = Subdomains(text, text, np.array([1, 0]), np.array([0.5, 0.5]))
@@ -149,12 +147,12 @@ class Subdomains:
 
     @property
     def k(self) -> int:
-        """K, how many subdomains there are."""
+        """K, the number of subdomains."""
         return len(self.weights)
 
     @property
     def hard(self) -> bool:
-        """Whether each pair belongs to one subdomain alone."""
+        """Whether each pair belongs to exactly one subdomain."""
         return self.assignment.ndim == 1
 
     def text(self, side: Side) -> NumberedText:
@@ -178,19 +176,22 @@ class Subdomains:
         return result
 
     def save(self, path: AnyPath) -> None:
-        """Write a Parquet file: a row a sentence pair with its texts and its subdomain.
+        """Write a Parquet file with one row per sentence pair: its texts and its subdomain.
 
-        The column `subdomain` holds hard assignments, `posteriors` soft ones; P(z) and the settings
+        The column `subdomain` has hard assignments, `posteriors` soft ones; P(z) and the settings
         are in the metadata.
 
         Raises:
             DataError: if the file cannot be written.
         """
         facts = {"weights": self.weights.tolist(), "settings": dict(self.settings)}
+        column = pa.array(self.assignment.ravel())
+        if not self.hard:
+            column = pa.FixedSizeListArray.from_arrays(column, self.k)
         columns = {
             "source": _lines(self.source),
             "target": _lines(self.target),
-            _HARD if self.hard else _SOFT: _assignment_column(self.assignment),
+            _HARD if self.hard else _SOFT: column,
         }
         table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(facts)})
         with atomic_path(path) as temporary:
@@ -198,13 +199,13 @@ class Subdomains:
 
     @classmethod
     def load(cls, path: AnyPath) -> Subdomains:
-        """Read what `save` wrote.
+        """Read a file from `save`.
 
         Raises:
-            DataError: if it is no whole Parquet file, or none of subdomains.
+            DataError: if it is not a valid Parquet file, or not one of subdomains.
         """
         file = InputFile(path)
-        message = "no subdomains: give a file that `bpa subdomains` wrote"
+        message = "not a file of subdomains: give one from `bpa subdomains`"
         if not is_parquet(file):
             raise DataError(message, file.origin)
         with as_data_errors(file.origin), file.on_disk() as there:
@@ -231,7 +232,7 @@ def _check(found: Subdomains) -> None:
     _check_probabilities(found.weights[None], "the weights P(z)")
     if found.hard:
         if pairs and not 0 <= int(found.assignment.min()) <= int(found.assignment.max()) < k:
-            raise DataError(f"subdomains are numbered from 0 to {k - 1}, and there are others")
+            raise DataError(f"subdomains must be numbered from 0 to {k - 1}")
     elif found.assignment.shape[1] != k:
         raise DataError(f"{found.assignment.shape[1]} posteriors of each pair for {k} subdomains")
     else:
@@ -241,18 +242,18 @@ def _check(found: Subdomains) -> None:
 def _check_probabilities(rows: np.ndarray, what: str) -> None:
     sums = rows.sum(axis=1, dtype=np.float64)
     if not ((rows >= 0).all() and (np.abs(sums - 1) < 1e-4).all()):
-        raise DataError(f"{what} are no probabilities that sum to 1: induce the subdomains again")
+        raise DataError(f"{what} are not probabilities that sum to 1: induce the subdomains again")
 
 
 def _lines(text: NumberedText) -> pa.Array:
-    """Return the sentences as texts, their words between single spaces."""
+    """Return the sentences as texts, words separated by single spaces."""
     words = pa.array(text.words, pa.large_string()).take(pa.array(text.numbers))
     lists = pa.LargeListArray.from_arrays(pa.array(text.starts), words)
     return pc.binary_join(lists, pa.scalar(" ", pa.large_string()))
 
 
 def _numbered(lines: pa.ChunkedArray) -> NumberedText:
-    """Return texts in numbers, as they were before `_lines`."""
+    """Return numbered texts: the inverse of `_lines`."""
     whole = lines.cast(pa.large_string()).combine_chunks()
     if whole.null_count:
         raise ValueError("empty rows")
@@ -265,12 +266,6 @@ def _numbered(lines: pa.ChunkedArray) -> NumberedText:
     encoded = pc.dictionary_encode(tokens)
     starts = np.append(0, np.cumsum(np.where(empty, 0, lengths), dtype=np.int64))
     return NumberedText(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(), starts)
-
-
-def _assignment_column(assignment: npt.NDArray[Any]) -> pa.Array:
-    if assignment.ndim == 1:
-        return pa.array(assignment)
-    return pa.FixedSizeListArray.from_arrays(pa.array(assignment.ravel()), assignment.shape[1])
 
 
 def _assigned(column: pa.ChunkedArray) -> np.ndarray:

@@ -19,11 +19,11 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.pairs import PhrasePairs
 
 _MAGIC = b"PAR1"
-_ROWS = 1 << 20  # that are written at once
+_ROWS = 1 << 20  # written at once
 
 
 def is_parquet(file: InputFile) -> bool:
-    """Say whether a file begins as Parquet does.
+    """Return whether a file is a Parquet file.
 
     Raises:
         DataError: if it cannot be read, or is empty.
@@ -33,71 +33,70 @@ def is_parquet(file: InputFile) -> bool:
     except DataError as error:
         if error.__cause__ is not None:  # the file cannot be read
             raise
-        raise DataError("empty: there are no phrases in it", file.origin) from error
+        raise DataError("the file is empty", file.origin) from error
 
 
 def read_parquet(file: InputFile) -> pa.Table:
-    """Return the rows of a Parquet file, with sound columns `source` and `target`.
+    """Return the rows of a Parquet file with valid columns `source` and `target`.
 
     Raises:
-        DataError: if it is no whole Parquet file, or has no such columns.
+        DataError: if it is not a valid Parquet file, or has no such columns.
     """
     sides = ["source", "target"]
     with as_data_errors(file.origin), file.on_disk() as path:
         schema = parquet.read_schema(path)
         for name in sides:
-            if name not in schema.names or not _holds_texts(schema.field(name).type):
-                message = f"no column {name} of texts: it is no table of phrases"
+            kind = schema.field(name).type if name in schema.names else pa.null()
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                message = f"no column {name} of texts: not a table of phrases"
                 raise DataError(message, file.origin)
-        # The sources are sorted where the file is ours, and then need no dictionary.
+        # Our own files have sorted sources, which need no dictionary.
         table = parquet.ParquetFile(path, read_dictionary=["target"]).read()
         table.validate(full=True)
     for name in sides:
         if table.column(name).null_count:
-            raise DataError(f"the column {name} has empty rows: make the table again", file.origin)
+            raise DataError(
+                f"the column {name} has empty rows: create the table again", file.origin
+            )
     return table
-
-
-def _holds_texts(kind: pa.DataType) -> bool:
-    held = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(held) or pa.types.is_large_string(held))
 
 
 @contextmanager
 def as_data_errors(origin: str) -> Iterator[None]:
-    """Turn what Arrow says of a damaged file into our error, which names it."""
+    """Turn the errors of Arrow about a damaged file into a DataError with its name."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        message = f"no whole Parquet file ({reason}): fetch or make it again"
+        message = f"not a valid Parquet file ({reason}): fetch or create it again"
         raise DataError(message, origin) from error
 
 
 def numbers_in(table: pa.Table, name: str, origin: str) -> Float64:
-    """Return (rows,) float64, a column of numbers from 0 on.
+    """Return (rows,) float64, a column of non-negative numbers.
 
     Raises:
-        DataError: if there is none of that name, or it holds something else.
+        DataError: if there is no such column, or it has other values.
     """
     if name not in table.column_names:
-        raise DataError(f"no column {name}: it is not the table of phrases that is needed", origin)
+        raise DataError(f"no column {name}: give another table of phrases", origin)
     column = table.column(name)
     if column.null_count or not (
         pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
     ):
-        raise DataError(f"the column {name} must hold numbers in each row", origin)
+        raise DataError(f"the column {name} must have a number in each row", origin)
     values = column.cast(pa.float64()).to_numpy()
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(wrong):
         raise DataError(
-            f"{name} must be a number from 0 on, not {values[wrong[0]]}", origin, int(wrong[0]) + 1
+            f"{name} must be a number ≥ 0, not {values[wrong[0]]}", origin, int(wrong[0]) + 1
         )
     return np.asarray(values)
 
 
 def write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
-    """Write pairs with columns of numbers, some rows at once.
+    """Write pairs with columns of numbers, in batches of rows.
 
     Raises:
         DataError: if the file cannot be written.
@@ -116,26 +115,26 @@ def write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyP
 
 
 def slices(length: int) -> Iterator[slice]:
-    """Return the parts of a table that are written at once."""
+    """Return the batches of rows that are written at once."""
     return (slice(start, start + _ROWS) for start in range(0, length, _ROWS))
 
 
 SEPARATOR = b" ||| "
-#: Stands for the separator while Arrow splits the lines: a control character that no text has.
+#: Replaces the separator while Arrow splits the lines: a control character.
 _DELIMITER = b"\x1f"
 _POINTS = re.compile(rb"\d+-\d+(\s+\d+-\d+)*")
 _FORMS = (
-    "lines are `source ||| target ||| count`, or as Moses' extract or its phrase table has them"
+    "lines must be `source ||| target ||| count`, or those of `extract` or a phrase table of Moses"
 )
 
 
-class Fields(NamedTuple):
-    """Some lines of a file, split.
+class SplitLines(NamedTuple):
+    """Some lines of a file, split into fields.
 
     Attributes:
         columns: an Arrow array of large strings for each field.
         first: the number of the first line, from 1.
-        block: the lines themselves.
+        block: the unsplit lines.
     """
 
     columns: list[pa.Array]
@@ -144,34 +143,36 @@ class Fields(NamedTuple):
 
 
 class TextTable:
-    """A file of phrase pairs as text, looked at first and then read in blocks.
+    """A text file of phrase pairs, which is read in blocks.
 
     Args:
         file: the file.
-        width: the fields of each line.
-        kind: what the field after the phrases holds: `count`, `points` of an alignment, `scores`.
-        phrases: how many of the first fields are phrases: 2, or 1.
+        width: the number of fields of each line.
+        kind: of the field after the phrases: `count`, `points` of an alignment, or `scores`.
+        phrases: the number of first fields that are phrases: 2, or 1.
     """
 
     def __init__(self, file: InputFile, width: int, kind: str, phrases: int = 2):
         self.file, self.origin = file, file.origin
         self.width, self.kind, self.phrases = width, kind, phrases
 
-    def blocks(self) -> Iterator[Fields]:
+    def blocks(self) -> Iterator[SplitLines]:
         """Yield the fields of the lines, block by block.
 
         Raises:
-            DataError: with file and line, if a line has other fields than the first one.
+            DataError: with file and line, if a line has not the same fields as the first one.
         """
         first = 1
         for block in self.file.blocks():
-            yield Fields(self._split(block, first), first, block)
+            yield SplitLines(self._split(block, first), first, block)
             first += block.count(b"\n")
 
     def _split(self, block: bytes, first: int) -> list[pa.Array]:
         if _DELIMITER in block:
             line = first + block.count(b"\n", 0, block.index(_DELIMITER))
-            raise DataError("a control character (U+001F): remove it", self.origin, line)
+            raise DataError(
+                "the line has a control character (U+001F): remove it", self.origin, line
+            )
         names = [str(number) for number in range(self.width)]
         try:
             table = csv.read_csv(
@@ -193,23 +194,23 @@ class TextTable:
         return trimmed + columns[self.phrases :]
 
     def _bad_line(self, block: bytes, first: int) -> DataError:
-        """Return the error of the first line that is to blame."""
+        """Return the error for the first invalid line."""
         decoded(block, self.origin, first)
         for number, line in enumerate(block.split(b"\n")[:-1], start=first):
             fields = line.rstrip(b"\r").split(SEPARATOR)
             if len(fields) != self.width:
-                message = f"{len(fields)} fields, and the first line has {self.width}: {_FORMS}"
+                message = f"{len(fields)} fields, but the first line has {self.width}: {_FORMS}"
                 return DataError(message, self.origin, number)
             if not all(field.strip() for field in fields[: self.phrases]):
-                return DataError("an empty phrase: remove the line", self.origin, number)
-        return DataError("a line that cannot be split into fields", self.origin, first)
+                return DataError("the phrase is empty: remove the line", self.origin, number)
+        return DataError("the line cannot be split into fields", self.origin, first)
 
-    def numbers(self, fields: Fields, column: int, width: int) -> Float64:
-        """Return (lines, width) float64, the numbers in one field, spaces between them.
+    def numbers(self, fields: SplitLines, column: int, width: int) -> Float64:
+        """Return (lines, width) float64, the numbers in one field, separated by spaces.
 
         Raises:
-            DataError: with file and line, if there are others than so many numbers, or one is
-                negative or not finite.
+            DataError: with file and line, if their number is different, or one is negative or not
+                finite.
         """
         # Moses ends its lines with empty fields: ` ||| |||`.
         trimmed = pc.utf8_rtrim(fields.columns[column], " |\t\r")
@@ -218,7 +219,7 @@ class TextTable:
         wrong = lengths != width
         if not wrong.any():
             try:
-                values: Float64 = pc.cast(pc.list_flatten(texts), pa.float64()).to_numpy()
+                values = pc.cast(pc.list_flatten(texts), pa.float64()).to_numpy()
             except pa.ArrowInvalid:
                 values = np.array([_float(t) for t in pc.list_flatten(texts).to_pylist()])
             values = values.reshape(-1, width)
@@ -228,54 +229,54 @@ class TextTable:
             what = "a number" if width == 1 else f"{width} numbers"
             found = fields.columns[column][row].as_py()
             raise DataError(
-                f"field {column + 1} must be {what} from 0 on, not {found!r}",
+                f"field {column + 1} must be {what} ≥ 0, not {found!r}",
                 self.origin,
                 fields.first + row,
             )
-        return values
+        return np.asarray(values)
 
-    def check_points(self, fields: Fields) -> None:
+    def check_points(self, fields: SplitLines) -> None:
         """Check the field of alignment points.
 
         Raises:
-            DataError: with file and line, if one is none.
+            DataError: with file and line, if one is malformed.
         """
-        sound = pc.match_substring_regex(fields.columns[2], r"^\s*\d+-\d+(\s+\d+-\d+)*\s*$")
-        if not pc.all(sound).as_py():
-            row = pc.index(sound, False).as_py()
+        valid = pc.match_substring_regex(fields.columns[2], r"^\s*\d+-\d+(\s+\d+-\d+)*\s*$")
+        if not pc.all(valid).as_py():
+            row = pc.index(valid, False).as_py()
             found = fields.columns[2][row].as_py()
             raise DataError(
-                f"alignment points are written 0-0 1-2, not {found!r}",
+                f"alignment points must be like 0-0 1-2, not {found!r}",
                 self.origin,
                 fields.first + row,
             )
 
 
 def open_table(file: InputFile) -> TextTable:
-    """Tell by its first line what a table of phrase pairs holds.
+    """Open a table of phrase pairs, whose kind is detected from the first line.
 
     Raises:
-        DataError: if it is none, or the file is empty.
+        DataError: if it is not a table of phrases, or empty.
     """
     fields = _first_fields(file)
     kind = _kind(fields)
     if not kind:
-        raise DataError(f"no table of phrases: {_FORMS}", file.origin, 1)
+        raise DataError(f"not a table of phrases: {_FORMS}", file.origin, 1)
     return TextTable(file, len(fields), kind)
 
 
 def read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
-    """Read how often phrases occur: `phrase ||| count`, a line each.
+    """Read counts of phrases: lines of `phrase ||| count`.
 
     Returns:
         The phrases, and (phrases,) float64 their counts.
 
     Raises:
-        DataError: with file and line, if a line is not so.
+        DataError: with file and line, if a line is malformed.
     """
     file = InputFile(path)
     if len(_first_fields(file)) != 2:
-        raise DataError("counts of phrases are written `phrase ||| count`", file.origin, 1)
+        raise DataError("counts of phrases must be like `phrase ||| count`", file.origin, 1)
     table = TextTable(file, 2, "count", phrases=1)
     parts = [(fields.columns[0], table.numbers(fields, 1, 1)[:, 0]) for fields in table.blocks()]
     phrases = pa.chunked_array([part for part, _ in parts]).combine_chunks()
@@ -283,7 +284,7 @@ def read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
 
 
 def _spaced(phrases: pa.Array) -> pa.Array:
-    """Return phrases with single spaces between their words, and none around them."""
+    """Return phrases with normalised spaces."""
     trimmed = pc.ascii_trim_whitespace(phrases)
     odd = pc.any(pc.match_substring_regex(trimmed, r"\s\s|[^\S ]")).as_py()
     return pc.replace_substring_regex(trimmed, r"\s+", " ") if odd else trimmed
@@ -295,11 +296,11 @@ def _first_fields(file: InputFile) -> list[bytes]:
     except DataError as error:
         if error.__cause__ is not None:  # the file cannot be read
             raise
-        raise DataError("empty: there are no phrases in it", file.origin) from error
+        raise DataError("the file is empty", file.origin) from error
 
 
 def _kind(fields: list[bytes]) -> str:
-    """Return what the third field holds; an empty text where it is none of a table."""
+    """Return the kind of the third field; empty if this is not a table of phrases."""
     if len(fields) < 3 or not all(field.strip() for field in fields[:2]):
         return ""
     third = fields[2].strip()
@@ -311,7 +312,7 @@ def _kind(fields: list[bytes]) -> str:
 
 
 def _float(text: str | bytes) -> float:
-    """Return the number that a text is; NaN where it is none."""
+    """Parse a number; NaN if it is not one."""
     try:
         return float(text)
     except ValueError:

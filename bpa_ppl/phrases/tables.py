@@ -1,6 +1,6 @@
-"""Tables of phrase pairs: joint counts, and probabilities; read and written.
+"""Tables of phrase pairs with counts or probabilities, which are read and written.
 
-The files are Parquet, one row a pair, or text in the forms of Moses.
+The files are Parquet, one row a pair, or text in the formats of Moses.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from bpa_ppl.phrases.table_files import (
     write_parquet,
 )
 
-#: The columns of Moses' phrase table, in its order; the directions are ours, not its symbols'.
-MOSES_COLUMNS = ("inverse", "inverse_lexical", "direct", "direct_lexical")
-TWO_COLUMNS = ("inverse", "direct")
+#: The columns of a phrase table of Moses, in its order, by our names.
+_MOSES_COLUMNS = ("inverse", "inverse_lexical", "direct", "direct_lexical")
+_TWO_COLUMNS = ("inverse", "direct")
 _COUNTS = ("count", "source_count", "target_count")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PhraseCounts(PhrasePairs):
-    """How often phrase pairs, source phrases and target phrases occur.
+    """Counts of phrase pairs, source phrases and target phrases.
 
     Attributes:
         count: (pairs,) float64, c(s, t).
-        source_count: (source phrases,) float64, c(s); it may count pairs that are not in the table.
+        source_count: (source phrases,) float64, c(s); may include pairs that are not in the table.
         target_count: (target phrases,) float64, c(t).
 
     >>> table = PhraseCounts.of(["la", "la", "le"], ["the", "it", "the"], [3, 1, 2])
@@ -58,12 +58,12 @@ class PhraseCounts(PhrasePairs):
 
     @classmethod
     def of(cls, sources: Any, targets: Any, counts: npt.ArrayLike) -> PhraseCounts:
-        """Return the counts of phrase pairs given as texts; those of equal pairs are added.
+        """Return the counts of phrase pairs given as texts; counts of equal pairs are added.
 
         Args:
             sources: (n,) texts, of Python or of Arrow.
-            targets: as many.
-            counts: as many numbers.
+            targets: (n,) texts.
+            counts: (n,) numbers.
         """
         first, source = interned(_arrow(sources))
         second, target = interned(_arrow(targets))
@@ -73,7 +73,7 @@ class PhraseCounts(PhrasePairs):
     def numbered(
         cls, sources: pa.Array, targets: pa.Array, source: Int32, target: Int32, counts: Float64
     ) -> PhraseCounts:
-        """Return the counts of pairs of numbered phrases, in any order; equal pairs are added.
+        """Return the counts of pairs of numbered phrases; counts of equal pairs are added.
 
         Args:
             sources: the distinct source phrases.
@@ -94,7 +94,7 @@ class PhraseCounts(PhrasePairs):
     def summed(
         cls, sources: pa.Array, targets: pa.Array, source: Int32, target: Int32, count: Float64
     ) -> PhraseCounts:
-        """Return a table of distinct, sorted pairs whose marginals are the sums of its counts."""
+        """Return a table of distinct, sorted pairs, with sums of counts as marginals."""
         return cls(
             sources,
             targets,
@@ -129,27 +129,26 @@ class PhraseCounts(PhrasePairs):
         source: tuple[Texts, npt.ArrayLike] | None = None,
         target: tuple[Texts, npt.ArrayLike] | None = None,
     ) -> PhraseCounts:
-        """Return the table with counts of its phrases in a larger one, of which it is a part.
+        """Return the table with the marginal counts of a larger table.
 
         Args:
-            source: phrases and their counts; phrases that the table does not have are left out.
-            target: the same of the other side.
+            source: phrases and their counts; phrases that the table does not have are ignored.
+            target: likewise.
 
         Raises:
-            DataError: if a phrase of the table has none, or one that is below the sum of its pairs.
+            DataError: if a phrase has no count, or one that is below the sum of its pairs.
         """
-        made = self
+        table = self
         if source is not None:
-            made = replace(made, source_count=self._counts_of("source", *source))
+            table = replace(table, source_count=self._counts_of("source", *source))
         if target is not None:
-            made = replace(made, target_count=self._counts_of("target", *target))
-        return made
+            table = replace(table, target_count=self._counts_of("target", *target))
+        return table
 
     def _counts_of(self, side: Side, phrases: Texts, counts: npt.ArrayLike) -> Float64:
         numbers = self.numbers_of(side, phrases)
         found = np.zeros(len(self.phrases(side)))
-        given = np.asarray(counts, np.float64)
-        found[numbers[numbers >= 0]] = given[numbers >= 0]
+        found[numbers[numbers >= 0]] = np.asarray(counts, np.float64)[numbers >= 0]
         sums = _sums(self.number(side), self.count, len(found))
         low = np.flatnonzero(found < sums * (1 - 1e-9))
         if len(low):
@@ -167,31 +166,31 @@ class PhraseTable(PhrasePairs):
 
     Attributes:
         columns: name -> (pairs,) float64. `direct` is p(t|s) and `inverse` p(s|t); a name after
-            a point tells tables apart: `direct.in`.
+            a dot distinguishes tables: `direct.in`.
     """
 
     columns: Mapping[str, Float64] = field(default_factory=dict)
 
     @classmethod
     def on(cls, pairs: PhrasePairs, columns: Mapping[str, npt.ArrayLike]) -> PhraseTable:
-        """Return a table of the pairs of another one.
+        """Return a table with the pairs of another one.
 
         Raises:
-            DataError: if a column has not one number from 0 to 1 for each pair.
+            DataError: if a column does not have one number from 0 to 1 for each pair.
         """
         made = {name: np.asarray(values, np.float64) for name, values in columns.items()}
         for name, values in made.items():
             if values.shape != (len(pairs),):
                 raise DataError(f"{len(values)} values of {name} for {len(pairs)} pairs")
             if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-9)).all():
-                raise DataError(f"{name} has values that are no probabilities, from 0 to 1")
+                raise DataError(f"{name} has values that are not probabilities from 0 to 1")
         return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, made)
 
 
 def aligned(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:
-    """Return tables of counts with the same numbers for the same phrases.
+    """Return tables of counts in which equal phrases have equal numbers.
 
-    The distinct phrases of each are those of all; the counts of those that it lacks are 0.
+    Each has the distinct phrases of all tables; missing ones have a count of 0.
 
     >>> one, two = aligned(PhraseCounts.of(["b"], ["y"], [1]), PhraseCounts.of(["a"], ["y"], [2]))
     >>> one.sources.to_pylist(), one.source.tolist(), one.source_count.tolist()
@@ -227,7 +226,7 @@ def read_pairs(path: AnyPath) -> PhrasePairs:
     r"""Read the distinct pairs of a table of counts or probabilities, or of Moses' `extract`.
 
     Raises:
-        DataError: with file and line, if the file is not as it should be.
+        DataError: with file and line, if the file is invalid.
 
     >>> from pathlib import Path
     >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
@@ -250,21 +249,21 @@ def read_pairs(path: AnyPath) -> PhrasePairs:
 def read_counts(
     path: AnyPath, *, source_counts: AnyPath | None = None, target_counts: AnyPath | None = None
 ) -> PhraseCounts:
-    r"""Read counts of phrase pairs; the content tells the form.
+    r"""Read counts of phrase pairs; the format is detected automatically.
 
-    Parquet as `write_counts` writes it; text (gzip, xz or zstd too) with a pair a line,
-    `source ||| target ||| count`; what Moses' `extract` writes, an occurrence a line,
+    It is Parquet, as from `write_counts`; text (also gzip, xz or zstd) with a pair per line,
+    `source ||| target ||| count`; the output of Moses' `extract`, an occurrence per line,
     `source ||| target ||| 0-0 1-1`; or a phrase table of Moses with its counts c(t) c(s) c(s,t).
-    Phrases have single spaces between their words. Equal pairs are added.
+    Words of a phrase are separated by single spaces. Counts of equal pairs are added.
 
     Args:
         path: the file.
-        source_counts: c(s), as `phrase ||| count`, where the table is a part of a larger one; the
-            sums of its own pairs otherwise.
-        target_counts: c(t), likewise.
+        source_counts: a file of c(s), lines of `phrase ||| count`, if the table is a part of a
+            larger one; None uses the sums of its own pairs.
+        target_counts: a file of c(t), likewise.
 
     Raises:
-        DataError: with file and line, if the file is not as it should be.
+        DataError: with file and line, if the file is invalid.
 
     >>> from pathlib import Path
     >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\nun ||| a ||| 1\n")
@@ -283,9 +282,9 @@ def read_counts(
 
 
 def write_counts(table: PhraseCounts, path: AnyPath) -> None:
-    r"""Write counts: as Parquet, or, by the end of the name, as text `source ||| target ||| count`.
+    r"""Write counts as Parquet (`.parquet`), or as text `source ||| target ||| count`.
 
-    Text does not keep marginals that are no sums.
+    Text does not keep marginals that are not sums.
 
     Raises:
         DataError: if the file cannot be written.
@@ -306,14 +305,14 @@ def write_counts(table: PhraseCounts, path: AnyPath) -> None:
 
 
 def read_table(path: AnyPath) -> PhraseTable:
-    r"""Read probabilities of phrase pairs: Parquet as `write_table` writes it, or Moses' text.
+    r"""Read probabilities of phrase pairs: Parquet as from `write_table`, or a table of Moses.
 
     The scores of a phrase table of Moses are p(s|t), lex(s|t), p(t|s) and lex(t|s), named
     `inverse`, `inverse_lexical`, `direct` and `direct_lexical`; two scores are p(s|t) and p(t|s);
-    where there is another number of them, they are `score1`, `score2`, ….
+    any other number of scores is named `score1`, `score2`, ….
 
     Raises:
-        DataError: with file and line, if the file is not as it should be, or has a pair twice.
+        DataError: with file and line, if the file is invalid, or has a pair twice.
 
     >>> from pathlib import Path
     >>> _ = Path("table").write_text("un ||| a ||| 0.6 0.75\nun ||| one ||| 0.9 0.25\n")
@@ -331,30 +330,31 @@ def read_table(path: AnyPath) -> PhraseTable:
     names = [name for name in table.column_names if name not in ("source", "target")]
     if "count" in names:
         raise DataError(
-            "these are counts, not probabilities: mix them with `bpa phrases mix`", file.origin
+            "the table has counts, not probabilities: convert it with `bpa phrases mix`",
+            file.origin,
         )
     columns = {name: numbers_in(table, name, file.origin) for name in names}
     return _distinct(table.column("source"), table.column("target"), columns, file.origin)
 
 
 def write_table(table: PhraseTable, path: AnyPath) -> None:
-    """Write probabilities: as Parquet, or, where the name ends otherwise, as a table of Moses.
+    """Write probabilities as Parquet (`.parquet`), or as a table of Moses.
 
     A table of Moses has `inverse` and `direct`, or `inverse`, `inverse_lexical`, `direct` and
     `direct_lexical`, in this order.
 
     Raises:
         DataError: if the file cannot be written.
-        UsageError: if the columns are others, whose names a table of Moses would lose.
+        UsageError: if the columns are others, whose names a table of Moses cannot store.
     """
     if Path(path).suffix == ".parquet":
         write_parquet(table, table.columns, path)
         return
-    names = next((n for n in (TWO_COLUMNS, MOSES_COLUMNS) if set(n) == set(table.columns)), None)
+    names = next((n for n in (_TWO_COLUMNS, _MOSES_COLUMNS) if set(n) == set(table.columns)), None)
     if names is None:
         raise UsageError(
-            f"the columns {', '.join(table.columns)} have no place in a table of Moses: write "
-            f"{Path(path).name.partition('.')[0]}.parquet, or inverse and direct alone"
+            f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
+            f"{Path(path).name.partition('.')[0]}.parquet, or only inverse and direct"
         )
     with atomic_writer(path) as out:
         for rows in slices(len(table)):
@@ -368,17 +368,17 @@ def _counts_of_parquet(file: InputFile) -> PhraseCounts:
     count, of_source, of_target = (numbers_in(table, name, file.origin) for name in _COUNTS)
     sources, source = interned(table.column("source"))
     targets, target = interned(table.column("target"))
-    made = PhraseCounts.numbered(sources, targets, source, target, count)
+    table_counts = PhraseCounts.numbered(sources, targets, source, target, count)
     source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
     source_count[source], target_count[target] = of_source, of_target
-    return replace(made, source_count=source_count, target_count=target_count)
+    return replace(table_counts, source_count=source_count, target_count=target_count)
 
 
 def _counts_of_text(file: InputFile) -> PhraseCounts:
     table = open_table(file)
     if table.kind == "scores" and table.width < 5:
         raise DataError(
-            "this phrase table has scores and no counts: give its fifth field, c(t) c(s) c(s,t)",
+            "the phrase table has scores but no counts: add the fifth field, c(t) c(s) c(s,t)",
             file.origin,
             1,
         )
@@ -400,7 +400,7 @@ def _table_of_text(file: InputFile) -> PhraseTable:
     table = open_table(file)
     if table.kind == "points":
         raise DataError(
-            "these are extracted phrase pairs, not probabilities: count and mix them with "
+            "the file has extracted phrase pairs, not probabilities: convert it with "
             "`bpa phrases mix`",
             file.origin,
             1,
@@ -413,7 +413,7 @@ def _table_of_text(file: InputFile) -> PhraseTable:
             texts[side].append(pc.dictionary_encode(fields.columns[side]))
         parts.append(_probabilities(table, fields, width))
     scores = np.concatenate(parts)
-    names = {4: MOSES_COLUMNS, 2: TWO_COLUMNS}.get(
+    names = {4: _MOSES_COLUMNS, 2: _TWO_COLUMNS}.get(
         width, tuple(f"score{number + 1}" for number in range(width))
     )
     columns = {name: scores[:, number] for number, name in enumerate(names)}
@@ -425,7 +425,7 @@ def _probabilities(table: TextTable, fields: Any, width: int) -> Float64:
     wrong = np.flatnonzero((values > 1).any(axis=1))
     if len(wrong):
         raise DataError(
-            f"the scores of a phrase table are probabilities, not {values[wrong[0]].max():g}",
+            f"scores of a phrase table must be probabilities, not {values[wrong[0]].max():g}",
             table.origin,
             fields.first + int(wrong[0]),
         )
@@ -444,7 +444,7 @@ def _distinct(
     if len(twice):
         row = order[twice[0]]
         pair = f"{first[int(source[row])]} ||| {second[int(target[row])]}"
-        raise DataError(f"the pair {pair} occurs twice: make the table again", origin)
+        raise DataError(f"the pair {pair} occurs twice: create the table again", origin)
     sides = PhrasePairs(first, second, source[order], target[order])
     try:
         return PhraseTable.on(sides, {name: values[order] for name, values in columns.items()})
@@ -460,7 +460,7 @@ def _lines(table: PhrasePairs, rows: slice, fields: Sequence[pa.Array]) -> Itera
 
 
 def _printed(values: Float64) -> pa.Array:
-    """Return numbers as texts: whole ones without a point, others as short as they can be."""
+    """Return numbers as texts: integers without a point, others as short as possible."""
     if (values == np.rint(values)).all() and (np.abs(values) < 1e15).all():
         return pa.array(values.astype(np.int64)).cast(pa.large_string())
     return pa.array(values).cast(pa.large_string())

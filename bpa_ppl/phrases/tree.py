@@ -1,4 +1,4 @@
-"""A tree of phrases: each distinct phrase is a node, whose branches are words."""
+"""A tree that numbers phrases: each distinct phrase is a node, whose branches are words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bpa_ppl.text.vocabulary import Ragged, starts_of
 
 
 class PhraseTree:
-    """Phrases as nodes of a tree whose branches are words: each distinct phrase has a number."""
+    """A tree of phrases whose branches are words: the number of a phrase is its node."""
 
     def __init__(self) -> None:
         self._words: dict[bytes, int] = defaultdict(count().__next__)
@@ -26,7 +26,7 @@ class PhraseTree:
         self._parents, self._branches = np.zeros(1, np.int32), np.zeros(1, np.int32)
 
     def __len__(self) -> int:
-        """Return the number of nodes: the phrases, their beginnings, and the empty phrase."""
+        """Return the number of nodes: phrases, their prefixes, and the empty phrase."""
         return self._size
 
     def words(self, lines: Iterable[bytes]) -> Ragged:
@@ -37,7 +37,7 @@ class PhraseTree:
         return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
 
     def known_words(self, lines: Iterable[bytes]) -> Ragged:
-        """Return the words of some sentences as numbers; −1 for one that is not known."""
+        """Return the words of some sentences as numbers; −1 for an unknown one."""
         sentences = [line.split() for line in lines]
         starts = starts_of(sentences)
         numbers = (self._words.get(word, -1) for word in chain.from_iterable(sentences))
@@ -45,12 +45,12 @@ class PhraseTree:
 
     @classmethod
     def of(cls, phrases: pa.Array) -> tuple[PhraseTree, Int32]:
-        """Return a tree of some distinct phrases, and the place among them of each node, or −1."""
+        """Return a tree of distinct phrases, and the index of the phrase of each node, or −1."""
         tree = cls()
         split = pc.split_pattern(phrases, " ")
         words = pc.dictionary_encode(pc.list_flatten(split))
         for word in words.dictionary.to_pylist():
-            _ = tree._words[word.encode()]  # asking for it gives it the next number
+            _ = tree._words[word.encode()]  # assigns the next number
         lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False).astype(np.int32)
         starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
         spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
@@ -61,7 +61,7 @@ class PhraseTree:
 
     def numbers(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
         """Return (spans,) the numbers of the phrases in some spans: see `number_spans`."""
-        # A word has at most as many new phrases as the longest span; and no more than there are.
+        # An upper bound of the number of new nodes.
         longest = int(words.max(initial=0))
         self._reserve(min(len(sentences[0]) * longest, int(words.sum())))
         tree = (self._slots, self._nodes, self._parents, self._branches)
@@ -69,7 +69,7 @@ class PhraseTree:
         return numbers
 
     def found(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
-        """Return the same, but −1 for a phrase that is not in the tree, which stays as it is."""
+        """Return the same without adding phrases; −1 for a phrase that is not in the tree."""
         tree = (self._slots, self._nodes, self._parents, self._branches)
         return find_spans(sentences, starts, begin, words, tree)
 
@@ -80,13 +80,13 @@ class PhraseTree:
         shares: Float32,
         counted: Float64,
     ) -> Float64:
-        """Return (nodes, K) how often each phrase of the tree occurs in each group of sentences.
+        """Return (nodes, K) the counts of each phrase of the tree in each group of sentences.
 
         Args:
             sentences: words numbered as in the tree.
             groups: see `count_phrases`.
             shares: likewise.
-            counted: (n, K), the counts of the first n nodes, which are not counted again.
+            counted: (n, K), the counts of the first n nodes, which are copied.
         """
         counts = np.vstack([counted, np.zeros((self._size - len(counted), counted.shape[1]))])
         table = (self._slots, self._nodes)
@@ -94,7 +94,7 @@ class PhraseTree:
         return counts
 
     def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
-        """Return the distinct phrases of some numbers, sorted bytewise, and the place of each."""
+        """Return the distinct phrases of some numbers, sorted bytewise, and the index of each."""
         used = np.flatnonzero(np.bincount(numbers, minlength=1))
         texts = self._all_texts().take(pa.array(used))
         order = pc.sort_indices(texts).to_numpy()
@@ -103,10 +103,10 @@ class PhraseTree:
         return texts.take(pa.array(order)), ranks[numbers]
 
     def _all_texts(self) -> pa.Array:
-        """Return the phrases of all nodes: those of one word, of two, …, in the order of nodes."""
+        """Return the phrases of all nodes."""
         words = pa.array([word.decode() for word in self._words], pa.large_string())
         parents, branches = self._parents[: self._size], self._branches[: self._size]
-        # A node comes after its parent, and the nodes of a level know those of the level above.
+        # Level by level: the phrases of a level are those of the level above with one more word.
         places = np.zeros(self._size, np.int64)
         level = np.flatnonzero(parents == 0)[1:]
         depths = np.zeros(self._size, np.int32)
@@ -128,7 +128,7 @@ class PhraseTree:
         return pa.concat_arrays(parts).take(pa.array(back))
 
     def _reserve(self, more: int) -> None:
-        """Make room for so many more nodes."""
+        """Allocate space for more nodes."""
         room = self._size + more
         if room > len(self._parents):
             size = max(room, 3 * len(self._parents) // 2)

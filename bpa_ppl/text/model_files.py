@@ -149,7 +149,7 @@ def judged(model: TextModel, paths: Iterable[AnyPath]) -> Judged:
         scores, missing = model.word_log_probabilities(part), model.unknown_words(part)
         words, unknown, sentences = (
             words + len(missing),
-            unknown + missing.sum(),
+            unknown + int(missing.sum()),
             sentences + len(part),
         )
         total += scores.sum()

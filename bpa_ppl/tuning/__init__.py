@@ -1,4 +1,4 @@
-"""Re-estimation of the weights: MERT, batch MIRA, PRO, and the loop that decodes anew."""
+"""Re-estimate weights: MERT, batch MIRA, PRO, and the loop with a decoder."""
 
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningLists, TuningProblem
 from bpa_ppl.tuning.redecoding import Command, Redecoded, redecode

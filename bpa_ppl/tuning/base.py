@@ -1,4 +1,4 @@
-"""Tuner: what MERT, MIRA, PRO and tuners of others take and return."""
+"""The interface of tuners: lists, problems and results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bpa_ppl.weights import Match
 
 @dataclass(frozen=True, eq=False)
 class TuningLists:
-    """N-best lists as tuners see them: features of free weights, and counts of the metric.
+    """N-best lists for tuners: features of free weights, and counts of the metric.
 
     Attributes:
         offsets: (sentences + 1,) the first row of each list, then the number of rows.
         features: (hypotheses, Q) float64, of the weights to be tuned.
-        fixed: (hypotheses,) what the features with fixed weights add to each score.
+        fixed: (hypotheses,) the part of each score from features with fixed weights.
         counts: (hypotheses, S) the counts of the metric, as `Metric.counts`.
     """
 
@@ -55,7 +55,7 @@ class TuningLists:
         return float(metric.signed(metric.value(sums)))
 
     def joined(self, other: TuningLists) -> TuningLists:
-        """Return the lists of both."""
+        """Return the concatenated lists."""
         return TuningLists(
             np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
             np.concatenate([self.features, other.features]),
@@ -70,11 +70,11 @@ class TuningProblem:
 
     Attributes:
         lists: the lists.
-        metric: whose corpus score is to be as good as it can.
+        metric: whose corpus score is optimised.
         start: (Q,) the canonical weights λ_T.
         seed: the only source of randomness.
-        progress: called with the steps done, those in all, and a note.
-        extra: the out-of-domain development set, for tuners that take one.
+        progress: called with the number of steps done, their total number, and a note.
+        extra: the out-of-domain development set, for tuners that use one.
     """
 
     lists: TuningLists
@@ -89,26 +89,26 @@ class TuningProblem:
         return self.gain_of(self.lists.best(weights))
 
     def gain_of(self, rows: Int64) -> float:
-        """Return the same of a choice of one row a list."""
+        """Return the corpus score of a choice of one row a list."""
         return float(self.gains_of_sums(self.lists.counts[rows].sum(axis=0)))
 
     def gains_of_sums(self, sums: Float64) -> Float64:
-        """Return the same of summed counts, (…, S) ↦ (…)."""
+        """Return the corpus score of summed counts, (…, S) ↦ (…)."""
         gains: Float64 = self.metric.signed(self.metric.value(sums))
         return gains
 
     def note(self, gain: float) -> str:
-        """Return a gain as the metric prints it, for progress."""
+        """Return a formatted gain, for progress."""
         return f"{self.metric.key} {self.metric.signed(gain):.{self.metric.decimals}f}"
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What a tuner found.
+    """The result of a tuner.
 
     Attributes:
         weights: (Q,) the tuned weights.
-        visited: (steps, Q) the weights it went through, in order.
+        visited: (steps, Q) all weights it visited, in order.
     """
 
     weights: Float64
@@ -116,10 +116,10 @@ class Tuned:
 
 
 class Tuner(Component, frozen=True):
-    """A way to estimate weights anew; the fields are its settings.
+    """A method to re-estimate weights; the fields are its settings.
 
     Attributes:
-        takes_extra: whether it uses the lists of an out-of-domain development set too.
+        takes_extra: whether it also uses the lists of an out-of-domain development set.
 
     >>> from bpa_ppl.registry import TUNERS
     >>> TUNERS.resolve("mira", {"epochs": 5}).takes_extra
@@ -129,16 +129,16 @@ class Tuner(Component, frozen=True):
     takes_extra: ClassVar[bool] = False
 
     def tune(self, problem: TuningProblem) -> Tuned:
-        """Return better weights for the lists of a problem, and those it went through."""
+        """Return better weights for the lists of a problem, and all visited weights."""
         raise NotImplementedError(f"{type(self).__name__} does not tune")
 
 
 def lay_out(nbest: NBest, matched: Match, metric: str | Metric) -> TuningLists:
-    """Return lists as tuners see them, with their features in the order of `matched`.
+    """Return lists for tuners, with features in the order of `matched`.
 
     Raises:
         DataError: if they have other features than `matched`, or lack what the metric needs.
-        UsageError: if the corpus score of the metric is no function of summed counts.
+        UsageError: if the corpus score of the metric is not a function of summed counts.
 
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists(
@@ -150,8 +150,8 @@ def lay_out(nbest: NBest, matched: Match, metric: str | Metric) -> TuningLists:
     """
     if set(nbest.feature_names) != set(matched.names):
         raise DataError(
-            f"the lists have the features {', '.join(nbest.feature_names)}, the others have "
-            f"{', '.join(matched.names)}: give lists of the same decoder",
+            f"the lists have the features {', '.join(nbest.feature_names)}, but the other lists "
+            f"have {', '.join(matched.names)}: give lists of the same decoder",
             nbest.origin,
         )
     columns = places_of(matched.names, nbest.feature_names)

@@ -14,33 +14,32 @@ from numba import njit
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.tuning.base import TuningProblem
 
-# Narrower intervals are passed over: weights in them are at the mercy of rounding (as in Moses).
+# Narrower intervals are ignored, because of rounding errors (as in Moses).
 _NARROWEST = 1e-4
-# How far beyond the outermost breakpoint a step goes into an interval without end.
+# Length of a step into an unbounded interval beyond the outermost breakpoint.
 _BEYOND = 0.1
 
 
-class Surface(NamedTuple):
+class ErrorSurface(NamedTuple):
     """The gain along a line: constant between breakpoints.
 
     Attributes:
-        breaks: (B,) where the choice of some list changes, ascending.
-        gains: (B + 1,) the corpus score, higher is better: before the first, between two, after
-            the last.
+        breaks: (B,) where the choice from some list changes, ascending.
+        gains: (B + 1,) the corpus score, higher is better, in each interval.
     """
 
     breaks: Float64
     gains: Float64
 
 
-class Step(NamedTuple):
-    """Where the gain is highest along a line, as a multiple of the direction."""
+class LineStep(NamedTuple):
+    """The highest gain along a line, and its place as a multiple of the direction."""
 
     gain: float
     size: float
 
 
-def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> Surface:
+def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> ErrorSurface:
     """Return the gain of the reranked lists for every x of heights + x · slopes.
 
     Source: Och (2003), section 5.
@@ -56,22 +55,22 @@ def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> 
     sums = np.empty((len(breaks) + 1, counts.shape[1]))
     sums[0] = counts[first].sum(axis=0)
     sums[1:] = (counts[after] - counts[before])[order]
-    return Surface(breaks[order], problem.gains_of_sums(np.cumsum(sums, axis=0)))
+    return ErrorSurface(breaks[order], problem.gains_of_sums(np.cumsum(sums, axis=0)))
 
 
-def best_step(surface: Surface) -> Step:
+def best_step(surface: ErrorSurface) -> LineStep:
     """Return the middle of the best interval; of equally good ones the first.
 
-    >>> best_step(Surface(np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 3.0])))
-    Step(gain=5.0, size=2.0)
+    >>> best_step(ErrorSurface(np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 3.0])))
+    LineStep(gain=5.0, size=2.0)
     """
     breaks, gains = surface
     if not len(breaks):
-        return Step(float(gains[0]), 0.0)
+        return LineStep(float(gains[0]), 0.0)
     edges = np.concatenate([[breaks[0] - 2 * _BEYOND], breaks, [breaks[-1] + 2 * _BEYOND]])
     wide = np.diff(edges) >= _NARROWEST
     best = int(np.argmax(np.where(wide, gains, -np.inf)))
-    return Step(float(gains[best]), float(edges[best] + edges[best + 1]) / 2)
+    return LineStep(float(gains[best]), float(edges[best] + edges[best + 1]) / 2)
 
 
 @njit(nogil=True, cache=True)

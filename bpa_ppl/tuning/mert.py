@@ -18,15 +18,15 @@ class Mert(Tuner, frozen=True):
     """Several greedy searches, with the defaults of the tool of Moses.
 
     Each search steps along the best of all directions, to the exact optimum of the corpus metric,
-    until that gains next to nothing.
+    until the improvement is below the tolerance.
 
     Args:
         restarts: starting points, the first of them λ_T, the others random.
         random_directions: searched at each step, besides the axes (Cer et al., 2008).
-        tolerance: in percent; a search ends with the first step that gains no more.
+        tolerance: in percent; a search ends with the first step that gains no more than this.
 
     Raises:
-        UsageError: if a number makes no sense.
+        UsageError: if a setting is invalid.
     """
 
     restarts: Count = 20
@@ -50,7 +50,7 @@ class Mert(Tuner, frozen=True):
     def _search(
         self, problem: TuningProblem, start: Float64, rng: np.random.Generator
     ) -> Iterator[Float64]:
-        """Yield the weights from a starting point to where no direction gains any more."""
+        """Yield the weights from a starting point to a local optimum."""
         axes = np.ascontiguousarray(problem.lists.features.T)
         weights, gain = start, problem.gain(start)
         yield weights
@@ -82,14 +82,14 @@ class MertPlus(Mert, frozen=True):
         """
         if problem.extra is None:
             raise UsageError(
-                "mert+ needs the lists of an out-of-domain development set too (extra)"
+                "mert+ also needs the lists of an out-of-domain development set (extra)"
             )
         both = replace(problem, lists=problem.lists.joined(problem.extra), extra=None)
         return super().tune(both)
 
 
 class _Move(NamedTuple):
-    """A step along one of several lines."""
+    """The best step along several lines."""
 
     line: int
     size: float
@@ -105,7 +105,7 @@ def _starts(canonical: Float64, count: int, rng: np.random.Generator) -> Iterato
 
 
 def _best_move(problem: TuningProblem, heights: Float64, slopes: Float64) -> _Move:
-    """Return the best step of all lines that begin at the same scores."""
+    """Return the best step along lines that begin at the same scores."""
     from bpa_ppl.tuning.line_search import best_step, error_surface
 
     steps = [best_step(error_surface(problem, heights, line)) for line in slopes]

@@ -12,19 +12,19 @@ from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 class Mira(Tuner, frozen=True):
     """Passes over the sentences, with the defaults of Cherry and Foster (2012).
 
-    This is what Moses' `kbmira` is meant to do. Built with a current Boost, that program itself
-    compares each hypothesis with itself (`operator==` in `mert/FeatureDataIterator.cpp`), and so
-    keeps 16 of the 500 of a list: on 10 sentences of captions its test TER is then 57.3 ± 11.0,
-    and 54.2 ± 1.6 once that is repaired (mean ± 2σ over draws). The instability of MIRA on small
-    samples was that defect.
+    This is the algorithm of Moses' `kbmira`. Built with a current Boost, that program compares
+    each hypothesis with itself (`operator==` in `mert/FeatureDataIterator.cpp`), and so keeps 16
+    of the 500 hypotheses of a list: on 10 sentences of captions its test TER is then 57.3 ± 11.0,
+    and 54.2 ± 1.6 after a fix (mean ± 2σ over draws). This defect caused the instability of MIRA
+    on small samples.
 
     Args:
         epochs: passes over the sentences, each in a new order.
-        step: C, the largest step along the difference of two feature vectors.
-        decay: what is left of the pseudo-corpus after each sentence.
+        step: C, the maximum step along the difference of two feature vectors.
+        decay: factor of the pseudo-corpus after each sentence.
 
     Raises:
-        UsageError: if a number makes no sense.
+        UsageError: if a setting is invalid.
     """
 
     epochs: Count = 60
@@ -64,7 +64,7 @@ class _Learner:
         return self._total / self._updates if self._updates else self.weights
 
     def learn(self, sentence: int) -> None:
-        """Move the weights until hope is better than fear by its gain, or by a step at most."""
+        """Move the weights, by one step at most, until hope exceeds fear by the gain."""
         lists = self.problem.lists
         rows = slice(lists.offsets[sentence], lists.offsets[sentence + 1])
         features, counts = lists.features[rows], lists.counts[rows]

@@ -15,15 +15,15 @@ class Pro(Tuner, frozen=True):
     """A classifier of pairs of hypotheses, with the defaults of Hopkins and May (2011).
 
     Args:
-        iterations: how often pairs are drawn, a classifier is trained, and the weights move.
-        pairs: Γ, drawn from each list at random.
-        kept: Ξ, the pairs of each list that differ most.
+        iterations: of drawing pairs, training a classifier, and updating the weights.
+        pairs: Γ, the number of random pairs of each list.
+        kept: Ξ, the number of pairs of each list with the largest differences.
         minimum_difference: α, of the sentence scores of a pair, as a fraction.
         interpolation: Ψ, the share of the classifier in the new weights.
         penalty: C of logistic regression; the smaller, the shorter the weights.
 
     Raises:
-        UsageError: if a number makes no sense.
+        UsageError: if a setting is invalid.
     """
 
     iterations: Count = 30
@@ -47,26 +47,28 @@ class Pro(Tuner, frozen=True):
         return Tuned(weights, np.array(visited))
 
 
-class Pairs(NamedTuple):
-    """Pairs of hypotheses of which the first is the better.
+class _RankedPairs(NamedTuple):
+    """Pairs of hypotheses, the better one first.
 
     Attributes:
         features: (pairs, Q) differences of features.
-        fixed: (pairs,) differences of what features with fixed weights add to the scores.
+        fixed: (pairs,) differences of the parts of the scores from fixed weights.
     """
 
     features: Float64
     fixed: Float64
 
 
-def _draw(lists: TuningLists, gains: Float64, settings: Pro, rng: np.random.Generator) -> Pairs:
-    """Return the pairs that are kept of all lists."""
+def _draw(
+    lists: TuningLists, gains: Float64, settings: Pro, rng: np.random.Generator
+) -> _RankedPairs:
+    """Return the selected pairs of all lists."""
     kept = [
         _draw_list(gains[start:stop], settings, rng) + start
         for start, stop in zip(lists.offsets[:-1], lists.offsets[1:], strict=True)
     ]
     better, worse = np.concatenate(kept).T
-    return Pairs(
+    return _RankedPairs(
         lists.features[better] - lists.features[worse], lists.fixed[better] - lists.fixed[worse]
     )
 
@@ -80,10 +82,10 @@ def _draw_list(gains: Float64, settings: Pro, rng: np.random.Generator) -> Int64
     return np.where(difference[chosen, None] > 0, pairs[chosen], pairs[chosen, ::-1])
 
 
-def _classifier(pairs: Pairs, start: Float64, penalty: float) -> Float64:
+def _classifier(pairs: _RankedPairs, start: Float64, penalty: float) -> Float64:
     """Return the weights of logistic regression without intercept, with a penalty on ½|λ|².
 
-    Each pair counts twice, once in either order.
+    Each pair counts twice, in both orders.
     """
     from scipy.optimize import minimize
     from scipy.special import expit

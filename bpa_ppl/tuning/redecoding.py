@@ -25,98 +25,6 @@ from bpa_ppl.quality import Metric, demote_to_extras, resolve
 from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate, scores_of
 from bpa_ppl.weights import AnyWeights, Weights, match
 
-_LOOP = "loop.json"
-
-
-class Rounds:
-    """The weights and the decoded lists of each iteration, one file each.
-
-    `weights.3.json` holds the weights that iteration 3 found, and `nbest.3.jsonl.zst` what was
-    decoded with them. Each appears when it is complete; `loop.json` says of which loop they are.
-
-    Args:
-        folder: is made if it is not there; None keeps nothing.
-        loop: what makes the loop, see `identity`.
-
-    Raises:
-        DataError: if the folder cannot be made, or is of another loop.
-    """
-
-    def __init__(self, folder: Path | None, loop: Mapping[str, str]):
-        self._folder = folder
-        if folder is None:
-            return
-        make_folder(folder)
-        if (folder / _LOOP).exists():
-            self._check(folder / _LOOP, loop)
-            return
-        with atomic_writer(folder / _LOOP) as file:
-            file.write(json.dumps(dict(loop), indent=1) + "\n")
-
-    def _check(self, path: Path, loop: Mapping[str, str]) -> None:
-        try:
-            known = json.loads(read_text(path))
-        except (ValueError, RecursionError):
-            known = None
-        if known != loop:
-            old = known if isinstance(known, dict) else {}
-            other = ", ".join(what for what in loop if old.get(what) != loop[what])
-            raise DataError(
-                f"this folder is of a loop with other {other or 'settings'}: remove the folder, or "
-                "name another one for the iterations (folder)",
-                path.parent,
-            )
-
-    def weights(self, iteration: int) -> Weights | None:
-        """Return the weights that an iteration found; None if it did not come so far."""
-        path = self._file(f"weights.{iteration}.json")
-        return None if path is None or not path.exists() else read_weights(path)
-
-    def keep_weights(self, iteration: int, weights: Weights) -> None:
-        """Keep the weights that an iteration found."""
-        path = self._file(f"weights.{iteration}.json")
-        if path is not None:
-            write_weights(weights, path)
-
-    def nbest(self, iteration: int) -> NBest | None:
-        """Return what was decoded with the weights of an iteration; None if nothing was."""
-        path = self._file(f"nbest.{iteration}.jsonl.zst")
-        return None if path is None or not path.exists() else read_nbest(path)
-
-    def keep_nbest(self, iteration: int, nbest: NBest) -> None:
-        """Keep what was decoded with the weights of an iteration."""
-        path = self._file(f"nbest.{iteration}.jsonl.zst")
-        if path is not None:
-            write_nbest(nbest, path)
-
-    def _file(self, name: str) -> Path | None:
-        return None if self._folder is None else self._folder / name
-
-
-def identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return what makes a loop, in words or as a hash: two that agree in it are one.
-
-    Args:
-        nbest: the lists that it begins with.
-        weights: the weights that it begins with.
-        options: of `reestimate`, and what decodes.
-    """
-    digest = hashlib.sha256()
-    for part in (nbest.features, nbest.offsets, nbest.sentence_ids, nbest.string_index):
-        digest.update(part.tobytes())
-    texts = [nbest.feature_names, nbest.strings, nbest.references, nbest.sources]
-    digest.update(json.dumps(texts).encode())
-    settings = {name: value for name, value in options.items() if name != "progress"}
-    second = settings.pop("extra", None)
-    if second is not None:
-        settings["extra"] = identity(second, Weights({}), {})
-    return {
-        "lists": digest.hexdigest(),
-        "weights": json.dumps(dict(weights)),
-        "settings": ", ".join(f"{name}={settings[name]!r}" for name in sorted(settings)),
-    }
-
-
 #: Which weights a loop returns.
 RETURNED = ("best", "last")
 
@@ -126,14 +34,14 @@ Decoder = Callable[[Weights], NBest]
 
 @dataclass(frozen=True, eq=False)
 class Redecoded(Reestimation):
-    """What a loop of decodings found, from its start to its end.
+    """The result of a loop of decodings.
 
-    `before` and `after` are scores of the lists of all decodings together, `visited` the weights
-    of each iteration, after those at the start.
+    `before` and `after` are scores on the lists of all decodings, and `visited` has the initial
+    weights and those of each iteration.
 
     Attributes:
-        iteration: which one found the weights; 0 if they are those of the start.
-        iterations: how many there were.
+        iteration: the number of the iteration that found the weights; 0 for the initial weights.
+        iterations: the number of iterations.
     """
 
     iteration: int = 0
@@ -142,7 +50,7 @@ class Redecoded(Reestimation):
     def __str__(self) -> str:
         found = f"with the weights of iteration {self.iteration} of {self.iterations}"
         if not self.iteration:
-            found = f"no iteration of {self.iterations} was better than the start"
+            found = f"none of {self.iterations} iterations was better than the start"
         scores = super().__str__().replace("of the lists", "of the whole loop", 1)
         return f"{scores}, {found}"
 
@@ -158,7 +66,7 @@ def redecode(
     report: Callable[[int, Reestimation, int], None] | None = None,
     **options: Any,
 ) -> Redecoded:
-    """Re-estimate until decoding with the new weights brings no new hypothesis.
+    """Re-estimate until decoding with the new weights finds no new hypothesis.
 
     Source: Och (2003), section 5. Each iteration starts from the weights of the one before, on
     the lists of all decodings so far.
@@ -166,20 +74,20 @@ def redecode(
     Args:
         nbest: the lists of a first decoding, with references.
         weights: those of that decoding.
-        decode: what decodes the same sentences with other weights.
-        iterations: stop after so many, with a warning.
-        returned: `best` returns the weights, of all iterations and the start, whose first-best of
-            all decodings scores best; `last` those of the last iteration.
-        folder: keep weights and lists of each iteration there: the same loop, started again, goes
-            on where it was killed.
-        report: called after each with its number, what it found, and how many hypotheses the
-            decoder added to the lists.
+        decode: decodes the same sentences with other weights.
+        iterations: the maximum number of iterations; a warning says if it is reached.
+        returned: `best` returns the weights, of all iterations and the start, with the best score
+            on the lists of all decodings; `last` those of the last iteration.
+        folder: for the weights and lists of each iteration: the same loop, started again, resumes
+            where it was interrupted.
+        report: called after each iteration with its number, its result, and the number of new
+            hypotheses.
         options: of `reestimate`: `tuner`, `metric`, `seed`, …
 
     Raises:
-        DataError: as `reestimate`, if the decoder's lists do not fit the first ones, or the folder
-            is of another loop.
-        UsageError: as `reestimate`, and if there is no iteration.
+        DataError: as `reestimate`; if the lists of the decoder do not match the first ones, or the
+            folder belongs to another loop.
+        UsageError: as `reestimate`, or if `iterations` is below 1.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]])
     >>> found = redecode(lists, {"LM0": 1.0}, lambda weights: lists, metric="ter")
@@ -193,60 +101,32 @@ def redecode(
         raise UsageError(f"iterations must be 1 or more, not {iterations}")
     one_of(returned, RETURNED, "choice of weights")
     goal = resolve(options.get("metric", "bleu"), nbest)
-    path = [_named(nbest, weights, goal, options)]
+    matching = {name: options.get(name) for name in ("fixed", "defaults")}
+    matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
+    path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
     what = {**options, "decoder": getattr(decode, "line", "a function")}
-    kept = Rounds(None if folder is None else Path(folder), identity(nbest, path[0], what))
+    rounds = _Rounds(None if folder is None else Path(folder), _identity(nbest, path[0], what))
     lists, added = nbest, 0
     for iteration in range(1, iterations + 1):
-        step = _step(iteration, lists, path[-1], kept, decode, options)
-        path.append(step.weights)
-        lists, added = merge(lists, step.decoded)
-        if report is not None and step.found is not None:
-            report(iteration, step.found, added)
+        tuned: list[Reestimation] = []  # empty if the weights are already on disk
+
+        def tune(lists: NBest = lists, tuned: list[Reestimation] = tuned) -> Weights:
+            tuned.append(reestimate(lists, path[-1], **options))
+            return tuned[0].weights
+
+        path.append(rounds.weights(iteration, tune))
+        decoded = rounds.nbest(iteration, lambda: decode(path[-1]))
+        lists, added = merge(lists, decoded)
+        if report is not None and tuned:
+            report(iteration, tuned[0], added)
         if not added:
             break
     if added:
         warn_user(
-            f"the limit of {iterations} iterations is reached, and the decoder still finds new "
+            f"stopped after {iterations} iterations, although the decoder still finds new "
             "hypotheses: allow more (iterations)"
         )
     return _chosen(lists, path, returned, goal, options)
-
-
-class _Step(NamedTuple):
-    """One iteration: its weights, what was decoded with them, and how they were found, if now."""
-
-    weights: Weights
-    decoded: NBest
-    found: Reestimation | None
-
-
-def _step(
-    iteration: int,
-    lists: NBest,
-    weights: Weights,
-    kept: Rounds,
-    decode: Decoder,
-    options: Mapping[str, Any],
-) -> _Step:
-    """Tune and decode, or take what was found before."""
-    found, known = None, kept.weights(iteration)
-    if known is None:
-        found = reestimate(lists, weights, **options)
-        known = found.weights
-        kept.keep_weights(iteration, known)
-    decoded = kept.nbest(iteration)
-    if decoded is None:
-        decoded = decode(known)
-        kept.keep_nbest(iteration, decoded)
-    return _Step(known, decoded, found)
-
-
-def _named(nbest: NBest, weights: AnyWeights, goal: Metric, options: Mapping[str, Any]) -> Weights:
-    """Return the weights of the start, one a feature that is no column of the metric."""
-    matching = {name: options.get(name) for name in ("fixed", "defaults")}
-    matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
-    return Weights(zip(matched.names, matched.values.tolist(), strict=True))
 
 
 def _chosen(
@@ -261,7 +141,7 @@ def _chosen(
     visited = np.array([[weights[name] for name in matched.names] for weights in path])
     gains = [laid.gain(goal, point[matched.free]) for point in visited]
     last = len(path) - 1
-    # Of equally good ones the latest, which was tuned on the most.
+    # Of equally good ones the latest, which was tuned on the most hypotheses.
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
     return Redecoded(
         path[best],
@@ -281,13 +161,13 @@ class Command:
     """A shell command that reads weights from a file and writes n-best lists to another.
 
     Args:
-        line: the command; `{weights}` and `{nbest}` stand for the two files.
+        line: the command; `{weights}` and `{nbest}` are replaced by the names of the two files.
         read: reads the lists.
-        template: a moses.ini: the weights are then written as a copy of it with new weights,
-            and else one label a line, `Name0= value …`.
+        template: a moses.ini file, which is copied with the new weights; without it, the file of
+            weights has one label a line, `Name0= value …`.
 
     Raises:
-        UsageError: if the command does not say where the two files go.
+        UsageError: if the command does not contain both names.
     """
 
     line: str
@@ -298,28 +178,37 @@ class Command:
         for place in ("{weights}", "{nbest}"):
             if place not in self.line:
                 raise UsageError(
-                    f"the decoder command has no {place}: write it where the command takes the "
+                    f"the decoder command has no {place}: write it where the command expects the "
                     "name of that file"
                 )
 
     def __call__(self, weights: Weights) -> NBest:
-        """Run the command in a shell, with files in a folder that is removed if it does its work.
+        """Run the command in a shell, with files in a temporary folder.
 
         Raises:
-            DataError: if it fails, or writes no lists that can be read: the folder then stays.
+            DataError: if it fails, or its lists cannot be read: the folder is then kept.
         """
         folder = Path(tempfile.mkdtemp(prefix="bpa-"))
-        given, made = folder / "weights", folder / "nbest"
+        inputs, output = folder / "weights", folder / "nbest"
         line = self.line
-        for place, path in {"{weights}": given, "{nbest}": made}.items():
+        for place, path in {"{weights}": inputs, "{nbest}": output}.items():
             line = line.replace(place, shlex.quote(str(path)))
-        remedy = f"try it by hand: {line}"
+        remedy = f"run it manually: {line}"
         try:
-            write_weights(weights, given, template=self.template, format=self._format)
-            _run(line, remedy)
-            if not made.is_file():
+            format = "dense" if self.template is None else "moses.ini"
+            write_weights(weights, inputs, template=self.template, format=format)
+            done = subprocess.run(
+                line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            )
+            if done.returncode:
+                messages = done.stderr.decode(errors="replace").strip().splitlines()
+                raise DataError(
+                    f"the decoder command failed with exit code {done.returncode}: "
+                    f"{messages[-1] if messages else 'without a message'}; {remedy}"
+                )
+            if not output.is_file():
                 raise DataError(f"the decoder command wrote no n-best lists; {remedy}")
-            lists = self.read(made)
+            lists = self.read(output)
         except DataError:
             raise
         except BaseException:
@@ -328,29 +217,13 @@ class Command:
         shutil.rmtree(folder, ignore_errors=True)
         return lists
 
-    @property
-    def _format(self) -> str:
-        return "dense" if self.template is None else "moses.ini"
-
-
-def _run(line: str, remedy: str) -> None:
-    done = subprocess.run(
-        line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise DataError(
-            f"the decoder command failed with exit code {done.returncode}: "
-            f"{said[-1] if said else 'it said nothing'}; {remedy}"
-        )
-
 
 class Merged(NamedTuple):
-    """Lists of several decodings.
+    """The union of lists of several decodings.
 
     Attributes:
-        nbest: each list: the old hypotheses, then the new ones; exact duplicates once.
-        added: how many were new.
+        nbest: in each list the old hypotheses, then the new ones, without duplicates.
+        added: the number of new hypotheses.
     """
 
     nbest: NBest
@@ -358,14 +231,14 @@ class Merged(NamedTuple):
 
 
 def merge(old: NBest, new: NBest) -> Merged:
-    """Add to lists what another decoding of the same sentences has found.
+    """Add the hypotheses of another decoding of the same sentences to lists.
 
-    A hypothesis is new unless one with the same text and the same features is there. The
-    decoders' totals are left out, since they were made with different weights.
+    A hypothesis is new unless the list has one with the same text and the same features. Totals
+    of the decoder are dropped, because they were computed with different weights.
 
     Args:
-        old: the lists so far; their references stay.
-        new: lists of the same sentences, known by their ids; some may be missing.
+        old: the lists so far, with references.
+        new: lists of the same sentences, identified by their ids; some may be missing.
 
     Raises:
         DataError: if the features differ, or a sentence is unknown.
@@ -399,16 +272,99 @@ def merge(old: NBest, new: NBest) -> Merged:
 
 
 def _without(lists: NBest, others: NBest) -> NBest:
-    """Leave out the totals, and columns that the others do not have."""
+    """Drop the totals, and columns that the others do not have."""
     return lists.without("totals", *(name for name in lists.extras if name not in others.extras))
 
 
 def _distinct_rows(
     lists: NBest, known: dict[tuple[str, bytes], int], sentence: int | None
 ) -> dict[tuple[str, bytes], int]:
-    """Return the first row of each text with its features, bit for bit: known ones come first."""
+    """Return the first row of each distinct text with features, after the known ones."""
     found = dict(known)
     if sentence is not None:
         for row in range(*lists.rows(sentence).indices(len(lists.features))):
             found.setdefault((lists.text(row), lists.features[row].tobytes()), row)
     return found
+
+
+class _Rounds:
+    """The weights and the decoded lists of each iteration, one file each.
+
+    `weights.3.json` contains the weights of iteration 3, and `nbest.3.jsonl.zst` the lists that
+    were decoded with them. Files are written atomically; `loop.json` identifies the loop.
+
+    Args:
+        folder: created if it does not exist; None saves nothing.
+        loop: what identifies the loop, see `_identity`.
+
+    Raises:
+        DataError: if the folder cannot be made, or belongs to another loop.
+    """
+
+    def __init__(self, folder: Path | None, loop: Mapping[str, str]):
+        self._folder = folder
+        if folder is None:
+            return
+        make_folder(folder)
+        path = folder / "loop.json"
+        if not path.exists():
+            with atomic_writer(path) as file:
+                file.write(json.dumps(dict(loop), indent=1) + "\n")
+            return
+        try:
+            recorded = json.loads(read_text(path))
+        except (ValueError, RecursionError):
+            recorded = None
+        if recorded != loop:
+            old = recorded if isinstance(recorded, dict) else {}
+            other = ", ".join(what for what in loop if old.get(what) != loop[what])
+            raise DataError(
+                f"this folder was created with other {other or 'settings'}: remove it, or choose "
+                "another folder for the iterations (folder)",
+                folder,
+            )
+
+    def weights(self, iteration: int, make: Callable[[], Weights]) -> Weights:
+        """Return the weights of an iteration: those on disk, or new ones, which are saved."""
+        if self._folder is None:
+            return make()
+        path = self._folder / f"weights.{iteration}.json"
+        if path.exists():
+            return read_weights(path)
+        weights = make()
+        write_weights(weights, path)
+        return weights
+
+    def nbest(self, iteration: int, make: Callable[[], NBest]) -> NBest:
+        """Return the lists of an iteration: those on disk, or new ones, which are saved."""
+        if self._folder is None:
+            return make()
+        path = self._folder / f"nbest.{iteration}.jsonl.zst"
+        if path.exists():
+            return read_nbest(path)
+        lists = make()
+        write_nbest(lists, path)
+        return lists
+
+
+def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what identifies a loop, in words or as hashes.
+
+    Args:
+        nbest: the first lists.
+        weights: the first weights.
+        options: of `reestimate`, and the decoder.
+    """
+    digest = hashlib.sha256()
+    for part in (nbest.features, nbest.offsets, nbest.sentence_ids, nbest.string_index):
+        digest.update(part.tobytes())
+    texts = [nbest.feature_names, nbest.strings, nbest.references, nbest.sources]
+    digest.update(json.dumps(texts).encode())
+    settings = {name: value for name, value in options.items() if name != "progress"}
+    if (extra := settings.pop("extra", None)) is not None:
+        settings["extra"] = _identity(extra, Weights({}), {})
+    return {
+        "lists": digest.hexdigest(),
+        "weights": json.dumps(dict(weights)),
+        "settings": ", ".join(f"{name}={settings[name]!r}" for name in sorted(settings)),
+    }

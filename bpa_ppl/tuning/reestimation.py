@@ -1,4 +1,4 @@
-"""reestimate: from n-best lists, references and canonical weights to new weights."""
+"""Re-estimate weights from n-best lists, references and canonical weights."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from bpa_ppl.weights import AnyWeights, Match, Weights, match
 
 @dataclass(frozen=True, eq=False)
 class Reestimation:
-    """Re-estimated weights, and how they came about.
+    """Re-estimated weights with their scores.
 
     Attributes:
-        weights: one a feature of the lists, fixed ones included.
+        weights: one for each feature of the lists, including fixed ones.
         metric: its name, "bleu", "ter" or that of a column.
         before: the corpus score, in percent, of the lists reranked with the canonical weights.
         after: the same with the new weights.
-        visited: (steps, features) the weights that the tuner went through, in order, for the
-            features in the order of `weights`.
-        decimals: how many of a score are printed.
-        scores: the same, and TER, BLEU and length of the translations, before and after.
+        visited: (steps, features) all weights that the tuner visited, in the order of `weights`.
+        decimals: the number of decimals of printed scores.
+        scores: all scores of the translations, before and after.
 
     >>> import numpy as np
     >>> print(Reestimation(Weights({"LM0": 1.0}), "bleu", 20.0, 21.5, np.ones((3, 1))))
@@ -62,27 +61,27 @@ def reestimate(
     progress: bool | Reporter = False,
     **settings: Any,
 ) -> Reestimation:
-    """Estimate the weights anew on lists with references.
+    """Re-estimate weights on lists with references.
 
-    The weights that MERT visits are the sample of the weight-trace method.
+    The weights that MERT visits are the samples of the weight-trace method.
 
     Args:
         nbest: n-best lists of the adaptation sentences, with references if the metric needs them.
         weights: the canonical weights λ_T from which every tuner starts, as for `adapt`.
         tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012), "pro" (Hopkins and May, 2011),
             or "mert+", which is MERT on `nbest` and `extra` together; or settings, `Mert(…)`.
-        metric: "bleu" or "ter", as sacreBLEU defines them, of tokenised text, settings, a function,
-            or the name of a column of the lists, which then is no feature: its mean is optimised.
+        metric: "bleu" or "ter" of sacreBLEU on tokenised text, a metric with settings, a function,
+            or the name of a column of the lists, which is then no feature: its mean is optimised.
         seed: the same seed gives the same weights.
-        fixed: features whose weights stay as they are; None fixes `UnknownWordPenalty0`.
+        fixed: features whose weights do not change; None fixes `UnknownWordPenalty0`.
         defaults: weights of features that `weights` does not name.
-        extra: lists of the out-of-domain development set, for tuners that take them: "mert+".
+        extra: lists of the out-of-domain development set, for the tuner "mert+".
         progress: True draws a bar on standard error.
         settings: of the tuner: `restarts`, `epochs`, `pairs`, …
 
     Raises:
         DataError: if lists, references and weights do not fit together.
-        UsageError: if a tuner, metric or setting does not exist or makes no sense.
+        UsageError: if a tuner, metric or setting does not exist or is invalid.
 
     >>> lists = NBest.from_lists(
     ...     [["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]]
@@ -96,10 +95,10 @@ def reestimate(
     chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
     name = TUNERS.name_of(chosen)
     if extra is not None and not chosen.takes_extra:
-        raise UsageError("out-of-domain lists (extra) are for the tuner mert+: leave them out")
+        raise UsageError("only the tuner mert+ uses out-of-domain lists (extra): remove them")
     if not goal.counted:
         raise UsageError(
-            f"no tuner can optimise {goal.key}, whose corpus score is no function of counts: "
+            f"no tuner can optimise {goal.key}, whose corpus score is not a function of counts: "
             f"choose one of {', '.join(counted_metrics(unreported=True))}"
         )
     matched, lists = laid_out(nbest, weights, goal, fixed, defaults)
@@ -123,11 +122,11 @@ def reestimate(
 def scores_of(
     nbest: NBest, lists: TuningLists, metric: Metric, before: Float64, after: Float64
 ) -> Scoreboard:
-    """Return the scores of what the canonical and the new weights choose, side by side.
+    """Return the scores of the choices by the canonical and by the new weights.
 
     Args:
         nbest: the lists, with the columns of the metric.
-        lists: the same as tuners see them.
+        lists: the same lists for tuners.
         metric: what is optimised.
         before: (Q,) weights.
         after: (Q,) weights.
@@ -143,7 +142,7 @@ def laid_out(
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
 ) -> tuple[Match, TuningLists]:
-    """Return weights beside the features of lists, and the lists as tuners see them.
+    """Return weights matched to the features of lists, and the lists for tuners.
 
     Args:
         nbest: the lists, with the columns of the metric.

@@ -98,7 +98,7 @@ def compare_baselines(
         draws.attrs, draws.constants, where, draws.features, draws.fixed
     )
     if choice is None:
-        lists = prepared.of_own(nbest).nbest
+        lists = prepared.for_training(nbest).nbest
         return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
     tally = BaselineTally(draws, goal)
     tally.add(prepared(nbest), np.asarray(choice))

@@ -149,9 +149,9 @@ def out(labels: np.ndarray, chosen: dict[str, Any], jobs: int, keep: str | None)
     print(f"\nK = {settings.k}, {settings.em}, folds {settings.folds}, order {settings.order}")
     print(f"{'':<22}{'seconds':>9}{'CPU':>9}{'GB':>7}{'log p':>15}{'purity':>9}{'moved':>9}")
     start, cpu, last = time.perf_counter(), time.process_time(), None
-    with Peak() as peak, parallel_workers(jobs, "threads") as parallel:
+    with Peak() as peak, parallel_workers(jobs, "threads") as team:
         texts = [NumberedText.read(CORPORA / f"out.{side}.xz") for side in ("fr", "en")]
-        for step, found in enumerate(em(texts[0], texts[1], settings, parallel)):
+        for step, found in enumerate(em(texts[0], texts[1], settings, team)):
             hard = found.posteriors.ndim == 1
             own = found.posteriors if hard else found.posteriors.argmax(axis=1)
             names = ("start", "language models")

@@ -101,7 +101,7 @@ def test_a_loop_that_fails_goes_on_where_it_was(folder: Path) -> None:
     tune = ("tune", "first", *TUNE[2:], *FAST, "--decoder", command, "-o", "new.json")
     failed = run(*tune)
     assert failed.code == 2
-    assert "try it by hand" in failed.err
+    assert "run it manually" in failed.err
     kept = bpa_ppl.read_weights("new.json.rounds/weights.1.json")
     assert list(Path("new.json.rounds").glob("nbest.*")) == []
     Path("ready").touch()
@@ -131,7 +131,7 @@ def test_the_limit_is_told_and_an_output_that_cannot_be_written_is_found_first(
     Path("first").write_text("".join(line for i, line in enumerate(lines) if i % 10 < 5))
     cut = run("tune", "first", *loop[2:], "-o", "new.json")
     assert cut.code == 0
-    assert "note: the limit of 1 iterations is reached" in cut.err
+    assert "note: stopped after 1 iterations" in cut.err
     assert "allow more (--iterations)" in cut.err
 
 
@@ -143,7 +143,7 @@ def test_the_limit_is_told_and_an_output_that_cannot_be_written_is_found_first(
         (("--set", "epochs=3"), "the tuner mert has no setting epochs: it has restarts"),
         (("--set", "restarts=few"), "restarts must be a whole number from 1 on, not 'few'"),
         (("--tuner", "mert+"), "mert+ needs"),
-        (EXTRA, "leave them out"),
+        (EXTRA, "remove them"),
         (("--tuner", "mert+", "--extra", "nbest"), "--extra and --extra-references go together"),
         (("--decoder", "moses -f {weights}"), "the decoder command has no {nbest}"),
         ((*FAST, "--decoder", "false {weights} {nbest}"), "failed with exit code 1"),

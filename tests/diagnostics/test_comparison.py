@@ -113,7 +113,7 @@ def test_right_samplers_are_hardly_ever_accused(reference: list[InferenceData]) 
         draws = tied(autoregressive(0.8, 4, 600, 3, seed=2000 + seed))
         ours = runs_together([foreign(draws, NAMES)])
         accused += min(gap.p_value for gap in discrepancies(ours, truth)) < 0.05
-    # A level of 5% gives 3 of 60; 10 or more have a probability of 0.1%.
+    # A level of 5% gives 3 of 60; 10 or more have mean oracle probability 0.1%.
     assert accused < 10
 
 

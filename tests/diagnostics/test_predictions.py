@@ -205,7 +205,9 @@ def test_weighted_draws_are_resampled_first() -> None:
 def test_lists_and_gains_of_others_are_refused() -> None:
     pool, oracle = planted(3, seed=2)
     draws = Draws({"weights": np.ones((2, 10, 2))}, NAMES, observed={"oracle": oracle})
-    with pytest.raises(DataError, match="3 oracles are not of these 2 lists"):
+    with pytest.raises(
+        DataError, match="3 oracles of the posterior do not belong to these 2 lists"
+    ):
         with_predictions(draws, pool.select([0, 1]))
     with pytest.raises(DataError, match="one number for each of the 12 hypotheses"):
         with_predictions(draws, pool, gains=[1.0])

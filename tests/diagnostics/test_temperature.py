@@ -55,7 +55,7 @@ def test_the_temperature_undoes_a_scale(scale: float) -> None:
     assert found.value == pytest.approx(scale, rel=0.2)
     assert found.after >= found.before
     assert (found.sentences, found.doubtful) == (200, 0)
-    assert str(found).startswith(f"temperature {found.value:.2f}: log probability")
+    assert str(found).startswith(f"temperature {found.value:.2f}: leave-one-out log probability")
 
 
 def test_it_is_the_maximum_of_a_plain_loop() -> None:
@@ -114,11 +114,11 @@ def test_calibration_gets_better_where_it_was_wrong() -> None:
 def test_what_it_cannot_be_fitted_to() -> None:
     pool = lists(6, seed=12)
     draws = posterior(pool, drawn(pool, 13), 1.0)
-    with pytest.raises(DataError, match="this is one point: adapt with another sampler"):
+    with pytest.raises(DataError, match="this is a single point: adapt with another sampler"):
         temperature(replace(draws, kind="point"), pool)
     with pytest.raises(DataError, match="log-likelihood of each adaptation sentence"):
         temperature(replace(draws, log_likelihood={}, sentence_sites=()), pool)
-    with pytest.raises(DataError, match="are not of these 3 lists"):
+    with pytest.raises(DataError, match="do not belong to these 3 lists"):
         temperature(draws, pool[:3])
 
 

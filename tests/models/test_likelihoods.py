@@ -80,11 +80,6 @@ def test_equal_features_of_another_worth_have_rows_of_their_own(lists: NBest) ->
     assert rows == [14, 15]
 
 
-def test_a_margin_needs_gains(lists: NBest) -> None:
-    with pytest.raises(UsageError, match="needs gains"):
-        Margin().prepare(tabulate(lists, match(CANONICAL, lists), [0, 0, 0]))
-
-
 def test_another_margin_is_not_another_program(lists: NBest) -> None:
     matched, worth = match(CANONICAL, lists), gains(lists, "ter", cache=False)
     table = tabulate(lists, matched, [0, 0, 0], gains=worth)

@@ -20,8 +20,8 @@ from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.base import Target
-from bpa_ppl.sampling.comparisons import compared
 from bpa_ppl.sampling.density import evaluate, potential
+from bpa_ppl.sampling.sentences import preference_sentences
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
@@ -80,7 +80,7 @@ def target(
     lists: NBest, likelihood: Preference, canonical: Any = CANONICAL, variance: float = VARIANCE
 ) -> Target:
     """The posterior of some compared lists."""
-    known = compared(lists, match(canonical, lists), likelihood)
+    known = preference_sentences(lists, match(canonical, lists), likelihood)
     free = dict(zip(known.match.free_names, known.match.free_values.tolist(), strict=True))
     return target_of(
         known.nbest,

@@ -79,27 +79,22 @@ def test_phrases_that_are_kept_are_those_of_the_sentences(tmp_path: Path) -> Non
     keep = np.arange(60) % 3 == 0
     table = extract_phrases(*corpus(tmp_path, pairs), keep=keep)
     assert counted(table) == by_definition(pairs[::3], 5)
-    with pytest.raises(UsageError, match="59 values, and there are 60"):
+    with pytest.raises(UsageError, match="59 values, but there are 60"):
         extract_phrases(*corpus(tmp_path, pairs), keep=keep[1:])
 
 
-def test_parts_of_the_text_are_counted_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bpa_ppl.phrases.extraction._SENTENCES", 7)
-    monkeypatch.setattr("bpa_ppl.phrases.extraction._PENDING", 50)
-    pairs = random_pairs(60, np.random.default_rng(2))
-    told: list[tuple[int, int]] = []
+def test_parts_of_the_text_are_counted_together(tmp_path: Path) -> None:
+    pairs = random_pairs(60, np.random.default_rng(2)) * 400
+    reports: list[tuple[int, int]] = []
     table = extract_phrases(
-        *corpus(tmp_path, pairs), progress=lambda done, total, note: told.append((done, total))
+        *corpus(tmp_path, pairs), progress=lambda done, total, note: reports.append((done, total))
     )
-    assert counted(table) == by_definition(pairs, 5)
-    assert told[0] == (7, 60)
-    assert told[-1] == (60, 60)
+    assert counted(table) == {pair: 400 * n for pair, n in by_definition(pairs[:60], 5).items()}
+    assert reports == [(20_000, 24_000), (24_000, 24_000)]
 
 
 def test_the_counter_counts() -> None:
-    counter, rng = PairCounter(), np.random.default_rng(0)
+    counter, rng = PairCounter(max_pending=150), np.random.default_rng(0)
     numbers = rng.integers(4, size=(3, 100, 2), dtype=np.int32)
     for part in numbers:
         counter.add(part[:, 0], part[:, 1])
@@ -141,10 +136,10 @@ def test_totals_of_the_whole_general_corpus(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("alignment", "line", "message"),
     [
-        ("0-0\n0-3\n", 2, "a point of '0-3' is outside of the sentences of 1 and 2 words"),
+        ("0-0\n0-3\n", 2, "a point of '0-3' is outside the sentences of 1 and 2 words"),
         ("0-0\n1-0\n", 2, "a point of '1-0' is outside"),
         ("0-0\n99999999999999999999-0\n", 2, "is outside"),
-        ("0-\n0-0\n", 1, "written 0-0 1-2, not '0-'"),
+        ("0-\n0-0\n", 1, "must be like 0-0 1-2, not '0-'"),
         ("0-0\n0-0-1\n", 2, "not '0-0-1'"),
         ("0--1\n0-0\n", 1, "not '0--1'"),
         ("0 0\n0-0\n", 1, "not '0 0'"),
@@ -165,14 +160,14 @@ def test_bad_alignments(alignment: str, line: int | None, message: str, tmp_path
 
 def test_bad_text_and_lengths(tmp_path: Path) -> None:
     paths = corpus(tmp_path, [(["a"], ["x"], [(0, 0)])])
-    with pytest.raises(UsageError, match="max_length must not be 0"):
+    with pytest.raises(UsageError, match="max_length must be at least 1"):
         extract_phrases(*paths, max_length=0)
     paths[0].write_bytes(b"caf\xe9\n")
     with pytest.raises(DataError, match="fr:1: byte 0xe9 is not UTF-8"):
         extract_phrases(*paths)
     for path in paths:
         path.write_text("")
-    with pytest.raises(DataError, match="fr: empty"):
+    with pytest.raises(DataError, match="fr: the file is empty"):
         extract_phrases(*paths)
 
 

@@ -161,9 +161,9 @@ def test_bad_corpora_and_tables_are_told(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("s1 s2\n\ns1\n")
     (tmp_path / "b").write_text("t1 t2\nt1\n")
     (tmp_path / "none").write_text("")
-    with pytest.raises(DataError, match=r"a: 3 lines, and 2 in .*b: line n"):
+    with pytest.raises(DataError, match=r"a: has 3 lines, and .*b has 2"):
         read_corpus(tmp_path / "a", tmp_path / "b")
-    with pytest.raises(DataError, match="none: empty"):
+    with pytest.raises(DataError, match="the file is empty"):
         read_corpus(tmp_path / "a", tmp_path / "none")
     assert read_corpus(tmp_path / "a", tmp_path / "a").source == [["s1", "s2"], [], ["s1"]]
     with pytest.raises(DataError, match="no word of the source phrases is in the corpus of OUT"):
@@ -228,9 +228,11 @@ def test_svm_learns_from_the_examples_it_is_told_to(monkeypatch: pytest.MonkeyPa
 def test_svm_without_examples_is_told() -> None:
     outside, inside, features = svm_case()
     foreign = PhraseCounts.of(["x"], ["y"], [1])
-    with pytest.raises(DataError, match="two kinds: no phrase pair is in both tables"):
+    with pytest.raises(
+        DataError, match="two classes of examples: no phrase pair is in both tables"
+    ):
         svm_feature(outside, foreign, features)
-    with pytest.raises(DataError, match="no phrase pair is of OUT alone"):
+    with pytest.raises(DataError, match="no phrase pair is only in OUT"):
         svm_feature(outside, outside, features)
     with pytest.raises(UsageError, match="unknown negative examples"):
         svm_feature(outside, inside, features, negatives="all")  # type: ignore[arg-type]

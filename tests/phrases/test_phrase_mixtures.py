@@ -122,7 +122,7 @@ def test_fits_are_the_best_of_a_general_optimiser(method: str, side: Side) -> No
     found = fit(method, counts, dev.count, side)
 
     def cost(x: np.ndarray) -> float:
-        value = METHODS[method].scaled(float(x[0]))
+        value = METHODS[method].transform(float(x[0]))
         return -evaluated(method, value, counts, dev.count, side).log_likelihood
 
     others = [minimize(cost, [start], method="Nelder-Mead").fun for start in (-3, 0, 3)]
@@ -214,5 +214,5 @@ def test_what_cannot_be_mixed() -> None:
     with pytest.raises(UsageError, match="unknown method 'mean': choose one of concatenate"):
         mix(inner, outer, method="mean")
     counts = counts_of(inner, outer, inner, "target")
-    with pytest.raises(UsageError, match="folds are from 2 to"):
+    with pytest.raises(UsageError, match="folds must be from 2 to"):
         held_out("map", counts, inner.count, "target", folds=1)

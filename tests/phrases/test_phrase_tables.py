@@ -124,7 +124,7 @@ def test_files_of_marginals(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"'le' is 2, below the 2\.5 of its pairs"):
         read_counts(tmp_path / "t", source_counts=tmp_path / "src")
     (tmp_path / "src").write_text("la ||| 10\nle ||| ?\n")
-    with pytest.raises(DataError, match=r"src:2: field 2 must be a number from 0 on, not '\?'"):
+    with pytest.raises(DataError, match=r"src:2: field 2 must be a number ≥ 0, not '\?'"):
         read_counts(tmp_path / "t", source_counts=tmp_path / "src")
 
 
@@ -185,7 +185,7 @@ def test_the_decoder_gets_p_of_source_given_target_first(tmp_path: Path) -> None
 
 def test_columns_whose_names_text_would_lose_are_not_written(tmp_path: Path) -> None:
     for columns in ({"direct": np.ones(4)}, {"direct.in": np.ones(4), "direct.out": np.ones(4)}):
-        with pytest.raises(UsageError, match=r"have no place in a table of Moses: .*\.parquet"):
+        with pytest.raises(UsageError, match=r"a table of Moses cannot store .*\.parquet"):
             write_table(PhraseTable.on(table(), columns), tmp_path / "t.gz")
     assert not list(tmp_path.iterdir())
 
@@ -193,21 +193,21 @@ def test_columns_whose_names_text_would_lose_are_not_written(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "empty: there are no phrases"),
-        ("a cat\n", ":1: no table of phrases"),
-        ("la ||| the ||| x\n", ":1: no table of phrases"),
-        ("la |||  ||| 3\n", ":1: no table of phrases"),
-        (LINES + "la ||| the\n", ":5: 2 fields, and the first line has 3"),
+        ("", "the file is empty"),
+        ("a cat\n", ":1: not a table of phrases"),
+        ("la ||| the ||| x\n", ":1: not a table of phrases"),
+        ("la |||  ||| 3\n", ":1: not a table of phrases"),
+        (LINES + "la ||| the\n", ":5: 2 fields, but the first line has 3"),
         (LINES + "la ||| the ||| 1 ||| 2\n", ":5: 4 fields"),
         (LINES + "\n", ":5: 1 fields"),
-        (LINES + " ||| the ||| 1\n", ":5: an empty phrase"),
-        (LINES + "la ||| it ||| x\n", ":5: field 3 must be a number from 0 on, not 'x'"),
-        (LINES + "la ||| it ||| -1\n", ":5: field 3 must be a number from 0 on, not '-1'"),
+        (LINES + " ||| the ||| 1\n", ":5: the phrase is empty"),
+        (LINES + "la ||| it ||| x\n", ":5: field 3 must be a number ≥ 0, not 'x'"),
+        (LINES + "la ||| it ||| -1\n", ":5: field 3 must be a number ≥ 0, not '-1'"),
         (LINES + "la ||| it ||| nan\n", ":5: field 3 must be"),
         (LINES + "la ||| it ||| 1 2\n", ":5: field 3 must be"),
-        (LINES + "la\x1f ||| it ||| 1\n", r":5: a control character \(U\+001F\)"),
-        (EXTRACT + "la ||| the ||| 0-\n", ":4: alignment points are written 0-0 1-2, not '0-'"),
-        ("la ||| the ||| 0.5 0.5\n", ":1: this phrase table has scores and no counts"),
+        (LINES + "la\x1f ||| it ||| 1\n", r":5: the line has a control character \(U\+001F\)"),
+        (EXTRACT + "la ||| the ||| 0-\n", ":4: alignment points must be like 0-0 1-2, not '0-'"),
+        ("la ||| the ||| 0.5 0.5\n", ":1: the phrase table has scores but no counts"),
         (MOSES + "la ||| a ||| 1 1 1 1 ||| 0-0 ||| 1 ||| |||\n", ":3: field 5 must be 3 numbers"),
     ],
 )
@@ -236,7 +236,7 @@ def test_bad_bytes(tmp_path: Path) -> None:
         ({"source": ["a"], "target": [None], "count": [1.0]}, "no column target of texts"),
         ({"source": ["a", None], "target": ["x", "y"]}, "the column source has empty rows"),
         ({"source": ["a"], "target": ["x"]}, "no column count"),
-        ({"source": ["a"], "target": ["x"], "count": ["1"]}, "count must hold numbers"),
+        ({"source": ["a"], "target": ["x"], "count": ["1"]}, "count must have a number"),
         ({"source": ["a", "b"], "target": ["x", "y"], "count": [1.0, -1]}, ":2: count must be"),
     ],
 )
@@ -249,15 +249,18 @@ def test_bad_parquet(columns: dict, message: str, tmp_path: Path) -> None:
 def test_parquet_that_is_cut(tmp_path: Path) -> None:
     write_counts(table(), tmp_path / "t.parquet")
     (tmp_path / "t.parquet").write_bytes((tmp_path / "t.parquet").read_bytes()[:-20])
-    with pytest.raises(DataError, match="no whole Parquet file"):
+    with pytest.raises(DataError, match="not a valid Parquet file"):
         read_counts(tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (EXTRACT, "these are extracted phrase pairs, not probabilities"),
-        ("la ||| the ||| 0.5 1.5\n", ":1: the scores of a phrase table are probabilities, not 1.5"),
+        (EXTRACT, "the file has extracted phrase pairs, not probabilities"),
+        (
+            "la ||| the ||| 0.5 1.5\n",
+            ":1: scores of a phrase table must be probabilities, not 1.5",
+        ),
         ("la ||| the ||| 0.5 1\nla ||| the ||| 0.5 1\n", "the pair la ||| the occurs twice"),
     ],
 )
@@ -269,14 +272,14 @@ def test_bad_probabilities(text: str, message: str, tmp_path: Path) -> None:
 
 def test_counts_are_not_taken_for_probabilities(tmp_path: Path) -> None:
     write_counts(table(), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="these are counts, not probabilities"):
+    with pytest.raises(DataError, match="counts, not probabilities"):
         read_table(tmp_path / "t.parquet")
 
 
 def test_nothing_is_half_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
         write_counts(table(), tmp_path / "absent" / "t.parquet")
-    with pytest.raises(DataError, match="no probabilities"):
+    with pytest.raises(DataError, match="not probabilities"):
         PhraseTable.on(table(), {"direct": np.full(4, 1.5)})
     with pytest.raises(DataError, match="3 values of direct for 4 pairs"):
         PhraseTable.on(table(), {"direct": np.ones(3)})

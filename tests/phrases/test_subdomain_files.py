@@ -74,9 +74,9 @@ def test_winners_and_posteriors() -> None:
         ([0, 1, 3, 0], (0.25, 0.25, 0.5), "numbered from 0 to 2"),
         ([0, -1, 1, 0], (0.25, 0.25, 0.5), "numbered from 0 to 2"),
         (SOFT, (0.5, 0.5), "3 posteriors of each pair for 2 subdomains"),
-        (2 * SOFT, (0.25, 0.25, 0.5), r"the posteriors P\(z . e, f\) are no probabilities"),
-        (SOFT * np.nan, (0.25, 0.25, 0.5), "are no probabilities"),
-        (HARD, (0.5, -0.5, 1.0), r"the weights P\(z\) are no probabilities"),
+        (2 * SOFT, (0.25, 0.25, 0.5), r"the posteriors P\(z . e, f\) are not probabilities"),
+        (SOFT * np.nan, (0.25, 0.25, 0.5), "are not probabilities"),
+        (HARD, (0.5, -0.5, 1.0), r"the weights P\(z\) are not probabilities"),
     ],
 )
 def test_what_makes_no_sense_is_refused(assignment: Any, weights: Any, message: str) -> None:
@@ -101,9 +101,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     facts = json.dumps({"weights": [1.0], "settings": {}}).encode()
     wrong = table.replace_schema_metadata({b"bpa_subdomains": facts})
     parquet.write_table(wrong, tmp_path / "wrong.parquet")
-    none = "no subdomains: give a file that `bpa subdomains` wrote"
+    none = "not a file of subdomains"
     for name, message in {
-        "cut.parquet": "no whole Parquet file",
+        "cut.parquet": "not a valid Parquet file",
         "text": none,
         "empty": "empty",
         "bare.parquet": none,

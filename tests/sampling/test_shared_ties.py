@@ -26,8 +26,8 @@ from bpa_ppl import (
     update,
     write_nbest,
 )
-from bpa_ppl.models import Margin, Oracle, tabulate
-from bpa_ppl.models.choice import _shared_log_p, of_lists
+from bpa_ppl.models import Bucket, Lists, Margin, Oracle, tabulate
+from bpa_ppl.models.choice import SharedChoice
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import match
@@ -122,10 +122,11 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
     weights = rng.normal(size=(draws, 2)).astype(np.float32)
     base = np.zeros((1, lists, size), np.float32)
 
-    def one(vector: Any) -> Any:
-        return of_lists(_shared_log_p, features[None], base, share[None], vector)[0]
-
-    found = np.asarray(jax.jit(jax.vmap(one))(weights))
+    bucket = Bucket(features[None], base, np.zeros_like(base), share=share[None])
+    oracle = np.zeros(lists, np.int32)
+    table = Lists((bucket,), oracle, oracle, oracle)
+    log_p = jax.vmap(lambda vector: SharedChoice(table, vector).log_prob(oracle))
+    found = np.asarray(jax.jit(log_p)(weights))
     scores = np.einsum("dq,qsn->dsn", weights.astype(np.float64), features)
     expected = scores[..., :2].mean(axis=-1) - np.logaddexp.reduce(scores, axis=-1)
     np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import problem_of, random_lists
 
-from bpa_ppl.tuning.line_search import Surface, best_step, envelopes, error_surface
+from bpa_ppl.tuning.line_search import ErrorSurface, best_step, envelopes, error_surface
 
 
 def midpoints(breaks: np.ndarray) -> np.ndarray:
@@ -50,17 +50,17 @@ def test_lists_of_one_have_no_breakpoint() -> None:
     lists = random_lists(0, sentences=2)
     single = np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2])
     assert len(envelopes(*single)[1]) == 0
-    assert best_step(Surface(np.zeros(0), np.array([3.0]))) == (3.0, 0.0)
+    assert best_step(ErrorSurface(np.zeros(0), np.array([3.0]))) == (3.0, 0.0)
     assert len(lists) == 2
 
 
 def test_intervals_too_narrow_to_stand_in_are_passed_over() -> None:
-    surface = Surface(np.array([0.0, 1e-6, 1.0]), np.array([1.0, 9.0, 2.0, 0.0]))
+    surface = ErrorSurface(np.array([0.0, 1e-6, 1.0]), np.array([1.0, 9.0, 2.0, 0.0]))
     assert best_step(surface).gain == 2.0
     assert best_step(surface).size == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("gains", "size"), [([5.0, 0.0], 0.9), ([0.0, 5.0], 1.1)])
 def test_intervals_without_end_are_entered_a_little(gains: list[float], size: float) -> None:
-    step = best_step(Surface(np.array([1.0]), np.array(gains)))
+    step = best_step(ErrorSurface(np.array([1.0]), np.array(gains)))
     assert step == (5.0, pytest.approx(size))

@@ -119,7 +119,7 @@ def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
         return NBest.from_lists([[f"new {next(count)}"]], [np.zeros((1, 3))], toy.feature_names)
 
     start = dict.fromkeys(toy.feature_names, 1.0)
-    with pytest.warns(BpaWarning, match="the limit of 2 iterations is reached, and the decoder"):
+    with pytest.warns(BpaWarning, match="stopped after 2 iterations"):
         redecode(toy, start, decode, iterations=2, tuner="mira", epochs=1)
     assert next(count) == 2
     with pytest.raises(UsageError, match="iterations must be 1 or more"):
@@ -145,8 +145,8 @@ def test_a_command_must_name_both_files(decoder: Command, line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("echo out of memory >&2; exit 3 # {weights} {nbest}", "exit code 3: out of memory; try"),
-        ("exit 4 # {weights} {nbest}", "exit code 4: it said nothing"),
+        ("echo out of memory >&2; exit 3 # {weights} {nbest}", "exit code 3: out of memory; run"),
+        ("exit 4 # {weights} {nbest}", "exit code 4: without a message"),
         ("true {weights} {nbest}", "wrote no n-best lists"),
         ("true {weights} > {nbest}", "empty"),
         ("echo '0 ||| a ||| LM0= 1' > {nbest} # {weights}", "decode with the same model"),
@@ -195,7 +195,7 @@ def first() -> NBest:
 START = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
 
 
-@pytest.mark.filterwarnings("ignore:the limit of:bpa_ppl.errors.BpaWarning")
+@pytest.mark.filterwarnings("ignore:stopped after:bpa_ppl.errors.BpaWarning")
 def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None:
     def loop(**options: object) -> Redecoded:
         decode = Wandering(first.feature_names)
@@ -225,7 +225,7 @@ def test_the_start_is_returned_where_nothing_was_better(first: NBest) -> None:
     found = redecode(lists, right, lambda weights: lists, tuner=Turning(), metric="ter")
     assert (found.iteration, found.after) == (0, 0.0)
     assert dict(found.weights) == right
-    assert "no iteration of 1 was better than the start" in str(found)
+    assert "none of 1 iterations was better than the start" in str(found)
 
 
 class Interrupted(Exception):
@@ -277,18 +277,18 @@ def test_the_folder_of_another_loop_is_refused(
     options: dict = {"weights": CANONICAL, "tuner": "mira", "epochs": 1, "folder": tmp_path / "r"}
     begin = decoder(CANONICAL)
     redecode(begin, decode=decoder, **options)
-    with pytest.raises(DataError, match=rf"r: this folder is of a loop with other {what}: remove"):
+    with pytest.raises(DataError, match=rf"r: this folder was created with other {what}: remove"):
         redecode(begin, decode=decoder, **{**options, **change})
     (tmp_path / "r" / "loop.json").write_text("[")
-    with pytest.raises(DataError, match="this folder is of a loop with other"):
+    with pytest.raises(DataError, match="this folder was created with other"):
         redecode(begin, decode=decoder, **options)
 
 
 @pytest.mark.parametrize("line", ["false {weights} {nbest}", "true {weights} {nbest}"])
 def test_the_files_of_a_command_that_fails_stay_to_try_it(line: str) -> None:
-    with pytest.raises(DataError, match="try it by hand: ") as failed:
+    with pytest.raises(DataError, match="run it manually: ") as failed:
         Command(line, read_nbest)(CANONICAL)
-    weights = Path(shlex.split(str(failed.value).partition("by hand: ")[2])[1])
+    weights = Path(shlex.split(str(failed.value).partition("manually: ")[2])[1])
     assert weights.read_text().startswith("LM0= 1\n")
     shutil.rmtree(weights.parent)
 

@@ -70,7 +70,7 @@ def test_a_tuner_of_ones_own_has_a_name(toy: NBest, monkeypatch: pytest.MonkeyPa
     assert found.weights == Weights({name: 0.25 * value for name, value in CANONICAL.items()})
     with pytest.raises(UsageError, match="the tuner halved has no setting epochs: it has share"):
         reestimate(toy, CANONICAL, tuner="halved", epochs=2)
-    with pytest.raises(UsageError, match="leave them out"):
+    with pytest.raises(UsageError, match="remove them"):
         reestimate(toy, CANONICAL, tuner="halved", extra=toy)
 
 
@@ -122,7 +122,7 @@ def test_the_second_set_matters(toy: NBest) -> None:
         ({"metric": "chrf"}, "no tuner can optimise chrf, .*: choose one of ter, bleu"),
         ({"tuner": "pro", "epochs": 3}, "the tuner pro has no setting epochs: it has iterations"),
         ({"restarts": 0}, "restarts must be a whole number from 1 on, not 0"),
-        ({"tuner": "mert+"}, "mert\\+ needs the lists of an out-of-domain"),
+        ({"tuner": "mert+"}, "mert\\+ also needs the lists of an out-of-domain"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -133,7 +133,7 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_a_second_set_for_another_tuner_is_refused(toy: NBest) -> None:
-    with pytest.raises(UsageError, match="leave them out"):
+    with pytest.raises(UsageError, match="remove them"):
         reestimate(toy, CANONICAL, tuner="mira", extra=toy)
 
 

@@ -20,7 +20,7 @@ from jax.scipy.special import logsumexp
 from bpa_ppl.nbest import Int32
 from bpa_ppl.phrases.subdomains import NumberedText
 
-_NONE = -1  # where a sentence has no word any more
+_NONE = -1  # beyond the end of a sentence
 
 
 class PaddedText(NamedTuple):
