@@ -277,7 +277,7 @@ def match(
     if missing:
         raise DataError(
             f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it to the "
-            "weights, or give it a default weight",
+            "weights, or give it a value (default weights)",
             canonical.origin,
         )
     features = set(nbest.feature_names)

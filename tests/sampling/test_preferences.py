@@ -117,7 +117,7 @@ def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
     first = lists[:20].without("ties")
     part = adapted(first)
     assert part.sites == ("weights",)
-    with pytest.raises(DataError, match="where no tie is part of the model"):
+    with pytest.raises(DataError, match="the model has no ties"):
         update(part, lists[20:])
     grown = as_draws(update(part, lists[20:].without("ties")))
     close(grown, adapted(lists.without("ties")))
