@@ -29,7 +29,7 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.progress import Reporter
-from bpa_ppl.text.expected_kneser_ney import WeighedText
+from bpa_ppl.text.expected_kneser_ney import WeightedText
 from bpa_ppl.workers import Pool, Shared
 
 SIDES: tuple[Side, Side] = ("source", "target")
@@ -66,7 +66,8 @@ def em(
     if len(history) > last + settings.iterations:
         return
     texts = [
-        WeighedText.of(side.sentences, len(side.words), settings.order) for side in (source, target)
+        WeightedText.of(side.sentences, len(side.words), settings.order)
+        for side in (source, target)
     ]
     models = team.share((texts, settings))
     while len(history) <= last:
@@ -103,7 +104,7 @@ def _language(team: Pool, models: Shared, found: Found, steps: _Steps) -> list[F
     return _by_side(columns)
 
 
-def _sentences(shared: tuple[list[WeighedText], Settings], item: tuple[int, Float64]) -> Float64:
+def _sentences(shared: tuple[list[WeightedText], Settings], item: tuple[int, Float64]) -> Float64:
     """Estimate one language model and score the sentences of its side: the work of a worker."""
     texts, settings = shared
     side, weights = item
