@@ -180,7 +180,7 @@ def test_open_settings_are_derived_from_the_gain(scored: NBest) -> None:
 
 @pytest.mark.parametrize("name", ["margin", "risk"])
 def test_what_is_no_distribution_is_not_simulated(scored: NBest, name: str) -> None:
-    with pytest.raises(UsageError, match="nothing can be simulated"):
+    with pytest.raises(UsageError, match="is not a distribution"):
         calibrate_sampler(scored, CANONICAL, "laplace", likelihood=name, metric="worth")
 
 
