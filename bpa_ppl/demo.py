@@ -1,7 +1,6 @@
-"""The main job on the data that comes along: adapt on 50 sentences, check, rerank the rest.
+"""The demo: adapt on 50 sentences of the included data, check, and rerank the rest.
 
-Done twice: with the features of the lists, and with a language model of a text of the domain beside
-them.
+It runs twice: with the features of the lists, and with an additional language model of the domain.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ _SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demo found; `str` tells it.
+    """The results of the demo; `str` describes them.
 
     Attributes:
-        report: the check of the posterior that has the language model.
-        alone: scores of the reranked sentences with the features of the lists alone.
-        scores: the same with the language model.
-        result: the sentences that were reranked with it.
-        lines: of the text that the language model was estimated on.
-        files: what was written.
+        report: the check of the posterior with the language model.
+        alone: scores of the reranked sentences with only the features of the lists.
+        scores: scores with the language model.
+        result: the sentences reranked with the language model.
+        lines: the number of lines of the text of the language model.
+        files: the written files.
     """
 
     report: Report
@@ -53,8 +52,8 @@ class Demo:
         return "\n\n".join(
             [
                 str(self.report),
-                f"with the features of the lists alone\n{self.alone}",
-                f"and with a language model of {self.lines} lines of such text\n{self.scores}",
+                f"with only the features of the lists\n{self.alone}",
+                f"with a language model of {self.lines} lines of the domain\n{self.scores}",
                 examples,
                 written,
             ]
@@ -65,13 +64,13 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
     """Adapt on 50 sentences of the demo data, check, rerank the other 190, write the results.
 
     Args:
-        folder: where the posterior, the plot and the translations go; made if it is not there.
+        folder: for the posterior, the plot and the translations; created if it does not exist.
         seed: of the split and of the sampler.
         progress: True draws a bar on standard error.
 
     Raises:
         DataError: if the folder cannot be made or written.
-        UsageError: if the seed is none.
+        UsageError: if the seed is invalid.
         NotConverged: if the posterior fails its check.
     """
     checked_seed(seed)
@@ -83,7 +82,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
 def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo:
     pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
     canonical = read_weights(data / "moses.ini")
-    # The posterior carries the text, so that it needs no file beside it.
+    # The posterior contains the text, so that it needs no other file.
     text = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True).fitted(pool)
     order = np.random.default_rng(seed).permutation(len(pool))
     adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))

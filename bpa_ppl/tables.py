@@ -17,16 +17,16 @@ def text_table(
     least: int = 0,
     indent: str = "",
 ) -> str:
-    """Return rows of text in columns two spaces apart, without blanks at the ends of lines.
+    """Return rows of text in columns two spaces apart, without trailing spaces.
 
-    Numbers are printed as they are given: format them first.
+    Format numbers before.
 
     Args:
-        rows: of cells, as many in each.
-        headers: the names of the columns; none leaves the line of names out.
-        align: `l` or `r` for each column, such as `lrr`; those that it leaves out stand left.
-        least: characters that each column is wide, at least.
-        indent: what each line starts with.
+        rows: of cells, of equal lengths.
+        headers: the names of the columns; empty prints no header.
+        align: `l` or `r` for each column, such as `lrr`; the default is left.
+        least: the minimum width of a column, in characters.
+        indent: the beginning of each line.
 
     >>> print(text_table([("LM0", "0.02"), ("length", "12.50")], ("weight", "mean"), align="lr"))
     weight   mean
@@ -41,7 +41,7 @@ def text_table(
         cell.rjust(least) if side == "right" else cell.ljust(least)
         for cell, side in zip(lines[0], sides, strict=True)
     ]
-    # The names go in as a row: as names they would be given two characters more than they have.
+    # The header is a row, because tabulate makes columns with headers two characters wider.
     table = tabulate(
         lines,
         tablefmt="plain",

@@ -379,7 +379,7 @@ def _of_importance(draws: Draws, limits: Thresholds) -> list[Finding]:
     k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(log_weight)[1])
     remedies = Remedies(draws)
     few = (
-        f"the importance weights are worth {size:.1f} of {len(draws.importance)} samples: "
+        f"{size:.1f} effective samples of {len(draws.importance)} weighted ones: "
         + remedies.more_samples()
     )
     heavy = (

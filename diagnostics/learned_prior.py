@@ -107,7 +107,10 @@ def learned_prior_page(found: Hierarchy, draws: Mapping[str, Draws]) -> str:
         draws: the posteriors, by the same labels.
     """
     rows, labels = sharing(found), list(found.domains)
-    canonical = _canonical(draws)
+    canonical: dict[str, float] = {}
+    for one in draws.values():
+        if one.canonical is not None:
+            canonical |= dict(zip(one.features, one.canonical.tolist(), strict=True))
     header = ("weight", "", "canonical", "mean μ", "± sd", "between domains", *labels)
     cells = [
         [
@@ -207,14 +210,6 @@ def _summary(rows: Sequence[Sharing]) -> str:
         + (f", {own} are specific to some domain" if own else "")
         + (f", {unknown} are unknown" if unknown else "")
     )
-
-
-def _canonical(draws: Mapping[str, Draws]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for one in draws.values():
-        if one.canonical is not None:
-            found |= dict(zip(one.features, one.canonical.tolist(), strict=True))
-    return found
 
 
 def _number(value: float | None) -> str:

@@ -24,18 +24,14 @@ def attributes(draws: Draws) -> dict[str, str]:
     found = {
         k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in _ELSEWHERE
     }
-    found |= _recorded_prior(draws)
-    return {key: value for key, value in found.items() if value}
-
-
-def _recorded_prior(draws: Draws) -> dict[str, str]:
-    """Return the variance or the covariance of the prior, if the model has one."""
+    variance = _prior_variance(draws)
     if "prior_covariance" in draws.constants:
         deviation = np.sqrt(np.diagonal(draws.constants["prior_covariance"]))
         spread = f"standard deviations {deviation.min():.4g} to {deviation.max():.4g}"
-        return {"prior covariance": f"{len(deviation)} × {len(deviation)}, {spread}"}
-    variance = _prior_variance(draws)
-    return {} if variance is None else {"prior variance σ_T": str(variance)}
+        found["prior covariance"] = f"{len(deviation)} × {len(deviation)}, {spread}"
+    elif variance is not None:
+        found["prior variance σ_T"] = str(variance)
+    return {key: value for key, value in found.items() if value}
 
 
 def signature(draws: Draws) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bpa_ppl.posterior.adapter import Posterior
 
-#: More chains than these cannot be told apart in a figure.
+#: More chains than these cannot be distinguished in a figure.
 MAX_CHAINS = 8
 _ROW = 1.15  # height of a component, in inches
 _LAGS = 100
@@ -133,8 +133,8 @@ def forest_figure(draws: Draws, features: Sequence[int], probability: float) -> 
         limits.append(draws.canonical[features])
     # A prior may be many times as wide as the posterior: it is cut off.
     least, most = float(np.min(limits)), float(np.max(limits))
-    beside = 0.25 * (most - least) or 1.0
-    axes.set_xlim(least - beside, most + beside)
+    margin = 0.25 * (most - least) or 1.0
+    axes.set_xlim(least - margin, most + margin)
     axes.set_yticks(rows, [label(draws.features[feature]) for feature in features])
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(f"weight ({100 * probability:g}% equal-tailed intervals)")

@@ -39,7 +39,7 @@ def run(
     from bpa_ppl.formats.streams import STANDARD, origin_name
     from bpa_ppl.text.arpa import write_arpa
     from bpa_ppl.text.language_model import NgramModel
-    from bpa_ppl.text.model_files import is_model, judged, model_of
+    from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
 
     finished = any(map(is_model, texts))
     if finished and output is not None:
@@ -49,7 +49,7 @@ def run(
     again = not finished and all(Path(path).is_file() for path in texts)  # a pipe is read once
     own = [texts] if again and not quiet else []
     for paths in [[path] for path in test] if test else own:
-        found = judged(model, paths)
+        found = evaluate_text(model, paths)
         what = ", ".join(map(origin_name, paths)) if test else "its own text, which it has seen"
         lines.append(
             f"{what}: perplexity {found.perplexity:.2f}, {found.known:.2f} without the "

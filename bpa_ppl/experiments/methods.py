@@ -1,4 +1,4 @@
-"""The methods of a study by name: what is adapted or tuned, and how translations are chosen."""
+"""The methods of a study by name: samplers or tuners with their settings and decision rules."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def _read(files: ListFiles, size: int = 0, columns: tuple[str, ...] = ()) -> NBe
 
 @dataclass
 class _CellRun:
-    """One run of a cell: its inputs, and what is recorded besides its choice."""
+    """One run of a cell: its inputs, and the records of the run."""
 
     method: Method
     study: Study

@@ -199,7 +199,7 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
     if not ((counts.pair_in > 0) | (counts.pair_out > 0)).any():
         raise DataError(
             "no phrase pair of the development table is in the other tables: give tables of the "
-            "same languages, in the same order, tokenised and cased alike"
+            "same languages, in the same order, with the same tokenisation"
         )
 
     def cost(x: float) -> float:

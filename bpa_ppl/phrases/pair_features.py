@@ -70,7 +70,7 @@ class ParallelCorpus(NamedTuple):
 
     Attributes:
         source: the words of each source sentence.
-        target: those of its translation, as many sentences.
+        target: the words of each translation.
     """
 
     source: Sequence[Sequence[str]]

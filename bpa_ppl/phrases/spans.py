@@ -1,4 +1,4 @@
-"""Phrase pairs of aligned sentences, compiled: points of alignments, spans, and their numbers."""
+"""Compiled functions on phrase pairs: parse alignments, extract spans, and number phrases."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numba import njit
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
-#: What can be wrong with a line of alignment points, or of spans.
+#: Kinds of errors in a line of alignment points, or of spans.
 MALFORMED, OUTSIDE, UNCOVERED = 1, 2, 3
 
 _SPACE, _NEWLINE, _RETURN, _TAB, _ZERO, _NINE, _HYPHEN, _EQUALS = 32, 10, 13, 9, 48, 57, 45, 61
-_LARGEST = 1 << 24  # a position; a larger number is outside of any sentence
+_LARGEST = 1 << 24  # larger positions are clipped: they are outside any sentence
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -21,16 +21,16 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def parse_points(
     text: npt.NDArray[np.uint8], source_starts: Int64, target_starts: Int64
 ) -> tuple[Int32, Int32, Int64, int, int]:
-    """Parse lines of alignment points, `0-0 1-2`, one line a sentence pair.
+    """Parse lines of alignment points, `0-0 1-2`, one line per sentence pair.
 
     Args:
         text: whole lines.
-        source_starts: (sentences + 1,) where the words of each source sentence begin.
-        target_starts: the same of the target sentences.
+        source_starts: (sentences + 1,) the starts of the words of source sentences.
+        target_starts: likewise for target sentences.
 
     Returns:
-        The source and the target positions of all points, (sentences + 1,) where the points of
-        each sentence begin, and what is wrong (0 if nothing) in which sentence.
+        The source and the target positions of all points, (sentences + 1,) the starts of the
+        points of each sentence, the kind of the first error (0 if none), and its sentence.
     """
     sentences = len(source_starts) - 1
     room = 0
@@ -62,7 +62,7 @@ def parse_points(
 
 @njit
 def _number(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int]:
-    """Return the number that begins at a place, −1 where none does, and the place after it."""
+    """Return the number that begins at a place, or −1, and the next place."""
     value = -1
     while _ZERO <= text[place] <= _NINE:
         value = min(max(value, 0) * 10 + text[place] - _ZERO, _LARGEST)
@@ -76,17 +76,17 @@ def extract_spans(
 ) -> tuple[Int64, Int32]:
     """Return the spans of all phrase pairs that are consistent with the alignment.
 
-    A pair has a point at least, and no word of either phrase is aligned outside the other; words
-    without points at the borders may belong to it or not (Och & Ney 2004, Section 3).
+    A pair has at least one point, and no word of either phrase is aligned outside the other;
+    unaligned words at the borders may be included or not (Och & Ney 2004, Section 3).
 
     Args:
         lengths: (sentences,) the numbers of words of the source and of the target sentences.
-        points: source and target positions, and where the points of each sentence begin.
-        longest: the most words of a source and of a target phrase.
+        points: source and target positions, and the starts of the points of each sentence.
+        longest: the maximum numbers of words of a source and of a target phrase.
 
     Returns:
-        (sentences + 1,) where the pairs of each sentence begin, and (pairs, 4): first source word,
-        words, first target word, words.
+        (sentences + 1,) the starts of the pairs of each sentence, and (pairs, 4): first source
+        word, words, first target word, words.
     """
     room = 1024
     spans = np.empty((room, 4), np.int32)
@@ -130,7 +130,7 @@ def extract_spans(
 def _reach(
     s: int, lengths: tuple[Int64, Int64], points: tuple[Int32, Int32, Int64]
 ) -> tuple[Int64, Int64, Int64, Int64]:
-    """Return the first and last source word of each target word, and the reverse; −1: no last."""
+    """Return the first and last source word of each target word, and the reverse; −1: none."""
     source, target, starts = points
     low = np.full(lengths[1][s], lengths[0][s])
     high = np.full(lengths[1][s], -1)
@@ -148,7 +148,7 @@ def _reach(
 def _consistent(
     outer_low: Int64, outer_high: Int64, least: int, most: int, first: int, last: int
 ) -> bool:
-    """Say whether the source words of a span are aligned inside the target span alone."""
+    """Return whether the source words of a span are aligned only inside the target span."""
     for f in range(least, most + 1):
         if outer_high[f] >= 0 and (outer_low[f] < first or outer_high[f] > last):
             return False
@@ -166,18 +166,18 @@ def number_spans(
 ) -> tuple[Int32, int]:
     """Return the number of each phrase: its node in a tree whose branches are words.
 
-    New phrases become nodes, as do their beginnings. Node 0 is the empty phrase.
+    New phrases and their prefixes become nodes. Node 0 is the empty phrase.
 
     Args:
-        sentences: the words of sentences, numbered, and where each sentence begins.
-        span_starts: (sentences + 1,) where the spans of each sentence begin.
+        sentences: the numbered words of sentences, and the start of each sentence.
+        span_starts: (sentences + 1,) the starts of the spans of each sentence.
         begin: (spans,) the first word of each.
-        words: (spans,) how many words it has.
-        tree: of `PhraseTree`, with room for the new nodes.
-        size: how many nodes it has.
+        words: (spans,) the number of words of each.
+        tree: of `PhraseTree`, with space for the new nodes.
+        size: the number of nodes.
 
     Returns:
-        (spans,) the nodes, and how many nodes there are now.
+        (spans,) the nodes, and the new number of nodes.
     """
     slots, nodes, parents, branches = tree
     mask = np.uint64(len(slots) - 1)
@@ -207,7 +207,7 @@ def find_spans(
     words: Int32,
     tree: tuple[Int64, Int32, Int32, Int32],
 ) -> Int32:
-    """Return (spans,) the node of each phrase, −1 for one that has none: see `number_spans`."""
+    """Return (spans,) the node of each phrase, or −1: see `number_spans`."""
     slots, nodes = tree[0], tree[1]
     mask = np.uint64(len(slots) - 1)
     numbers = np.empty(len(begin), np.int32)
@@ -235,16 +235,16 @@ def count_phrases(
     counts: Float64,
     first: int,
 ) -> None:
-    """Add up how often the phrases of a tree occur in a text, in each of K groups of sentences.
+    """Add the counts of the phrases of a tree in a text, in each of K groups of sentences.
 
     Args:
-        sentences: the words, numbered as in the tree, −1 for one that is in no phrase; and where
-            each sentence begins.
-        groups: (sentences,) the group of each; or none, and then there are
-        shares: (sentences, K), how much of each sentence is in each group.
+        sentences: the words, numbered as in the tree, −1 for one that is in no phrase; and the
+            start of each sentence.
+        groups: (sentences,) the group of each; empty if `shares` is used.
+        shares: (sentences, K), the share of each sentence in each group.
         tree: the hash table of a `PhraseTree`.
-        counts: (nodes, K), to be added to.
-        first: the first node that is counted; those before it have been already.
+        counts: (nodes, K), to which counts are added.
+        first: the first node to count.
     """
     slots, nodes = tree
     mask = np.uint64(len(slots) - 1)
@@ -274,16 +274,16 @@ def count_phrases(
 def parse_segmentations(
     text: npt.NDArray[np.uint8], source_lengths: Int64, target_lengths: Int64
 ) -> tuple[Int32, Int64, int, int]:
-    """Parse lines of spans, `0-2=0-2 3=3`: source = target, in target order, the last included.
+    """Parse lines of spans, `0-2=0-2 3=3`: source = target, in target order, ends included.
 
     Args:
-        text: whole lines, one a hypothesis.
-        source_lengths: (hypotheses,) the words of the source sentence of each.
-        target_lengths: (hypotheses,) its words.
+        text: whole lines, one per hypothesis.
+        source_lengths: (hypotheses,) the number of words of the source sentence of each.
+        target_lengths: (hypotheses,) the number of words of each.
 
     Returns:
-        (spans, 4): first source word, words, first target word, words; (hypotheses + 1,) where the
-        spans of each hypothesis begin; and what is wrong (0 if nothing) with which.
+        (spans, 4): first source word, words, first target word, words; (hypotheses + 1,) the
+        starts of the spans of each hypothesis; the kind of the first error, and its hypothesis.
     """
     hypotheses = len(source_lengths)
     room = 0
@@ -320,7 +320,7 @@ def parse_segmentations(
 
 @njit
 def _span(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int, int]:
-    """Return the first and last position of a span, `3` or `3-5`, and the place after it."""
+    """Return the first and last position of a span, `3` or `3-5`, and the next place."""
     first, place = _number(text, place)
     if text[place] != _HYPHEN or first < 0:
         return first, first, place
@@ -330,7 +330,7 @@ def _span(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int, int]:
 
 @njit
 def _slot(slots: Int64, key: int, mask: np.uint64) -> np.uint64:
-    """Return the slot of a key in a hash table: its own, or the free one where it belongs."""
+    """Return the slot of a key in a hash table, or the free slot for it."""
     mixed = np.uint64(key) * _GOLDEN
     slot = (mixed ^ (mixed >> np.uint64(32))) & mask
     while slots[slot] >= 0 and slots[slot] != key:
@@ -340,7 +340,7 @@ def _slot(slots: Int64, key: int, mask: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def fill_slots(slots: Int64, nodes: Int32, parents: Int32, branches: Int32, size: int) -> None:
-    """Put the nodes of a tree into an empty hash table."""
+    """Fill an empty hash table with the nodes of a tree."""
     mask = np.uint64(len(slots) - 1)
     for node in range(1, size):
         key = (np.int64(parents[node]) << 32) + branches[node]

@@ -1,1 +1,1 @@
-"""Words and what is learned of them: vocabularies, n-grams, language models, IBM Model 1."""
+"""Vocabularies, n-grams, language models, and IBM Model 1."""

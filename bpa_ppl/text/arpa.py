@@ -8,8 +8,8 @@ r"""ARPA files: n-gram models as text, the exchange format of KenLM, SRILM and I
     …
     \end\
 
-Each line is the logarithm (base 10) of a probability, an n-gram, and, where longer n-grams can
-follow, that of its back-off weight; 0 where it is left out.
+Each line has the logarithm (base 10) of a probability, an n-gram, and, unless it has the highest
+order, the logarithm of its back-off weight, which is 0 if it is missing.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from bpa_ppl.text.gram_tables import hashed, numbers_of, places_for
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import SPECIAL, words_of
 
-#: What a word that a model does not know gets where the model says nothing of it, as in KenLM.
-NOT_GIVEN = -100.0
+#: log10 p of unknown words if a model has no `<unk>`, as in KenLM.
+_NO_UNKNOWN = -100.0
 
-#: The line that an ARPA file begins with.
+#: The first line of an ARPA file.
 TITLE = "\\data\\"
 _END = "\\end\\"
-_AT_ONCE = 1000  # n-grams: more at once are slower
-_LARGEST = 3e38  # that a float32 can hold; and not so NaN
+_BATCH = 1000  # n-grams: larger batches are slower
+_LARGEST = 3e38  # float32
 _COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)")
 
 
 def read_arpa(path: AnyPath) -> NgramModel:
     """Return the model of an ARPA file, plain or compressed.
 
-    A model without `<unk>` gives a word that it does not know the logarithm −100, as KenLM does.
+    Without `<unk>`, the logarithm of unknown words is −100, as in KenLM.
 
     Raises:
-        DataError: naming the line, where the file is not what the format says: a section or a
-            line is missing, a number is none, a probability above 1, an n-gram whose beginning is
-            not there, or one that stands there twice.
+        DataError: with the line, if the file is invalid: a section or a line is missing, a number
+            is malformed, a probability is above 1, or an n-gram occurs twice, or without its
+            context.
     """
-    return _Reader(path).model()
+    return _ArpaReader(path).model()
 
 
 def write_arpa(model: NgramModel, path: AnyPath) -> None:
-    """Write a model as an ARPA file; the suffix of the path says how it is compressed.
+    """Write a model as an ARPA file; the suffix of the path chooses the compression.
 
-    What is read back has the same probabilities, bit for bit.
+    Reading it returns bitwise equal probabilities.
 
     Raises:
         DataError: if the file cannot be written.
@@ -73,18 +73,18 @@ def write_arpa(model: NgramModel, path: AnyPath) -> None:
 
 
 def _lines(model: NgramModel, n: int) -> Iterator[str]:
-    """Yield the lines of the n-grams of one order, many at once."""
+    """Yield batches of lines with the n-grams of one order."""
     firsts, keys = model.tables.firsts, model.tables.keys
     words = np.array(model.words, dtype=object)
-    for start in range(firsts[n - 1], firsts[n], _AT_ONCE):
-        rows = slice(start, min(start + _AT_ONCE, int(firsts[n])))
+    for start in range(firsts[n - 1], firsts[n], _BATCH):
+        rows = slice(start, min(start + _BATCH, int(firsts[n])))
         texts, gram = [], keys[rows]
         for shorter in range(n - 1, 0, -1):
             texts.append(words[gram & 0xFFFFFFFF])
             gram = keys[firsts[shorter - 1] + (gram >> 32)]
         texts.append(words[gram])
         columns = [
-            # The shortest decimals that are read back as the same float32.
+            # The shortest decimals that identify the float32.
             model.tables.log10[rows].astype(str).tolist(),
             list(map(" ".join, zip(*reversed(texts), strict=True))),
         ]
@@ -93,8 +93,8 @@ def _lines(model: NgramModel, n: int) -> Iterator[str]:
         yield "".join(f"{line}\n" for line in map("\t".join, zip(*columns, strict=True)))
 
 
-class _Section(NamedTuple):
-    """The n-grams of one order, as `NgramModel` takes them."""
+class _NgramSection(NamedTuple):
+    """The n-grams of one order, as arguments of `NgramModel`."""
 
     keys: Int64
     slots: Int32
@@ -102,16 +102,16 @@ class _Section(NamedTuple):
     backoff: Float32
 
 
-class _Reader:
-    """Reads one ARPA file: many lines at once, and knows the line where something is wrong."""
+class _ArpaReader:
+    """Read an ARPA file in batches of lines, and report errors with their line."""
 
     def __init__(self, path: AnyPath):
         self._path = path
-        self._line = 0  # lines that have been taken
+        self._line = 0  # number of lines that have been returned
         self._waiting: list[str] = []
         self._blocks = read_blocks(path)
         self._numbers = {word: number for number, word in enumerate(SPECIAL)}
-        self._sections: list[_Section] = []
+        self._sections: list[_NgramSection] = []
 
     def model(self) -> NgramModel:
         """Return the model."""
@@ -122,26 +122,26 @@ class _Reader:
         return NgramModel(list(self._numbers), *zip(*self._sections, strict=True))
 
     def _counts(self) -> list[int]:
-        """Return how many n-grams of each order are announced."""
+        """Return the announced numbers of n-grams of each order."""
         self._expect(TITLE)
         counts: list[int] = []
         while (line := self._next(empty=True)) or not counts:
             found = _COUNT.fullmatch(line)
             if found is None or int(found[1]) != len(counts) + 1:
-                self._wrong(f"ngram {len(counts) + 1}=NUMBER should stand here, not {line!r}")
+                self._wrong(f"expected ngram {len(counts) + 1}=NUMBER, not {line!r}")
             counts.append(int(found[2]))
         return counts
 
-    def _section(self, n: int, count: int, last: bool) -> _Section:
+    def _section(self, n: int, count: int, last: bool) -> _NgramSection:
         self._expect(f"\\{n}-grams:")
         begins, left = self._line + 1, count
         parts = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
         while left:
-            lines = self._take(min(left, _AT_ONCE))
+            lines = self._take(min(left, _BATCH))
             if not lines:
                 self._wrong(
-                    f"the file ends after {count - left} of {count} {n}-grams: it was cut short, "
-                    "fetch or make it again"
+                    f"the file ends after {count - left} of {count} {n}-grams: it is truncated, "
+                    "fetch or create it again"
                 )
             left -= len(lines)
             parts.append(self._parsed(lines, n, last))
@@ -149,20 +149,20 @@ class _Reader:
         slots = hashed(keys, places_for(len(keys)))
         again = numbers_of(keys, slots, keys) != np.arange(len(keys))
         if again.any():
-            self._wrong(f"the {n}-gram stands here again", begins + int(np.argmax(again)))
+            self._wrong(f"the {n}-gram occurs for the second time", begins + int(np.argmax(again)))
         if n == 1:
             return self._words(keys, log10, backoff)
-        return _Section(keys, slots, log10.astype(np.float32), backoff.astype(np.float32))
+        return _NgramSection(keys, slots, log10.astype(np.float32), backoff.astype(np.float32))
 
-    def _words(self, keys: Int64, log10: Float64, backoff: Float64) -> _Section:
+    def _words(self, keys: Int64, log10: Float64, backoff: Float64) -> _NgramSection:
         """Return the unigrams in the order of the numbers of words."""
         for word in SPECIAL[1:]:
             if self._numbers[word] not in keys:
-                self._wrong(f"the word {word} is not among the unigrams: the model is of no use")
+                self._wrong(f"the word {word} is not among the unigrams: the model is incomplete")
         count = len(self._numbers)
-        own = np.full(count, NOT_GIVEN, np.float32), np.zeros(count, np.float32)
+        own = np.full(count, _NO_UNKNOWN, np.float32), np.zeros(count, np.float32)
         own[0][keys], own[1][keys] = log10, backoff
-        return _Section(np.arange(count), np.zeros(0, np.int32), *own)
+        return _NgramSection(np.arange(count), np.zeros(0, np.int32), *own)
 
     def _parsed(self, lines: list[str], n: int, last: bool) -> tuple[Int64, Float64, Float64]:
         """Return keys, probabilities and back-off weights of the n-grams in some lines."""
@@ -171,7 +171,7 @@ class _Reader:
         wrong = (widths != n + 1) & (last | (widths != n + 2))
         if wrong.any():
             self._wrong(
-                f"a number, {n} words{'' if last else ' and perhaps a number'} should stand here, "
+                f"expected a number, {n} words{'' if last else ' and optionally a number'}, "
                 f"not {lines[np.argmax(wrong)]!r}",
                 self._line_of(wrong),
             )
@@ -182,7 +182,7 @@ class _Reader:
         backoff = np.zeros(len(log10)) if last else self._decimals(columns[n + 1])
         if (log10 > 0).any():
             self._wrong(
-                "the logarithm of a probability is positive: it would be above 1",
+                "the logarithm of a probability is positive",
                 self._line_of(log10 > 0),
             )
         return self._keys(columns[1 : n + 1]), log10, backoff
@@ -195,12 +195,12 @@ class _Reader:
         wrong = ~(np.abs(values) < _LARGEST)
         if wrong.any():
             self._wrong(
-                f"{texts[int(np.argmax(wrong))]!r} is no finite number", self._line_of(wrong)
+                f"{texts[int(np.argmax(wrong))]!r} is not a finite number", self._line_of(wrong)
             )
         return values
 
     def _keys(self, columns: Sequence[Sequence[str]]) -> Int64:
-        """Return the keys of n-grams, whose beginnings are known; unigrams are new words."""
+        """Return the keys of n-grams with known contexts; unigrams are new words."""
         numbers = self._numbers
         if len(columns) == 1:
             return np.array([numbers.setdefault(w, len(numbers)) for w in columns[0]], np.int64)
@@ -228,7 +228,7 @@ class _Reader:
         return found
 
     def _take(self, most: int) -> list[str]:
-        """Return the next lines, at least one if there is any."""
+        """Return the next lines, at least one unless the file ends."""
         while not self._waiting:
             block = next(self._blocks, None)
             if block is None:
@@ -239,7 +239,7 @@ class _Reader:
         return taken
 
     def _next(self, empty: bool = False) -> str:
-        """Return the next line, without spaces around it; nothing at the end of the file."""
+        """Return the next line, stripped; an empty text at the end of the file."""
         while lines := self._take(1):
             if (line := lines[0].strip()) or empty:
                 return line
@@ -248,10 +248,10 @@ class _Reader:
     def _expect(self, title: str) -> None:
         if (line := self._next()) != title:
             found = repr(line) if line else "the end of the file"
-            self._wrong(f"{title} should stand here, not {found}: is this a whole ARPA file?")
+            self._wrong(f"expected {title}, not {found}: is this a complete ARPA file?")
 
     def _line_of(self, wrong: npt.NDArray[np.bool_]) -> int:
-        """Return the line of the first that is wrong of those taken last."""
+        """Return the number of the first wrong line of the last batch."""
         return self._line - len(wrong) + 1 + int(np.argmax(wrong))
 
     def _wrong(self, message: str, line: int | None = None) -> NoReturn:

@@ -1,13 +1,13 @@
-"""Kneser–Ney smoothing of a text whose sentences count in part: expected counts (compiled).
+"""Kneser–Ney smoothing of a text with weighted sentences, by expected counts (compiled).
 
 H. Zhang and D. Chiang, "Kneser-Ney smoothing on expected counts", ACL 2014. A sentence of weight
-w is there with probability w. The count of an n-gram is then a random number, the sum of one coin
-for each of its occurrences, and so is whatever Kneser–Ney makes of it: counts of counts, discounts
-and the number of different words before it are replaced by their expectations,
+w is present with probability w. The count of an n-gram is then a random number, a sum of Bernoulli
+variables, and so are all quantities of Kneser–Ney: counts of counts, discounts and the number of
+different preceding words are replaced by their expectations,
 
     p(w | c) = (E[a(g)] − E[D(a(g))]) / Σ_w' E[a(c w')] + b(c) p(w | c without its first word)
 
-with g = c w, in the notation of `kneser_ney.estimate`. Of an adjusted count a(g) only the mean and
+with g = c w, in the notation of `kneser_ney.estimate`. Only the mean of an adjusted count a(g) and
 the probabilities of 0, 1, 2, 3 and 4 are needed. With weights of 0 and 1 it is modified Kneser–Ney
 of the sentences of weight 1.
 """
@@ -26,21 +26,21 @@ from bpa_ppl.text.kneser_ney import discounts_from
 from bpa_ppl.text.vocabulary import Ragged
 from bpa_ppl.text.words import BEGIN, SPECIAL
 
-#: How the n-gram models of weighted sentences are smoothed; none is maximum likelihood.
+#: Smoothing of n-gram models of weighted sentences; `none` is maximum likelihood.
 Smoothing = Literal["kneser-ney", "none"]
 _MEAN = 5  # the column of the mean count; the others are P(count = 0, 1, 2, 3, 4)
 
 
-class WeighedText(NamedTuple):
-    """The n-grams of a text, numbered once, for models of its sentences with any weights.
+class WeightedText(NamedTuple):
+    """The numbered n-grams of a text, for models of its sentences with any weights.
 
     Memory: 4 bytes a token, 8 bytes an n-gram of any order.
 
     Attributes:
-        longest: (tokens + sentences,) int32, the longest n-gram that ends with each word, and with
-            each end of a sentence: what judges it.
-        starts: (sentences + 1,) int64, where each sentence begins in `longest`.
-        firsts: (orders + 1,) int64, the first n-gram of each order, and their number.
+        longest: (tokens + sentences,) int32, the longest n-gram that ends with each word and each
+            end of a sentence: it determines the probability.
+        starts: (sentences + 1,) int64, the start of each sentence in `longest`.
+        firsts: (orders + 1,) int64, the first n-gram of each order, and the number of n-grams.
         context: (n-grams,) int32, the n-gram without its last word, among those of its order.
         suffix: (n-grams,) int32, the n-gram without its first word, likewise.
     """
@@ -52,15 +52,15 @@ class WeighedText(NamedTuple):
     suffix: Int32
 
     @classmethod
-    def of(cls, sentences: Ragged, words: int, order: int) -> WeighedText:
+    def of(cls, sentences: Ragged, words: int, order: int) -> WeightedText:
         """Return the n-grams of numbered sentences.
 
         Args:
-            sentences: their words, numbered from 0, and where each begins.
-            words: how many different words there are.
+            sentences: their words, numbered from 0, and the start of each sentence.
+            words: the number of different words.
             order: the length of the longest n-grams.
 
-        >>> text = WeighedText.of((np.array([0, 1], np.int32), np.array([0, 2])), 2, 2)
+        >>> text = WeightedText.of((np.array([0, 1], np.int32), np.array([0, 2])), 2, 2)
         >>> text.firsts.tolist(), text.longest.tolist()
         ([0, 5, 8], [5, 6, 7])
         """
@@ -90,18 +90,18 @@ class WeighedText(NamedTuple):
     ) -> Float64:
         """Return natural log p of each sentence under the model of the weighted sentences.
 
-        Words that no sentence of positive weight has get their share of the uniform distribution;
-        with `none` they have probability 0.
+        Words that occur in no sentence of positive weight get a part of the uniform distribution;
+        with `none` their probability is 0.
 
         Args:
             weights: (sentences,) from 0 to 1.
             smoothing: see above.
-            chosen: (sentences,) which are scored, the others get 0; None means all.
+            chosen: (sentences,) bool, which are scored, the others get 0; None scores all.
 
         Returns:
-            (sentences,) float64; the end of a sentence is predicted too.
+            (sentences,) float64, including the ends of sentences.
 
-        >>> text = WeighedText.of((np.array([0, 1], np.int32), np.array([0, 1, 2])), 2, 1)
+        >>> text = WeightedText.of((np.array([0, 1], np.int32), np.array([0, 1, 2])), 2, 1)
         >>> text.log_probabilities(np.array([1.0, 0.0]), "none").round(4).tolist()
         [-1.3863, -inf]
         """
@@ -117,7 +117,7 @@ class WeighedText(NamedTuple):
         return logs
 
     def _relative(self, counts: Float64) -> Float64:
-        """Return (n-grams,) the share of each among those with its context."""
+        """Return (n-grams,) relative frequencies given the context."""
         shares = np.zeros(len(counts))
         for own in self._orders():
             totals = np.bincount(self.context[own], counts[own])[self.context[own]]
@@ -138,7 +138,7 @@ class WeighedText(NamedTuple):
             shares = np.divide(kept, total[context], out=np.zeros(len(kept)), where=kept > 0)
             p[own] = shares + weight[context] * lower[self.suffix[own]]
             lower = p[own]
-        p[BEGIN] = 1.0  # it is given, never predicted
+        p[BEGIN] = 1.0  # never predicted
         return p
 
     def _orders(self) -> list[slice]:
@@ -155,7 +155,7 @@ def _taken(counts: Float64) -> Float64:
 
 @njit(nogil=True, cache=True)
 def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Float64:
-    """Return (n-grams, 6) P(count = 0 … 4) and the mean count of those that judge a word.
+    """Return (n-grams, 6) P(count = 0 … 4) and the mean count.
 
     >>> counted(np.array([0, 0], np.int32), np.array([0, 1, 2]), np.array([0.5, 0.5]), 1).tolist()
     [[0.25, 0.5, 0.25, 0.0, 0.0, 1.0]]
@@ -176,30 +176,30 @@ def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Floa
 
 @njit(nogil=True, cache=True)
 def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
-    """Fill in adjusted counts: how many different words are before each n-gram that is shorter.
+    """Add the adjusted counts of shorter n-grams: numbers of different preceding words.
 
-    An n-gram of an order below the highest that begins a sentence keeps its count; nothing is ever
-    before it. Each longer n-gram is there with the probability that its own count is not 0.
+    An n-gram below the highest order that begins a sentence keeps its count. Each longer n-gram is
+    present with the probability that its own count is not 0.
 
     Args:
         counts: from `counted`.
-        suffix: of `WeighedText`.
-        firsts: of `WeighedText`.
+        suffix: of `WeightedText`.
+        firsts: of `WeightedText`.
     """
     for n in range(len(firsts) - 2, 0, -1):
         for gram in range(firsts[n], firsts[n + 1]):
-            there = 1.0 - counts[gram, 0]
-            if there > 0:
+            present = 1.0 - counts[gram, 0]
+            if present > 0:
                 own = counts[firsts[n - 1] + suffix[gram]]
                 for r in range(4, 0, -1):
-                    own[r] += there * (own[r - 1] - own[r])
-                own[0] -= there * own[0]
-                own[5] += there
+                    own[r] += present * (own[r - 1] - own[r])
+                own[0] -= present * own[0]
+                own[5] += present
 
 
 @njit(nogil=True, cache=True)
 def summed(logs: Float64, longest: Int32, starts: Int64, chosen: npt.NDArray[np.bool_]) -> Float64:
-    """Return (sentences,) the sum of the logs of the n-grams that judge the words; 0 if not chosen.
+    """Return (sentences,) the sums of the logs of their n-grams; 0 if not chosen.
 
     >>> longest, starts = np.array([0, 1, 1], np.int32), np.array([0, 2, 3])
     >>> summed(np.array([1.0, 2.0]), longest, starts, np.array([True, False])).tolist()

@@ -1,8 +1,8 @@
-"""Tables of n-grams, compiled: each n-gram is an (n−1)-gram, its context, and one word more.
+"""Compiled tables of n-grams: an n-gram is its context, an (n−1)-gram, and a last word.
 
 The n-grams of one order are numbered from 0, and a word is its own unigram. The *key* of a longer
-n-gram is one whole number of 64 bits: the number of its context among the (n−1)-grams, then, in
-the lower 32 bits, its last word. A hash table with open addressing finds its number by its key.
+n-gram is a 64-bit integer: the number of its context among the (n−1)-grams and, in the lower 32
+bits, its last word. A hash table with open addressing maps keys to numbers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _FREE = -1
 
 
 class Grams(NamedTuple):
-    """What is counted of the n-grams of one order, (n-grams,) each.
+    """The counted n-grams of one order, arrays of shape (n-grams,).
 
     Attributes:
         keys: int64, context and last word; of a unigram its word.
-        suffix: int32, the number of the (n−1)-gram that is left without the first word.
-        counts: int64, how often the n-gram occurs.
-        begins: bool, whether its first word is the beginning of a sentence.
+        suffix: int32, the number of the (n−1)-gram without the first word.
+        counts: int64, the numbers of occurrences.
+        begins: bool, whether the first word is the beginning of a sentence.
         slots: int32, the hash table: numbers of n-grams, or −1.
     """
 
@@ -51,7 +51,7 @@ class Grams(NamedTuple):
 
 @njit
 def _place(slots: Int32, keys: Int64, key: int) -> int:
-    """Return the place of a key in a hash table, or the free one where it belongs."""
+    """Return the place of a key in a hash table, or the free place for it."""
     last = len(slots) - 1
     mixed = np.uint64(key ^ (key >> 32)) * _MIX
     place = int(mixed >> np.uint64(32)) & last
@@ -62,9 +62,9 @@ def _place(slots: Int32, keys: Int64, key: int) -> int:
 
 @njit(nogil=True, cache=True)
 def hashed(keys: Int64, size: int) -> Int32:
-    """Return a hash table of keys, with so many places: a power of two, more than keys.
+    """Return a hash table of keys; its size is a power of two, above the number of keys.
 
-    A key that occurs again is found at its first place.
+    Repeated keys map to the first one.
 
     >>> table = hashed(np.array([7, 9, 7]), 8)
     >>> sorted(table.tolist())
@@ -79,21 +79,21 @@ def hashed(keys: Int64, size: int) -> Int32:
 
 
 @njit(nogil=True, cache=True)
-def numbers_of(keys: Int64, slots: Int32, wanted: Int64) -> Int64:
-    """Return the number of each wanted key, or −1 where it is not there.
+def numbers_of(keys: Int64, slots: Int32, sought: Int64) -> Int64:
+    """Return the numbers of some keys; −1 for a missing one.
 
     >>> keys = np.array([7, 9])
     >>> numbers_of(keys, hashed(keys, 4), np.array([9, 8])).tolist()
     [1, -1]
     """
-    numbers = np.empty(len(wanted), dtype=np.int64)
-    for i in range(len(wanted)):
-        numbers[i] = slots[_place(slots, keys, int(wanted[i]))]
+    numbers = np.empty(len(sought), dtype=np.int64)
+    for i in range(len(sought)):
+        numbers[i] = slots[_place(slots, keys, int(sought[i]))]
     return numbers
 
 
 def places_for(keys: int) -> int:
-    """Return how many places a hash table of so many keys should have.
+    """Return the size of a hash table for a number of keys.
 
     >>> places_for(0), places_for(8), places_for(9)
     (2, 16, 32)
@@ -103,7 +103,7 @@ def places_for(keys: int) -> int:
 
 @njit(nogil=True, cache=True)
 def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
-    """Return sentences with their beginnings and ends, and the place of each word in its sentence.
+    """Return sentences with beginnings and ends, and the position of each word in its sentence.
 
     >>> framed(np.array([5, 6], np.int32), np.array([0, 2, 2]))[0].tolist()
     [1, 5, 6, 2, 1, 2]
@@ -128,16 +128,16 @@ def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
 
 @njit(nogil=True, cache=True)
 def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple[Any, ...], Int32]:
-    """Number and count the n-grams of a text, which has its (n−1)-grams numbered.
+    """Number and count the n-grams of a text with numbered (n−1)-grams.
 
     Args:
-        ids: (positions,) the number of the (n−1)-gram that ends there; where one fits.
+        ids: (positions,) the number of the (n−1)-gram that ends at a position, if there is one.
         text: (positions,) words, from `framed`.
         place: (positions,) of each word in its sentence.
-        n: from 2 on.
+        n: at least 2.
 
     Returns:
-        The fields of `Grams`, and (positions,) the number of the n-gram that ends there.
+        The fields of `Grams`, and (positions,) the number of the n-gram that ends at a position.
     """
     found = 0
     keys = np.empty(len(text), dtype=np.int64)
@@ -166,15 +166,15 @@ def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple[Any, ..
 
 
 class Tables(NamedTuple):
-    """The n-grams of a model, all orders one after the other, unigrams first.
+    """The n-grams of a model, concatenated by order, unigrams first.
 
     Attributes:
         keys: (n-grams,) int64, as in `Grams`.
-        firsts: (orders + 1,) int64, where each order begins, and the number of all.
+        firsts: (orders + 1,) int64, the start of each order, and the number of n-grams.
         slots: int32, the hash tables of all orders.
-        slot_firsts: (orders + 1,) int64, where the table of each order begins.
+        slot_firsts: (orders + 1,) int64, the start of the table of each order.
         log10: (n-grams,) float32, the logarithm (base 10) of the probability of the last word.
-        backoff: (n-grams,) float32, that of the weight where a longer n-gram is not there.
+        backoff: (n-grams,) float32, that of the back-off weight.
     """
 
     keys: Int64
@@ -195,18 +195,18 @@ def _find(tables: Tables, n: int, context: int, word: int) -> int:
 
 @njit(nogil=True, cache=True)
 def word_scores(tables: Tables, words: Int32, starts: Int64) -> Float64:
-    """Return log10 p of each word, and of the end of each sentence, given the words before.
+    """Return log10 p of each word, and of the end of each sentence, given the preceding words.
 
-    A word is judged by the longest n-gram of the model that ends with it; each longer context that
-    the model knows adds its back-off weight (Katz, 1987; the rule of ARPA files).
+    The longest n-gram of the model that ends with the word is used; each longer context in the
+    model adds its back-off weight (Katz, 1987; the rule of ARPA files).
 
     Args:
         tables: the model.
         words: (words,) of all sentences.
-        starts: (sentences + 1,) where each begins.
+        starts: (sentences + 1,) the start of each sentence.
 
     Returns:
-        (words + sentences,) float64: the end of a sentence comes after its words.
+        (words + sentences,) float64: the end of a sentence follows its words.
     """
     order = len(tables.firsts) - 1
     scores = np.empty(len(words) + len(starts) - 1)
@@ -218,18 +218,18 @@ def word_scores(tables: Tables, words: Int32, starts: Int64) -> Float64:
         ending[1] = BEGIN
         for i in range(starts[s], starts[s + 1] + 1):
             word = int(words[i]) if i < starts[s + 1] else END
-            score, judged = 0.0, False
+            score, found = 0.0, False
             for n in range(order, 1, -1):
                 context, gram = int(ending[n - 1]), _FREE
                 if context != _FREE:
                     gram = _find(tables, n, context, word)
-                    if gram != _FREE and not judged:
+                    if gram != _FREE and not found:
                         score += tables.log10[tables.firsts[n - 1] + gram]
-                        judged = True
-                    elif not judged:
+                        found = True
+                    elif not found:
                         score += tables.backoff[tables.firsts[n - 2] + context]
                 ending[n] = gram
             ending[1] = word
-            scores[at] = score if judged else score + tables.log10[word]
+            scores[at] = score if found else score + tables.log10[word]
             at += 1
     return scores

@@ -1,12 +1,12 @@
-"""IBM Model 1: which words translate which, learned from pairs of sentences.
+"""IBM Model 1: word translation probabilities, learned from pairs of sentences.
 
 Brown, Della Pietra, Della Pietra and Mercer (1993), *The Mathematics of Statistical Machine
 Translation*, Section 4.1. The probability of a target sentence t of m words, given a source
-sentence s of l words with the empty word s_0 before them, is
+sentence s of l words preceded by the empty word s_0, is
 
     p(t | s) = ε Π_j  1/(l + 1) Σ_{i=0..l} t(t_j | s_i)
 
-Here ε, the probability of the length m, is 1: lengths are a matter of other features.
+Here ε, the probability of the length m, is 1: lengths are left to other features.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bpa_ppl.text.vocabulary import Ragged, starts_of
 
 Sentences = Sequence[Sequence[str]]
 
-#: The least probability of a word given a sentence, and that of an unknown word, if none is given.
+#: The default minimum probability of a word given a sentence, which unknown words have.
 FLOOR = 1e-7
 _EMPTY = 0  # the number of the empty source word; the others count from 1
 _UNKNOWN = -1
@@ -42,17 +42,17 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IBM1:
-    """A table t(target word | source word) of those pairs of words that were seen together.
+    """A table t(target word | source word) of all pairs of words that occur together.
 
     Attributes:
         source_words: number of each source word, from 1; 0 is the empty word.
         target_words: number of each target word, from 0.
-        starts: (source words + 2,) int64, where the row of each source word begins in the table.
+        starts: (source words + 2,) int64, the start of the row of each source word in the table.
         columns: (entries,) int32, the target words of each row, ascending.
         values: (entries,) float64, t; each row sums to 1.
         log_likelihoods: (iterations + 1,) natural log p of all training targets given their
             sources: at the uniform start, then after each iteration.
-        skipped: training pairs with no word on one side; nothing is learned from them.
+        skipped: the number of ignored training pairs with no word on one side.
     """
 
     source_words: Mapping[str, int]
@@ -72,20 +72,20 @@ class IBM1:
         *,
         progress: bool | Reporter = False,
     ) -> IBM1:
-        """Learn the table by EM from a uniform start.
+        """Learn the table by EM, starting from a uniform distribution.
 
         One iteration visits each link (a source and a target token of one pair) twice. Memory: 12
-        bytes for each pair of words seen together, 28 for each token.
+        bytes for each pair of words that occur together, 28 for each token.
 
         Args:
             sources: the words of each source sentence.
-            targets: those of its translation.
-            iterations: of EM; the likelihood does not decrease in any.
+            targets: the words of its translation.
+            iterations: of EM; the likelihood never decreases.
             progress: True draws a bar on standard error; or a callback, after each iteration.
 
         Raises:
             DataError: if the sides differ in length, or no pair has words on both sides.
-            UsageError: if there is less than one iteration, or sentences are not split in words.
+            UsageError: if there is no iteration, or sentences are not split into words.
 
         >>> model = IBM1.estimate([["la", "maison"], ["la"]], [["the", "house"], ["the"]])
         >>> round(model.probability("maison", "house"), 2)
@@ -111,7 +111,7 @@ class IBM1:
         )
 
     def probability(self, source: str | None, target: str) -> float:
-        """Return t(target word | source word), None for the empty word; 0 if never together.
+        """Return t(target word | source word), None for the empty word; 0 if they never co-occur.
 
         >>> IBM1.estimate([["chat"]], [["cat"]]).probability(None, "cat")
         1.0
@@ -121,7 +121,7 @@ class IBM1:
         return float(entry(self.starts, self.columns, self.values, f, e))
 
     def unknown(self, sources: Sentences) -> Int64:
-        """Return (sentences,) how many source tokens of each sentence the table does not know."""
+        """Return (sentences,) the number of unknown source tokens in each sentence."""
         words, starts = _numbered(self.source_words, sources)
         return _sums((words == _UNKNOWN).astype(np.float64), starts).astype(np.int64)
 
@@ -134,25 +134,25 @@ class IBM1:
         *,
         floor: float = FLOOR,
     ) -> Float64:
-        """Return natural log p(target | source) of each pair, as at the head of this module.
+        """Return natural log p(target | source) of each pair, see above.
 
-        The factor of a target word is at least `floor`, which is that of an unknown word. An
-        empty target has log-probability 0. Runs of pairs with the same source, or with the same
-        target, are cheap: what such pairs have in common is looked up once.
+        The factor of a target word is at least `floor`, also for unknown words. An empty target
+        has log-probability 0. Consecutive pairs with the same source, or the same target, are
+        cheap, because look-ups are shared.
 
         Args:
             sources: the words of each source sentence.
-            targets: those of each target sentence.
-            source_of: (pairs,) the number of the source of each pair; None means one a target.
-            target_of: (pairs,) the number of its target; None means each once, in their order.
-            floor: the least probability of a target word, above 0.
+            targets: the words of each target sentence.
+            source_of: (pairs,) the number of the source of each pair; None is one for each target.
+            target_of: (pairs,) the number of its target; None is each once, in order.
+            floor: the minimum probability of a target word, above 0.
 
         Returns:
             (pairs,) float64.
 
         Raises:
-            UsageError: if the numbers of sources and targets do not make pairs, or the floor is
-                no probability.
+            UsageError: if the numbers of sources and targets do not match, or the floor is not a
+                probability.
 
         >>> model = IBM1.estimate([["chat"]], [["cat"]])
         >>> model.log_probabilities([["chat"]], [["cat"], ["cat", "dog"]], [0, 0]).round(4).tolist()
@@ -170,7 +170,7 @@ class IBM1:
         *,
         floor: float = FLOOR,
     ) -> Float64:
-        """Return (target tokens of all pairs,) the natural logs that `log_probabilities` sums."""
+        """Return (target tokens of all pairs,) the terms that `log_probabilities` sums."""
         return self._logs(sources, targets, source_of, target_of, floor)[0]
 
     def _logs(
@@ -181,9 +181,9 @@ class IBM1:
         target_of: npt.ArrayLike | None,
         floor: float,
     ) -> tuple[Float64, Int64]:
-        """Return the log of each target token of each pair, and where each pair begins."""
+        """Return the log of each target token of each pair, and the start of each pair."""
         if not 0 < floor <= 1:
-            raise UsageError(f"the floor is a probability above 0, not {floor!r}")
+            raise UsageError(f"floor must be a probability above 0, not {floor!r}")
         source, target = (
             _numbered(self.source_words, sources),
             _numbered(self.target_words, targets),
@@ -191,7 +191,7 @@ class IBM1:
         first, second = _pairs(len(sources), len(targets), source_of, target_of)
         starts = np.concatenate([[0], np.cumsum(np.diff(target[1])[second])]).astype(np.int64)
         table = self.starts, self.columns, self.values
-        # Which side stays the same over runs of pairs: whatever is known of it is kept.
+        # Look-ups are shared over runs of pairs with the same source, or the same target.
         if np.count_nonzero(np.diff(first)) <= np.count_nonzero(np.diff(second)):
             found = score_by_source(table, source, target, first, second, starts)
         else:
@@ -205,19 +205,19 @@ def _kept(sources: Sentences, targets: Sentences) -> tuple[Sentences, Sentences]
 
     Raises:
         DataError: if the sides differ in length, or no pair is left.
-        UsageError: if a sentence is a text, not words.
+        UsageError: if a sentence is a text, not a list of words.
     """
     if len(sources) != len(targets):
         raise DataError(
             f"{len(sources)} source sentences and {len(targets)} target sentences: "
-            "line n of the one must translate line n of the other"
+            "line n of one must be the translation of line n of the other"
         )
     for side in (sources, targets):
         if len(side) and isinstance(side[0], str):
-            raise UsageError("a sentence is a sequence of its words: split the text first")
+            raise UsageError("a sentence must be a sequence of words: split the text first")
     which = [n for n, (s, t) in enumerate(zip(sources, targets, strict=True)) if s and t]
     if not which:
-        raise DataError("no pair of sentences with words on both sides: nothing can be learned")
+        raise DataError("no pair of sentences has words on both sides")
     if len(which) == len(sources):
         return sources, targets
     return [sources[n] for n in which], [targets[n] for n in which]
@@ -235,17 +235,17 @@ def _numbered(words: Mapping[str, int], sentences: Sentences) -> Ragged:
 
 
 def _distinct(words: Int32, size: int) -> tuple[Int64, Int64]:
-    """Return the different ones of some words, the empty word first, and which each of them is."""
+    """Return the distinct words, the empty word first, and the index of each word among them."""
     keys = np.where(words == _UNKNOWN, size, words)
-    there = np.zeros(size + 1, dtype=bool)
-    there[keys] = there[_EMPTY] = True
-    distinct = np.flatnonzero(there)
+    present = np.zeros(size + 1, dtype=bool)
+    present[keys] = present[_EMPTY] = True
+    distinct = np.flatnonzero(present)
     distinct[distinct == size] = _UNKNOWN
-    return distinct, (np.cumsum(there) - 1)[keys]
+    return distinct, (np.cumsum(present) - 1)[keys]
 
 
 def _sums(values: Float64, starts: Int64) -> Float64:
-    """Return the sum over each run of values; that of none is 0."""
+    """Return the sum over each segment of values."""
     owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return np.bincount(owner, values, minlength=len(starts) - 1).astype(np.float64)
 
@@ -258,12 +258,12 @@ def _pairs(
     second = np.arange(targets) if target_of is None else np.asarray(target_of, dtype=np.int64)
     if first.shape != second.shape:
         raise UsageError(
-            f"{len(first)} sources and {len(second)} targets make no pairs: give one source for "
-            "each target, or say with source_of and target_of which belong together"
+            f"{len(first)} sources do not match {len(second)} targets: give one source for each "
+            "target, or pair them with source_of and target_of"
         )
     for numbers, count in ((first, sources), (second, targets)):
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
-            raise UsageError(f"the sentences of pairs are numbered from 0 to {count - 1}")
+            raise UsageError(f"the sentences of pairs must be numbered from 0 to {count - 1}")
     return first, second
 
 
@@ -277,7 +277,7 @@ def _learned(
     """Return the table (starts, columns, values), and the log-likelihood of each step of EM."""
     where = sentences_of_words(source, sizes[0])
     starts, columns = co_occurring(sentences_of_words(target, sizes[1]), source, sizes[0])
-    # The same for all: the start must not prefer source words that were seen with few others.
+    # Uniform over all target words: a start must not prefer source words with few partners.
     values = np.full(len(columns), 1 / sizes[1])
     lengths = np.diff(target[1])
     constant = lengths @ np.log(np.diff(source[1]))

@@ -1,7 +1,7 @@
-"""The compiled parts of IBM Model 1: what was seen together, EM, and the scoring of pairs.
+"""The compiled parts of IBM Model 1: co-occurrence, EM, and the scoring of pairs.
 
-A sentence is a run of numbered words; source sentences begin with the empty word, number 0, where
-they are learned from, and without it where they are scored. An unknown word has number -1.
+Sentences are segments of an array of numbered words. For training, source sentences begin with the
+empty word, number 0; for scoring, they do not. An unknown word has number -1.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from numba import njit
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
-#: Rows one after the other: where each begins (and the last ends), and what is in them.
+#: Concatenated rows: the start of each (and the end of the last), and their content.
 Rows = tuple[Int64, Int32]
 
 
 @njit(nogil=True, cache=True)
 def sentences_of_words(text: Ragged, size: int) -> Rows:
-    """Return for each word the sentences in which it stands, as often as it does, ascending."""
+    """Return for each word the sentences of its occurrences, ascending."""
     words, starts = text
     begins = np.zeros(size + 1, np.int64)
     for word in words:
@@ -35,12 +35,12 @@ def sentences_of_words(text: Ragged, size: int) -> Rows:
 
 @njit(nogil=True, cache=True)
 def co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
-    """Return for each source word the target words in one pair with it, each once, ascending.
+    """Return for each source word the distinct target words of its pairs, ascending.
 
     Args:
         where: the sentences of each target word.
         source: the source sentences.
-        size: how many source words there are.
+        size: the number of source words.
     """
     begins = np.zeros(size + 1, np.int64)
     free = begins[:0]
@@ -50,7 +50,7 @@ def co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
             begins = np.cumsum(begins)
             free = begins[:-1].copy()
             columns = np.empty(begins[-1], np.int32)
-        last = np.full(size, -1, np.int32)  # the target word that each source word met last
+        last = np.full(size, -1, np.int32)  # the last target word of each source word
         for e in range(len(where[0]) - 1):
             for s in where[1][where[0][e] : where[0][e + 1]]:
                 for f in source[0][source[1][s] : source[1][s + 1]]:
@@ -69,10 +69,10 @@ def co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
 def sums_of_tokens(
     starts: Int64, columns: Int32, values: Float64, where: Rows, target: Ragged, size: int
 ) -> Float64:
-    """Return (target tokens,) Σ_i t(t_j | s_i): source word by source word, without a search."""
+    """Return (target tokens,) Σ_i t(t_j | s_i): one source word at a time, without a search."""
     words, begins = target
     sums = np.zeros(len(words))
-    row = np.zeros(size)  # of the source word at hand; what it never met is never asked for
+    row = np.zeros(size)  # of the current source word; other entries are not read
     for f in range(len(starts) - 1):
         for k in range(starts[f], starts[f + 1]):
             row[columns[k]] = values[k]
@@ -111,7 +111,7 @@ def re_estimate(
 
 @njit
 def longest_run(starts: Int64) -> int:
-    """Return how many words the longest of some sentences has."""
+    """Return the length of the longest sentence."""
     longest = 0
     for s in range(len(starts) - 1):
         longest = max(longest, starts[s + 1] - starts[s])
@@ -120,7 +120,7 @@ def longest_run(starts: Int64) -> int:
 
 @njit
 def _find(starts: Int64, columns: Int32, values: Float64, f: int, e: int) -> float:
-    """Return t(e | f), 0 where the table has none."""
+    """Return t(e | f); 0 if it is not in the table."""
     if f < 0 or e < 0:
         return 0.0
     low, high = starts[f], starts[f + 1]
@@ -148,7 +148,7 @@ def score_by_source(
     target_of: Int64,
     begins: Int64,
 ) -> Float64:
-    """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token; each word once for a run of one source."""
+    """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token, sharing work in runs of one source."""
     starts, columns, values = table
     found = np.zeros(begins[-1])
     size = 1
@@ -183,17 +183,10 @@ def score_by_target(
     target_of: Int64,
     begins: Int64,
 ) -> Float64:
-    """Return the same; the row of each source word once for a run of one target.
+    """Return the same, sharing work in runs of one target.
 
-    Args:
-        table: as for `score_by_source`.
-        distinct: the different words of the sources, the empty one first, and which of them
-            stands at each source token.
-        source: as for `score_by_source`.
-        target: as for `score_by_source`.
-        source_of: as for `score_by_source`.
-        target_of: as for `score_by_source`.
-        begins: as for `score_by_source`.
+    The arguments are those of `score_by_source`, and `distinct`: the distinct words of the
+    sources, the empty one first, and the index of each source token among them.
     """
     starts, columns, values = table
     words, which = distinct
@@ -205,7 +198,7 @@ def score_by_target(
             run = k
         first, last = source[1][source_of[k]], source[1][source_of[k] + 1]
         size, begin = begins[k + 1] - begins[k], target[1][target_of[k]]
-        for i in range(first - 1, last):  # the empty word comes before the first
+        for i in range(first - 1, last):  # the empty word first
             n = which[i] if i >= first else 0
             if known[n] != run:
                 for j in range(size):

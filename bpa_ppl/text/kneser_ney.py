@@ -15,18 +15,18 @@ from bpa_ppl.nbest import Float32, Float64, Int64
 from bpa_ppl.text.gram_tables import Grams, framed, longer
 from bpa_ppl.text.words import BEGIN, Corpus
 
-#: What is taken off counts of 1, 2, and 3 or more where the text is too small to tell.
+#: Discounts of counts of 1, 2, and 3 or more for texts that are too small to estimate them.
 FALLBACK = (0.5, 1.0, 1.5)
 
 
-class Estimate(NamedTuple):
-    """A model of one text.
+class KneserNeyModel(NamedTuple):
+    """The estimated probabilities and back-off weights of a text.
 
     Attributes:
         log10: for each order (n-grams,) float32, the logarithm (base 10) of the probability.
         backoff: for each order (n-grams,) float32, the same of the back-off weight.
-        discounts: (orders, 3) what was taken off counts of 1, 2, and 3 or more.
-        fallback: the orders whose counts of counts gave no discounts: theirs are 0.5, 1, 1.5.
+        discounts: (orders, 3) of counts of 1, 2, and 3 or more.
+        fallback: the orders whose discounts could not be estimated, and are 0.5, 1, 1.5.
     """
 
     log10: list[Float32]
@@ -36,14 +36,14 @@ class Estimate(NamedTuple):
 
 
 def count_grams(
-    corpus: Corpus, order: int, tell: Callable[[str], object] = lambda note: None
+    corpus: Corpus, order: int, report: Callable[[str], object] = lambda note: None
 ) -> list[Grams]:
     """Return the n-grams of a text, of each order from 1 on.
 
     Args:
         corpus: the text.
         order: the length of the longest n-grams.
-        tell: is told what is being counted.
+        report: called with what is being counted.
     """
     text, place = framed(*corpus.sentences)
     vocabulary = len(corpus.words)
@@ -53,22 +53,22 @@ def count_grams(
     grams = [Grams(words, none, count, words == BEGIN, none[:0])]
     ids = text
     for n in range(2, order + 1):
-        tell(f"{n}-grams")
+        report(f"{n}-grams")
         counted, ids = longer(ids, text, place, n)
         grams.append(Grams(*counted))
     return grams
 
 
-def estimate(grams: Sequence[Grams]) -> Estimate:
+def estimate(grams: Sequence[Grams]) -> KneserNeyModel:
     """Return the probabilities and back-off weights of n-grams from their counts.
 
     With a(g) the adjusted count of g = c w: the number of different words before g, or the number
-    of times that g occurs where it is of the highest order or begins a sentence,
+    of occurrences of g if it has the highest order or begins a sentence,
 
         p(w | c) = (a(g) − D(a(g))) / Σ_w' a(c w') + b(c) p(w | c without its first word)
         b(c)     = Σ_w' D(a(c w')) / Σ_w' a(c w')
 
-    and below the unigrams every word but the beginning of a sentence has the same probability.
+    and below the unigrams all words except the beginning of a sentence are equally probable.
 
     Args:
         grams: from `count_grams`.
@@ -87,22 +87,22 @@ def estimate(grams: Sequence[Grams]) -> Estimate:
         weight = np.divide(left, total, out=np.ones(contexts), where=continued)
         p = (count - taken) / total[own.context] + weight[own.context] * lower[own.suffix]
         if not log10:
-            p[BEGIN] = 1.0  # it is given, never predicted
+            p[BEGIN] = 1.0  # never predicted
         else:
             backoff.append(np.log10(weight).astype(np.float32))
         log10.append(np.minimum(np.log10(p), 0.0).astype(np.float32))
         lower = p
     backoff.append(np.zeros(len(lower), dtype=np.float32))
     fallback = tuple(n for n, (_, fell) in enumerate(found, 1) if fell)
-    return Estimate(log10, backoff, np.array([d for d, _ in found]), fallback)
+    return KneserNeyModel(log10, backoff, np.array([d for d, _ in found]), fallback)
 
 
 def discounts_of(counts: Int64) -> tuple[tuple[float, float, float], bool]:
-    """Return what is taken off counts of 1, 2, and 3 or more, and whether it is the fallback.
+    """Return the discounts of counts of 1, 2, and 3 or more, and whether they are the fallback.
 
-    With n_i the number of n-grams counted i times and y = n_1 / (n_1 + 2 n_2), it is
-    D_i = i − (i + 1) y n_(i+1) / n_i (Chen and Goodman, 1998, Eq. 26). It is 0.5, 1, 1.5 where an
-    n_i is zero or a D_i is not between 0 and i: the text is small, or not of human making.
+    With n_i the number of n-grams with count i and y = n_1 / (n_1 + 2 n_2), the discounts are
+    D_i = i − (i + 1) y n_(i+1) / n_i (Chen and Goodman, 1998, Eq. 26). The fallback is used if an
+    n_i is zero or a D_i is not between 0 and i: the text is small, or artificial.
 
     Args:
         counts: (n-grams,) adjusted counts.
@@ -119,7 +119,7 @@ def discounts_from(n: Sequence[float]) -> tuple[tuple[float, float, float], bool
     """Return the same from counts of counts.
 
     Args:
-        n: at i the number of n-grams that are counted i times, or its expectation; i from 0 to 4.
+        n: the (expected) numbers of n-grams with counts 0 to 4.
 
     >>> discounts_from([0, 8, 4, 2, 1])
     ((0.5, 1.25, 2.0), False)
@@ -128,12 +128,12 @@ def discounts_from(n: Sequence[float]) -> tuple[tuple[float, float, float], bool
         return FALLBACK, True
     y = n[1] / (n[1] + 2 * n[2])
     one, two, three = (i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3))
-    sound = 0 < one <= 1 and 0 < two <= 2 and 0 < three <= 3
-    return ((one, two, three), False) if sound else (FALLBACK, True)
+    valid = 0 < one <= 1 and 0 < two <= 2 and 0 < three <= 3
+    return ((one, two, three), False) if valid else (FALLBACK, True)
 
 
 def _adjusted(grams: Sequence[Grams], n: int) -> Int64:
-    """Return the adjusted counts of the n-grams; the beginning alone counts nothing."""
+    """Return the adjusted counts of the n-grams; that of the beginning alone is 0."""
     own = grams[n - 1]
     if n == len(grams):
         return np.where(own.begins, 0, own.counts) if n == 1 else own.counts

@@ -1,4 +1,4 @@
-"""N-gram language models: how probable a text is, word for word."""
+"""N-gram language models."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from bpa_ppl.text.kneser_ney import count_grams, estimate
 from bpa_ppl.text.vocabulary import Ragged, starts_of
 from bpa_ppl.text.words import SPECIAL, UNKNOWN, Corpus
 
-#: The longest n-grams of a model that is estimated here.
+#: The maximum order of an estimated model.
 LONGEST = 5
 
 Sentences = Sequence[Sequence[str]]
 
 
 class TextModel:
-    """What scores texts; a sentence is a sequence of words, and its end is predicted too.
+    """The interface of language models; the end of a sentence is predicted, too.
 
     Attributes:
         order: the length of its longest n-grams.
-        fallback: the orders whose discounts are the fallback for small texts, where it is known.
+        fallback: the orders whose discounts are the fallback for small texts, if it is known.
     """
 
     order: int
@@ -36,27 +36,27 @@ class TextModel:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The number of different n-grams of each order; empty where the model does not tell."""
+        """The number of different n-grams of each order; empty if it is unknown."""
         return ()
 
     def word_log_probabilities(self, sentences: Sentences) -> Float64:
-        """Return log p (natural) of each word given those before, and of each end of a sentence.
+        """Return log p (natural) of each word given the preceding ones, and of each sentence end.
 
         Returns:
-            (words + sentences,) float64: the end of a sentence comes after its words.
+            (words + sentences,) float64: the end of a sentence follows its words.
         """
         raise NotImplementedError
 
     def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
-        """Return (words,) bool: which words the model does not know."""
+        """Return (words,) bool: which words are unknown."""
         raise NotImplementedError
 
     def log_probabilities(self, sentences: Sentences) -> Float64:
-        """Return (sentences,) float64: log p (natural) of each, its end included."""
+        """Return (sentences,) float64: log p (natural) of each, including its end."""
         return self.scored(sentences)[0]
 
     def unknown(self, sentences: Sentences) -> Int64:
-        """Return (sentences,) int64: how many words of each the model does not know."""
+        """Return (sentences,) int64: the number of unknown words of each."""
         return _counts(self.unknown_words(sentences), starts_of(sentences))
 
     def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
@@ -70,13 +70,13 @@ class TextModel:
 
         Args:
             sentences: the text.
-            unknown: count the words that the model does not know; else they are left out.
+            unknown: whether unknown words count.
 
         Raises:
             DataError: if there is no sentence.
         """
         if not len(sentences):
-            raise DataError("no sentence is there whose perplexity could be computed")
+            raise DataError("there is no sentence")
         scores = self.word_log_probabilities(sentences)
         if not unknown:
             scores = scores[~with_ends(self.unknown_words(sentences), sentences)]
@@ -98,9 +98,9 @@ class NgramModel(TextModel):
     Args:
         words: the vocabulary; it begins with `<unk>`, `<s>` and `</s>`.
         keys: for each order the keys of its n-grams, as in `gram_tables`.
-        slots: for each order the hash table of its keys; unigrams need none.
+        slots: for each order the hash table of its keys; empty for unigrams.
         log10: for each order (n-grams,) the logarithm (base 10) of the probability.
-        backoff: for each order (n-grams,) the same of the back-off weight.
+        backoff: for each order (n-grams,) that of the back-off weight.
         fallback: the orders whose discounts are the fallback for small texts.
 
     >>> model = NgramModel.estimate([["a", "b"], ["a", "c"]], order=2)
@@ -132,23 +132,23 @@ class NgramModel(TextModel):
             np.concatenate(list(log10)),
             np.concatenate(list(backoff)),
         )
-        # `<s>` in a hypothesis is not the beginning of a sentence, but a word that nobody knows.
+        # `<s>` in a hypothesis is not the beginning of a sentence, but an unknown word.
         ordinary = range(len(SPECIAL), len(self.words))
-        self._numbers = _Known(zip(self.words[len(SPECIAL) :], ordinary, strict=True))
+        self._numbers = _WordNumbers(zip(self.words[len(SPECIAL) :], ordinary, strict=True))
 
     @classmethod
     def estimate(cls, sentences: Sentences, order: int = 3) -> NgramModel:
-        """Return the model of a text: interpolated modified Kneser–Ney, nothing pruned.
+        """Return the model of a text: interpolated modified Kneser–Ney without pruning.
 
-        It is what `lmplz --discount_fallback` of KenLM estimates; see `kneser_ney.estimate`.
+        It is that of `lmplz --discount_fallback` of KenLM; see `kneser_ney.estimate`.
 
         Args:
             sentences: the words of each.
             order: the length of the longest n-grams, 1 to 5.
 
         Raises:
-            DataError: if there is no word, or one that stands for something else: `<s>`.
-            UsageError: if there is no such order.
+            DataError: if there is no word, or a reserved one: `<s>`.
+            UsageError: if the order is not possible.
         """
         return cls.of_corpus(Corpus.of(sentences), order)
 
@@ -156,18 +156,18 @@ class NgramModel(TextModel):
     def train(
         cls, paths: Iterable[AnyPath], order: int = 3, progress: bool | Reporter = False
     ) -> NgramModel:
-        """Return the model of text files, one sentence a line, words between spaces.
+        """Return the model of text files, one sentence per line, words separated by spaces.
 
-        The text is used as it is. A million lines, 17 million words, need 0.8 GiB of memory for
-        order 3, and 1.5 GiB for order 5.
+        A million lines, 17 million words, need 0.8 GiB of memory for order 3, and 1.5 GiB for
+        order 5.
 
         Args:
-            paths: the files, plain or compressed; they are read as one text.
+            paths: the files, plain or compressed, which are concatenated.
             order: as in `estimate`.
-            progress: show a bar, or call back.
+            progress: True draws a bar; or a callback.
 
         Raises:
-            DataError: if a file cannot be read, and as `estimate`.
+            DataError: if a file cannot be read, or as `estimate`.
             UsageError: as `estimate`.
         """
         _check_order(order)
@@ -179,16 +179,16 @@ class NgramModel(TextModel):
     def of_corpus(
         cls, corpus: Corpus, order: int = 3, progress: Reporter | None = None
     ) -> NgramModel:
-        """Return the model of a text that has been read already.
+        """Return the model of a text that has been read.
 
         Raises:
             UsageError: as `estimate`.
         """
         _check_order(order)
         done = iter(range(1, order + 2))
-        tell = (lambda note: progress(next(done), order + 1, note)) if progress else str
-        grams = count_grams(corpus, order, tell)
-        tell("probabilities")
+        report = (lambda note: progress(next(done), order + 1, note)) if progress else str
+        grams = count_grams(corpus, order, report)
+        report("probabilities")
         found = estimate(grams)
         keys, slots = [own.keys for own in grams], [own.slots for own in grams]
         return cls(corpus.words, keys, slots, found.log10, found.backoff, found.fallback)
@@ -224,24 +224,24 @@ class NgramModel(TextModel):
         return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
 
 
-class _Known(dict[str, int]):
-    """The numbers of words; any other word has that of the unknown one."""
+class _WordNumbers(dict[str, int]):
+    """The numbers of words; other words have that of the unknown word."""
 
     def __missing__(self, word: str) -> int:
         return UNKNOWN
 
 
 def _totals(scores: Float64, starts: Int64) -> Float64:
-    """Return the sum of the scores of each sentence, whatever the others are."""
+    """Return the sum of the scores of each sentence."""
     first = starts[:-1] + np.arange(len(starts) - 1)
     return np.add.reduceat(scores, first) if len(first) else scores
 
 
 def _counts(unknown: npt.NDArray[np.bool_], starts: Int64) -> Int64:
-    """Return the number of unknown words of each sentence; one may have no words."""
+    """Return the number of unknown words of each sentence, which may be empty."""
     return np.diff(np.cumsum(np.append(0, unknown), dtype=np.int64)[starts])
 
 
 def _check_order(order: int) -> None:
     if not 1 <= order <= LONGEST:
-        raise UsageError(f"the order of a language model is 1 to {LONGEST}, not {order}")
+        raise UsageError(f"the order of a language model must be 1 to {LONGEST}, not {order}")

@@ -20,12 +20,12 @@ from bpa_ppl.text.arpa import TITLE, read_arpa
 from bpa_ppl.text.language_model import NgramModel, Sentences, TextModel, with_ends
 from bpa_ppl.text.words import SPECIAL, UNKNOWN, sentences_of
 
-#: What every such file begins with.
-MAGIC = b"mmap lm"
+#: The first bytes of binary files of KenLM.
+_MAGIC = b"mmap lm"
 
 
 class KenlmModel(TextModel):
-    """A model in a binary file of KenLM, of any of its types.
+    """A model in a binary file of KenLM (Heafield, 2011), of any type.
 
     Args:
         path: the file, compressed or not.
@@ -40,17 +40,17 @@ class KenlmModel(TextModel):
             kenlm = import_module("kenlm")
         except ImportError as error:
             raise UsageError(
-                f"{path} is a binary file of KenLM, and its Python module is not installed: "
+                f"{path} is a binary file of KenLM, whose Python module is not installed: "
                 "pip install bpa_ppl[kenlm], or give the model as an ARPA file"
             ) from error
         opened = InputFile(path)
         with opened.on_disk() as file:
             try:
-                # What is packed is unpacked to a file that may go once it is mapped to memory.
+                # The file can be removed once it is mapped to memory.
                 self._model: Any = kenlm.Model(file)
             except (OSError, RuntimeError) as error:
                 raise DataError(
-                    f"KenLM cannot read this model: make it again with build_binary ({error})",
+                    f"KenLM cannot read this model: create it again with build_binary ({error})",
                     opened.origin,
                 ) from error
         self.order = int(self._model.order)
@@ -80,39 +80,39 @@ class KenlmModel(TextModel):
 
 
 def _line(words: Any) -> str:
-    """Return a sentence as KenLM takes it; `<s>` inside of it is no beginning, but unknown."""
+    """Return a sentence as a text for KenLM, where `<s>` is replaced by the unknown word."""
     return " ".join(SPECIAL[UNKNOWN] if word in SPECIAL else word for word in words)
 
 
 def is_model(path: AnyPath) -> bool:
-    """Say whether a file holds a finished model; a pipe, which is read but once, is always text.
+    """Return whether a file is a finished model; a pipe, which can be read only once, is text.
 
     Raises:
         DataError: if it cannot be read.
     """
-    return Path(path).is_file() and _begins(path).startswith((TITLE.encode(), MAGIC))
+    return Path(path).is_file() and _begins(path).startswith((TITLE.encode(), _MAGIC))
 
 
 def model_of(
     paths: Sequence[AnyPath], order: int = 3, progress: bool | Reporter = False
 ) -> TextModel:
-    """Return the language model of some files, by their content.
+    """Return the language model of some files, whose format is detected.
 
     Args:
-        paths: text files, which are read as one, or a finished model alone.
-        order: of the model of a text; a finished one has its own.
-        progress: show a bar, or call back.
+        paths: text files, which are concatenated, or one finished model.
+        order: of the model of a text; ignored for a finished model.
+        progress: True draws a bar; or a callback.
 
     Raises:
         DataError: if a file cannot be read, is damaged, or has no text.
-        UsageError: if a finished model is not alone, or its reader is not installed.
+        UsageError: if a finished model is not the only file, or its reader is not installed.
     """
     finished = [path for path in paths if is_model(path)]
     if not finished:
         return NgramModel.train(paths, order, progress)
     if len(paths) > 1:
-        raise UsageError(f"{finished[0]} is a finished language model: name it alone")
-    binary = _begins(finished[0]).startswith(MAGIC)
+        raise UsageError(f"{finished[0]} is a finished language model: give no other file")
+    binary = _begins(finished[0]).startswith(_MAGIC)
     return KenlmModel(finished[0]) if binary else read_arpa(finished[0])
 
 
@@ -120,14 +120,14 @@ def _begins(path: AnyPath) -> bytes:
     return next(read_blocks(path), b"").lstrip()
 
 
-class Judged(NamedTuple):
-    """What a language model says of a text.
+class TextStatistics(NamedTuple):
+    """The perplexity of a text under a language model.
 
     Attributes:
-        words: how many there are.
-        unknown: how many of them the model does not know.
+        words: the number of words.
+        unknown: the number of unknown words.
         perplexity: exp(−mean log p) over words and ends of sentences.
-        known: the same without the words that it does not know.
+        known: the perplexity without unknown words.
     """
 
     words: int
@@ -136,8 +136,8 @@ class Judged(NamedTuple):
     known: float
 
 
-def judged(model: TextModel, paths: Iterable[AnyPath]) -> Judged:
-    """Return the perplexity of text files, which are read as one text, and their unknown words.
+def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
+    """Return the perplexity of text files, which are concatenated, and their unknown words.
 
     Raises:
         DataError: if a file cannot be read, or there is no line.
@@ -155,8 +155,8 @@ def judged(model: TextModel, paths: Iterable[AnyPath]) -> Judged:
         total += scores.sum()
         known += scores[~with_ends(missing, part)].sum()
     if not sentences:
-        raise DataError("empty: there is no sentence to judge", ", ".join(map(origin_name, files)))
+        raise DataError("there is no sentence", ", ".join(map(origin_name, files)))
     count = words + sentences
-    return Judged(
+    return TextStatistics(
         words, int(unknown), math.exp(-total / count), math.exp(-known / (count - unknown))
     )

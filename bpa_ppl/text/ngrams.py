@@ -13,7 +13,7 @@ from bpa_ppl.text.vocabulary import Ragged
 
 @njit
 def _count(gram: Int32, words: Int32) -> int:
-    """Return how often an n-gram occurs."""
+    """Return the number of occurrences of an n-gram."""
     found = 0
     for start in range(len(words) - len(gram) + 1):
         same = 0
@@ -25,7 +25,7 @@ def _count(gram: Int32, words: Int32) -> int:
 
 @njit
 def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
-    """Return how often an n-gram occurs in the reference that has it most often."""
+    """Return the maximum number of occurrences of an n-gram in a reference."""
     most = 0
     for r in range(len(starts) - 1):
         most = max(most, _count(gram, words[starts[r] : starts[r + 1]]))
@@ -34,13 +34,13 @@ def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
 
 @njit
 def _nearest_length(length: int, starts: Int64) -> int:
-    """Return the reference length that is nearest; of two the shorter."""
-    best: int = starts[1] - starts[0]
+    """Return the nearest reference length, of two the shorter."""
+    best = starts[1] - starts[0]
     for r in range(1, len(starts) - 1):
         other = starts[r + 1] - starts[r]
         if (abs(other - length), other) < (abs(best - length), best):
             best = other
-    return best
+    return int(best)
 
 
 @njit(nogil=True, cache=True)
@@ -49,14 +49,15 @@ def count_matches(
 ) -> Float64:
     """Return (hypotheses, 2N + 1): matches of each order, n-grams of each, reference length.
 
-    An occurrence of an n-gram is a match as long as some reference has it as often.
+    The matches of an n-gram are clipped at its maximum count in a reference (Papineni et al.,
+    2002).
 
     Args:
-        hyps: the words of all hypotheses, numbered, and where each hypothesis begins.
-        refs: the same of all references.
+        hyps: the numbered words of all hypotheses, and the start of each hypothesis.
+        refs: the same for all references.
         owner: (hypotheses,) the sentence of each hypothesis.
         ref_list_starts: (sentences + 1,) the first reference of each sentence, then their number.
-        longest: N, the longest n-grams that are counted.
+        longest: N, the maximum order.
 
     >>> from bpa_ppl.text.vocabulary import Vocabulary
     >>> vocabulary = Vocabulary()
@@ -86,15 +87,15 @@ def expected_matches(
 ) -> Iterator[Float64]:
     """Yield for n = 1 to `order` the (members,) expected matches of n-grams within each group.
 
-    Those of a member are the sum over its n-grams, each as often as it stands there, of the
-    weights of all members of the group that have the n-gram.
+    The expected matches of a member are the sum over all occurrences of n-grams of the weights of
+    all members of the group that have the n-gram.
 
     Args:
-        text: the words of sentences, numbered, and where each begins.
+        text: the numbered words of sentences, and the start of each sentence.
         group: (members,) the group of each, ascending.
         sentence: (members,) its sentence; each at most once in a group.
-        weights: (members,) what each is worth.
-        order: the longest n-grams.
+        weights: (members,) of each.
+        order: the maximum order.
 
     >>> text = np.array([0, 1, 0, 0, 2]), np.array([0, 3, 5])
     >>> members = np.array([0, 0]), np.array([0, 1]), np.array([0.75, 0.25])
@@ -102,7 +103,7 @@ def expected_matches(
     [[2.75, 1.25], [1.5, 0.25]]
     """
     words, starts = text
-    # Where the sentence of each token ends: an n-gram begins where n words are left.
+    # The number of remaining words of the sentence at each token.
     left = np.repeat(starts[1:], np.diff(starts)) - np.arange(len(words))
     grams = words.astype(np.int64)
     for n in range(1, order + 1):
@@ -126,7 +127,7 @@ def _matches(
 ) -> Float64:
     size = grams.max() + 1 if len(grams) else 0
     posterior = np.zeros(size)
-    last = np.full(size, -1, np.int64)  # the member that gave its weight to an n-gram last
+    last = np.full(size, -1, np.int64)  # the last member that added its weight
     found = np.zeros(len(group))
     first = 0
     while first < len(group):
@@ -134,7 +135,7 @@ def _matches(
         while end < len(group) and group[end] == group[first]:
             for gram in grams[starts[sentence[end]] : starts[sentence[end] + 1]]:
                 if gram >= 0 and last[gram] != end:
-                    # What other groups have left there is forgotten.
+                    # Sums of other groups are discarded.
                     before = posterior[gram] if last[gram] >= first else 0.0
                     posterior[gram], last[gram] = before + weights[end], end
             end += 1

@@ -10,12 +10,12 @@ import numpy as np
 
 from bpa_ppl.nbest import Int32, Int64
 
-#: The words of many sentences one after the other, and where each sentence begins (and ends).
+#: The concatenated words of sentences, and the start of each sentence (and the end).
 Ragged = tuple[Int32, Int64]
 
 
 class Vocabulary:
-    """Numbers words in the order in which they come, from 0.
+    """Number words from 0, in the order of occurrence.
 
     >>> words, starts = Vocabulary().number([["a", "b", "a"], [], ["c"]])
     >>> words.tolist(), starts.tolist()
@@ -26,7 +26,7 @@ class Vocabulary:
         self._numbers: dict[str, int] = defaultdict(count().__next__)
 
     def __len__(self) -> int:
-        """Return how many different words there were."""
+        """Return the number of different words."""
         return len(self._numbers)
 
     def words(self) -> list[str]:
@@ -47,7 +47,7 @@ class Vocabulary:
 
 
 def starts_of(parts: Sequence[Sequence[object]]) -> Int64:
-    """Return where each part begins when they stand one after the other, and the end.
+    """Return the start of each part in their concatenation, and its end.
 
     >>> starts_of([["a", "b", "c"], [], ["d"]]).tolist()
     [0, 3, 3, 4]

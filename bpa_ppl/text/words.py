@@ -1,4 +1,4 @@
-"""Texts as words: what stands between spaces, as it is, and in numbers for compiled code."""
+"""Texts as words separated by spaces, and as numbers for compiled code."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
 from bpa_ppl.text.vocabulary import Ragged, Vocabulary
 
-#: The words that a vocabulary of a language model begins with: numbers 0, 1 and 2.
+#: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
 SPECIAL = ("<unk>", "<s>", "</s>")
 UNKNOWN, BEGIN, END = range(3)
 
-# A no-break space belongs to a word, as it does for Moses and KenLM.
+# A no-break space is part of a word, as in Moses and KenLM.
 _between_spaces = re.compile(r"[^ \t\n\v\f\r]+").findall
 
 
 def words_of(text: str) -> list[str]:
-    r"""Return the words of a text: what stands between spaces (or tabs), as it is.
+    r"""Return the words of a text, which are separated by spaces or tabs.
 
     >>> words_of("the  cat , it sat "), words_of("10\u00a0000 chats")
     (['the', 'cat', ',', 'it', 'sat'], ['10\xa0000', 'chats'])
@@ -30,7 +30,7 @@ def words_of(text: str) -> list[str]:
 
 
 def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
-    """Yield the words of each line of a text file, many lines at once.
+    """Yield the words of the lines of a text file, in batches of lines.
 
     Raises:
         DataError: if the file cannot be read, or is not UTF-8.
@@ -43,12 +43,12 @@ def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
 
 
 class Corpus(NamedTuple):
-    """A text in numbers, for a language model to learn from.
+    """A numbered text, from which a language model can be estimated.
 
     Attributes:
         words: the vocabulary in the order of its numbers; it begins with `SPECIAL`.
-        sentences: the numbers of the words of all sentences, and where each begins.
-        origin: where the text came from, for messages.
+        sentences: the numbers of the words of all sentences, and the start of each.
+        origin: of the text, for messages.
     """
 
     words: list[str]
@@ -60,7 +60,7 @@ class Corpus(NamedTuple):
         """Return the corpus of some sentences.
 
         Raises:
-            DataError: if there is no word, or one that stands for something else: `<s>`.
+            DataError: if there is no word, or a reserved one: `<s>`.
 
         >>> Corpus.of([["a", "b"], ["a"]]).sentences[0].tolist()
         [3, 4, 3]
@@ -69,25 +69,25 @@ class Corpus(NamedTuple):
 
     @classmethod
     def read(
-        cls, paths: Iterable[AnyPath], tell: Callable[[str], object] = lambda note: None
+        cls, paths: Iterable[AnyPath], report: Callable[[str], object] = lambda note: None
     ) -> Corpus:
-        """Return the corpus of text files, one sentence a line; they are read as one text.
+        """Return the corpus of text files, which are concatenated, one sentence per line.
 
         Args:
             paths: plain or compressed.
-            tell: is told how many lines have been read.
+            report: called with the number of lines that have been read.
 
         Raises:
-            DataError: if a file cannot be read or is not UTF-8, and as `of`.
+            DataError: if a file cannot be read or is not UTF-8, or as `of`.
         """
         files = list(paths)
-        return cls._joined(_parts(files, tell), ", ".join(map(origin_name, files)))
+        return cls._joined(_parts(files, report), ", ".join(map(origin_name, files)))
 
     @classmethod
     def _joined(
         cls, parts: Iterable[tuple[str, int, Sequence[Sequence[str]]]], origin: str
     ) -> Corpus:
-        """Return one corpus of parts: (file, its line before them, sentences)."""
+        """Return the corpus of parts: (file, number of lines before the part, sentences)."""
         vocabulary = Vocabulary()
         vocabulary.number([SPECIAL])
         words, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
@@ -98,14 +98,14 @@ class Corpus(NamedTuple):
             lengths.append(np.diff(starts))
         if len(vocabulary) == len(SPECIAL):
             raise DataError(
-                "there is no word in this text: a language model needs some sentences", origin
+                "there is no word in the text: a language model needs sentences", origin
             )
         starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
         return cls(vocabulary.words(), (np.concatenate(words), starts), origin)
 
 
 def _parts(
-    files: Iterable[AnyPath], tell: Callable[[str], object]
+    files: Iterable[AnyPath], report: Callable[[str], object]
 ) -> Iterator[tuple[str, int, list[list[str]]]]:
     total = 0
     for path in files:
@@ -114,7 +114,7 @@ def _parts(
             yield origin_name(path), line, sentences
             line += len(sentences)
             total += len(sentences)
-            tell(f"{total:,} lines")
+            report(f"{total:,} lines")
 
 
 def _refuse_special(numbers: np.ndarray, starts: np.ndarray, file: str, line: int) -> None:
@@ -122,8 +122,7 @@ def _refuse_special(numbers: np.ndarray, starts: np.ndarray, file: str, line: in
     if special.any():
         at = int(np.argmax(special))
         raise DataError(
-            f"the word {SPECIAL[numbers[at]]} has a meaning of its own in a language model: "
-            "replace it, or leave it out",
+            f"the word {SPECIAL[numbers[at]]} is reserved in language models: replace or remove it",
             file,
             line + int(np.searchsorted(starts, at, side="right")),
         )

@@ -22,7 +22,8 @@ class Mert(Tuner, frozen=True):
 
     Args:
         restarts: starting points, the first of them λ_T, the others random.
-        random_directions: searched at each step, besides the axes (Cer et al., 2008).
+        random_directions: the number of random directions at each step, in addition to the axes
+            (Cer et al., 2008).
         tolerance: in percent; a search ends with the first step that gains no more than this.
 
     Raises:

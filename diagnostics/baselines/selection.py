@@ -130,12 +130,12 @@ class Baselines:
 
 
 class Selected(NamedTuple):
-    """Baselines selected on N judged lists, and what they gain by leave-one-out.
+    """Baselines selected on N judged lists, and their gains by leave-one-out.
 
     Attributes:
         baselines: selected on all lists.
-        gains: name -> (N,) gain of each list by the baseline; what is selected is selected on the
-            other lists.
+        gains: name -> (N,) gain of each list by the baseline; selections are made on the other
+            lists.
         features: feature -> (N,) gain of each list by the feature alone, likewise.
     """
 

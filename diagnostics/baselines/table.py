@@ -207,8 +207,10 @@ class BaselineComparison:
 
     def record(self) -> dict[str, Any]:
         """Return the comparison as plain values, which `from_record` reads."""
-        # JSON has no NaN: a NaN is the only value that is not equal to itself.
-        rows = [[None if cell != cell else cell for cell in row] for row in self.rows]
+        rows = [
+            [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
+            for row in self.rows
+        ]
         return {
             "unit": self.unit,
             "evaluation": self.evaluation,

@@ -223,7 +223,7 @@ def _cost(comparison: Comparison, numbers: _Numbers, picture: Block) -> Section:
         "Monte-Carlo standard error of the mean of each weight, all runs together.",
     )
     costs = _table(cost, "What they cost.")
-    return Section("Cost and worth", (Text(_COST_TEXT), mixing, costs, picture, error_table))
+    return Section("Cost and quality", (Text(_COST_TEXT), mixing, costs, picture, error_table))
 
 
 def _accuracy(comparison: Comparison, picture: Block) -> Section:

@@ -341,8 +341,8 @@ def _arrival(run: Draws, target: Draws) -> int:
     return int(first.max() * _thinning(run))
 
 
-def _ratio(worth: float, cost: float | None) -> float | None:
-    return worth / cost if cost else None
+def _ratio(size: float, cost: float | None) -> float | None:
+    return size / cost if cost else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -32,7 +32,7 @@ from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.progress import Reporter
-from bpa_ppl.text.expected_kneser_ney import WeighedText
+from bpa_ppl.text.expected_kneser_ney import WeightedText
 from bpa_ppl.text.language_model import LONGEST
 from bpa_ppl.workers import Parallel
 
@@ -179,7 +179,8 @@ def em(
     if len(history) > last + settings.iterations:
         return
     texts = [
-        WeighedText.of(side.sentences, len(side.words), settings.order) for side in (source, target)
+        WeightedText.of(side.sentences, len(side.words), settings.order)
+        for side in (source, target)
     ]
     models = texts, settings
     while len(history) <= last:
@@ -201,7 +202,7 @@ def em(
 
 def _language_scores(
     parallel: Parallel,
-    models: tuple[list[WeighedText], Settings],
+    models: tuple[list[WeightedText], Settings],
     iteration: Iteration,
     progress: _Progress,
 ) -> list[Float64]:
@@ -213,7 +214,7 @@ def _language_scores(
 
 
 def _score_language(
-    shared: tuple[list[WeighedText], Settings], item: tuple[int, Float64]
+    shared: tuple[list[WeightedText], Settings], item: tuple[int, Float64]
 ) -> Float64:
     """Estimate one language model and score the sentences of its side; runs in a worker."""
     texts, settings = shared

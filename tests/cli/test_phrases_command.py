@@ -69,16 +69,16 @@ def test_marginals_of_a_part(work: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (("extract", "fr", "en", "fr", "-o", "t"), "error: fr:1: alignment points are written"),
+        (("extract", "fr", "en", "fr", "-o", "t"), "error: fr:1: alignment points must be like"),
         (("extract", "fr", "en", "absent", "-o", "t"), "absent: no such file"),
-        (("extract", "fr", "like", "align", "-o", "t"), "like: 2 lines, and fr has more"),
+        (("extract", "fr", "like", "align", "-o", "t"), "like: has 2 lines, and fr has more"),
         (("mix", "in", "dev", "-o", "t"), "map has a parameter, beta"),
         (("mix", "in", "dev", "-o", "t", "--method", "best"), "unknown method 'best'"),
         (
             ("mix", "in", "dev", "-o", "t.gz", "--method", "log-linear"),
-            "the columns direct.in, direct.out, inverse.in, inverse.out have no place in a table",
+            "cannot store the columns direct.in, direct.out, inverse.in, inverse.out",
         ),
-        (("mix", "in", "fr", "-o", "t"), "error: fr:1: no table of phrases"),
+        (("mix", "in", "fr", "-o", "t"), "error: fr:1: not a table of phrases"),
     ],
 )
 def test_bad_input(work: Path, line: tuple[str, ...], message: str) -> None:

@@ -64,9 +64,9 @@ def test_phrases_of_lists(found: Subdomains) -> None:
         (("z.parquet", "--lists", "nbest", "-s", "src", "--phrases", "table.txt"), "give one"),
         (("z.parquet", "--where", "lm=x"), "go with posteriors"),
         (("z.parquet", "--least", 0), "least must be at least 1"),
-        (("table.parquet",), "table.parquet: no subdomains"),
+        (("table.parquet",), "table.parquet: not a file of subdomains"),
         (("src", "--phrases", "table.txt"), "--phrases goes with subdomains"),
-        (("cut.parquet",), "no whole Parquet file"),
+        (("cut.parquet",), "not a valid Parquet file"),
         (("src",), "src: not a readable NetCDF posterior"),
     ],
 )
@@ -96,7 +96,7 @@ def test_features_with_their_settings(found: Subdomains) -> None:
     ("settings", "message"),
     [
         ("none.parquet", "none.parquet: no such file"),
-        ("src", "src: no subdomains: give a file that `bpa subdomains` wrote"),
+        ("src", "src: not a file of subdomains"),
         ("z.parquet,features=safety", "unknown measure of invariance 'safety'"),
         ("z.parquet,features=subdomain,z=2", "has the subdomains 0 to 1, and not 2"),
     ],

@@ -115,7 +115,7 @@ def test_a_loop_that_fails_goes_on_where_it_was(folder: Path) -> None:
     assert whole.err.splitlines()[-1] == done.err.splitlines()[-1]
     other = run(*tune, "--rounds", "kept", "--seed", "1")
     assert (other.code, other.out) == (2, "")
-    assert "kept: this folder is of a loop with other settings" in other.err
+    assert "kept: this folder was created with other settings" in other.err
     assert "(--rounds)" in other.err
 
 
@@ -142,7 +142,7 @@ def test_the_limit_is_told_and_an_output_that_cannot_be_written_is_found_first(
         (("--metric", "chrf"), "no tuner can optimise chrf"),
         (("--set", "epochs=3"), "the tuner mert has no setting epochs: it has restarts"),
         (("--set", "restarts=few"), "restarts must be a whole number from 1 on, not 'few'"),
-        (("--tuner", "mert+"), "mert+ needs"),
+        (("--tuner", "mert+"), "mert+ also needs"),
         (EXTRA, "remove them"),
         (("--tuner", "mert+", "--extra", "nbest"), "--extra and --extra-references go together"),
         (("--decoder", "moses -f {weights}"), "the decoder command has no {nbest}"),

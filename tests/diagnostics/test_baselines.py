@@ -257,7 +257,7 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     assert point.adapted is not None
     assert point.adapted.gain == pytest.approx(gains[np.arange(count), in_sample].mean())
     assert point.evaluation == "in-sample"
-    assert any("know the gains" in note for note in point.notes)
+    assert any("use the gains" in note for note in point.notes)
 
 
 def test_preferences_of_a_sentence_are_left_out_with_it() -> None:
@@ -269,7 +269,7 @@ def test_preferences_of_a_sentence_are_left_out_with_it() -> None:
     together = np.stack([log_p[..., [0, 3]].sum(-1), log_p[..., 1], log_p[..., [2, 4]].sum(-1)], -1)
     one = replace(several, log_likelihood={"oracle": together}, sentence_ids=pool.sentence_ids)
     found, expected = leave_one_out(several, pool), leave_one_out(one, pool)
-    np.testing.assert_allclose(found.log_share, expected.log_share)
+    np.testing.assert_allclose(found.log_weight, expected.log_weight)
     np.testing.assert_allclose(found.pareto_k, expected.pareto_k)
 
 
@@ -461,7 +461,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
 def test_too_few_lists() -> None:
     pool = judged(1, 6, noise=1.0)
     assert with_baselines(posterior(pool), pool, MQM, None).attrs == JUDGED
-    with pytest.raises(DataError, match="two lists or more, with two judged"):
+    with pytest.raises(DataError, match="at least two lists with two judged"):
         compare_baselines(pool, metric="mqm")
     with pytest.raises(DataError, match="adapted to 9 sentences"):
         compare_baselines(replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1)))

@@ -39,7 +39,7 @@ def test_each_weight_has_its_verdict() -> None:
     assert {name: row.verdict for name, row in rows.items()} == {
         "alike": "shared",
         "apart": "own: talks (+3.0 sd)",
-        "unsure": "not known yet",
+        "unsure": "unknown",
         "lm": "of films alone",
     }
     assert rows["alike"].deviations == pytest.approx(dict.fromkeys(LABELS, 0.1))
@@ -59,7 +59,10 @@ def test_the_page_says_it_first_and_shows_it() -> None:
     }
     outline = Outline(learned_prior_page(hierarchy(), given))
     texts = " ".join(outline.texts)
-    assert "1 of 4 weights are shared by all domains, 1 are some domain's own, 1 are not" in texts
+    assert (
+        "1 of 4 weights are shared by all domains, 1 are specific to some domain, 1 are unknown"
+        in texts
+    )
     assert outline.column(0, "talks") == {
         "apart": "1.3",
         "lm": "–",
@@ -68,7 +71,7 @@ def test_the_page_says_it_first_and_shows_it() -> None:
     }
     assert outline.column(0, "canonical")["apart"] == "0.6"
     assert outline.column(1, "sentences")["leaflets"] == "80"
-    assert any("next one" in value for value in outline.values("img", "alt"))
+    assert any("new domain" in value for value in outline.values("img", "alt"))
 
 
 def test_the_figure_shows_units_of_the_prior_from_the_canonical_weight() -> None:

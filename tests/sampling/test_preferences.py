@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, adapt, check, rerank, update
+from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import Column
-from bpa_ppl.reporting import report_page, texts_of
 from bpa_ppl.sampling import evaluate, target_of
 from bpa_ppl.sampling.sentences import domain_numbers, observe_sentences, preference_sentences
 from bpa_ppl.weights import match

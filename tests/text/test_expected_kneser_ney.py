@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bpa_ppl.text.expected_kneser_ney import WeighedText, counted, extend
+from bpa_ppl.text.expected_kneser_ney import WeightedText, counted, extend
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.vocabulary import starts_of
 from bpa_ppl.text.words import SPECIAL, Corpus
@@ -20,11 +20,11 @@ def sentences(count: int, seed: int = 0) -> list[list[str]]:
     return [[f"w{n}" for n in rng.zipf(1.5, length).clip(0, 40)] for length in lengths]
 
 
-def weighed(text: list[list[str]], order: int) -> tuple[Corpus, WeighedText]:
+def weighed(text: list[list[str]], order: int) -> tuple[Corpus, WeightedText]:
     corpus = Corpus.of(text)
     words, starts = corpus.sentences
     numbers = words - np.int32(len(SPECIAL))
-    return corpus, WeighedText.of((numbers, starts), len(corpus.words) - len(SPECIAL), order)
+    return corpus, WeightedText.of((numbers, starts), len(corpus.words) - len(SPECIAL), order)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])

@@ -171,8 +171,8 @@ def test_progress_is_told() -> None:
     ("sources", "targets", "message"),
     [
         ([["a"]], [], "1 source sentences and 0 target sentences"),
-        ([], [], "no pair of sentences with words on both sides"),
-        ([["a"], []], [[], ["b"]], "no pair of sentences with words on both sides"),
+        ([], [], "no pair of sentences has words on both sides"),
+        ([["a"], []], [[], ["b"]], "no pair of sentences has words on both sides"),
     ],
 )
 def test_corpora_that_teach_nothing(sources: Sentences, targets: Sentences, message: str) -> None:
@@ -185,7 +185,7 @@ def test_what_makes_no_sense(model: IBM1) -> None:
         IBM1.estimate([["a"]], [["b"]], 0)
     with pytest.raises(UsageError, match="split the text first"):
         IBM1.estimate(["a b"], ["c d"])  # type: ignore[list-item]
-    with pytest.raises(UsageError, match="1 sources and 2 targets make no pairs"):
+    with pytest.raises(UsageError, match="1 sources do not match 2 targets"):
         model.log_probabilities([["f0"]], [["e0"], ["e1"]])
     with pytest.raises(UsageError, match="a probability above 0, not 0"):
         model.log_probabilities([["f0"]], [["e0"]], floor=0)

@@ -209,7 +209,7 @@ def test_progress_is_reported() -> None:
 
 @pytest.mark.parametrize("order", [0, 6])
 def test_orders_that_are_not_estimated(order: int) -> None:
-    with pytest.raises(UsageError, match=f"1 to 5, not {order}"):
+    with pytest.raises(UsageError, match=f"must be 1 to 5, not {order}"):
         NgramModel.estimate([["a"]], order)
 
 

@@ -16,7 +16,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.model_files import KenlmModel, is_model, judged, model_of
+from bpa_ppl.text.model_files import KenlmModel, evaluate_text, is_model, model_of
 from bpa_ppl.text.words import words_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -47,7 +47,7 @@ def test_models_are_told_by_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [ARPA, BINARY])
 def test_a_finished_model_stands_alone(path: Path) -> None:
-    with pytest.raises(UsageError, match=rf"{path.name} is a finished language model: name it"):
+    with pytest.raises(UsageError, match=rf"{path.name} is a finished language model: give no"):
         model_of([TEXT, path])
 
 
@@ -93,12 +93,12 @@ def test_texts_are_judged_file_by_file(tmp_path: Path) -> None:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     model = NgramModel.train([TEXT])
     sentences = list(map(words_of, JUDGED))
-    found = judged(model, paths)
+    found = evaluate_text(model, paths)
     assert found.words == sum(map(len, sentences))
     assert found.unknown == 3
     assert found.perplexity == pytest.approx(model.perplexity(sentences))
     assert found.known == pytest.approx(model.perplexity(sentences, unknown=False))
-    assert math.isfinite(judged(model, paths[:1]).known)
+    assert math.isfinite(evaluate_text(model, paths[:1]).known)
     paths[0].write_text("", encoding="utf-8")
-    with pytest.raises(DataError, match=r"a\.txt: empty"):
-        judged(model, paths[:1])
+    with pytest.raises(DataError, match=r"a\.txt: there is no sentence"):
+        evaluate_text(model, paths[:1])

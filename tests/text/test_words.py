@@ -42,7 +42,7 @@ def test_several_files_are_one_text(tmp_path: Path) -> None:
 def test_words_with_a_meaning_of_their_own_are_refused(word: str, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(f"a b\n\nc {word} d\n", encoding="utf-8")
-    with pytest.raises(DataError, match=rf"a.txt:3: the word {word} has a meaning") as caught:
+    with pytest.raises(DataError, match=rf"a.txt:3: the word {word} is reserved") as caught:
         Corpus.read([path])
     assert caught.value.line == 3
 
