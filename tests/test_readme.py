@@ -1,4 +1,4 @@
-"""The starts that the README has: for users of neural systems, and with text of the domain."""
+"""Run the examples of the README: neural systems, and text of the domain."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split(
 SYSTEMS = {"A": 0.8, "B": 0.7, "C": 0.6}
 
 
-def sentence(number: int, judged: bool) -> str:
-    """Candidates of three systems, of which A is the best; log-probabilities tell a little."""
+def sentence(number: int, *, judged: bool) -> str:
+    """Return nine candidates of three systems; A is the best, and the log-probability is noisy."""
     rng = np.random.default_rng(number)
     candidates = []
     for system, mean in SYSTEMS.items():
         for rank in range(3):
-            worth = float(rng.normal(mean, 0.05))
-            found = {"text": f"{number} {system} {rank}", "system": system}
-            scores = {"logprob": 20 * worth + float(rng.normal()), "comet": worth}
-            candidates.append(found | (scores if judged else {"logprob": scores["logprob"]}))
+            gain = float(rng.normal(mean, 0.05))
+            candidate = {"text": f"{number} {system} {rank}", "system": system}
+            scores = {"logprob": 20 * gain + float(rng.normal()), "comet": gain}
+            candidates.append(candidate | (scores if judged else {"logprob": scores["logprob"]}))
     return json.dumps({"id": number, "source": f"quelle {number}", "candidates": candidates})
 
 
 @pytest.fixture
 def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
-    Path("judged.jsonl").write_text("".join(f"{sentence(i, True)}\n" for i in range(40)))
-    Path("new.jsonl").write_text("".join(f"{sentence(i, False)}\n" for i in range(40, 70)))
+    Path("judged.jsonl").write_text("".join(f"{sentence(i, judged=True)}\n" for i in range(40)))
+    Path("new.jsonl").write_text("".join(f"{sentence(i, judged=False)}\n" for i in range(40, 70)))
     return {}
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_the_start_for_neural_users(
+def test_the_python_example_for_neural_systems(
     scope: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
@@ -54,7 +54,7 @@ def test_the_start_for_neural_users(
     assert "comet" not in scope["posterior"]["posterior"]["feature"].values
 
 
-def test_the_same_on_the_command_line(scope: dict[str, Any]) -> None:
+def test_the_command_for_neural_systems(scope: dict[str, Any]) -> None:
     from bpa_ppl import read_posterior
     from bpa_ppl.cli.app import app
 
@@ -63,7 +63,7 @@ def test_the_same_on_the_command_line(scope: dict[str, Any]) -> None:
     assert read_posterior("posterior.nc").attrs["oracle_metric"] == "comet"
 
 
-def test_text_in_better_translations_out(
+def test_the_commands_for_text_of_the_domain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from bpa_ppl import NBest, read_nbest, write_nbest

@@ -1,4 +1,4 @@
-"""The tutorial is typed along, from the top."""
+"""Run the code of the tutorial and of the first page."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that has the examples where a clone has them, and may be written to."""
+    """Change to a writable folder with the examples of a clone."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
 
 
-def typed(page: str) -> dict[str, Any]:
-    """Run the code of a page, block after block, and return what it has defined."""
+def run(page: str) -> dict[str, Any]:
+    """Run the code blocks of a page in one scope, and return the scope."""
     text = (ROOT / "docs" / page).read_text("utf-8")
     scope: dict[str, Any] = {}
     for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
@@ -28,8 +28,8 @@ def typed(page: str) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_the_tutorial_says_what_comes_out(clone: None, capsys: pytest.CaptureFixture[str]) -> None:
-    scope = typed("tutorial.md")
+def test_the_tutorial_prints_its_figures(clone: None, capsys: pytest.CaptureFixture[str]) -> None:
+    scope = run("tutorial.md")
     printed = capsys.readouterr().out
     assert "keep this package insert to reach of the person" in printed
     ter = [float(number) for number in re.findall(r"TER\D*?(\d+\.\d+)", printed)]
@@ -37,3 +37,10 @@ def test_the_tutorial_says_what_comes_out(clone: None, capsys: pytest.CaptureFix
     assert ter[0] == pytest.approx(57.55, abs=0.005)
     assert Path("adapted.json").exists()
     assert scope["again"].attrs == scope["with_text"].attrs
+
+
+def test_the_first_page_prints_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    run("index.md")
+    printed = capsys.readouterr().out
+    assert "converged" in printed
+    assert "TER 55.18" in printed
