@@ -61,7 +61,7 @@ bench: $(READY)
 docs: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[docs]'
 	@$(AS_INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

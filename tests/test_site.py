@@ -47,7 +47,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (ROOT / "build" / "typed").is_dir():
         pytest.skip("run `make check` or `make docs` first")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "--site-dir", str(folder)]
+    # With --quiet, --strict would ignore warnings.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True)
     return folder
 
