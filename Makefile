@@ -4,14 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TYPED := build/typed
-# mypy reads the package as it is installed, with models and diagnostics inside.
-PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
-	$(CURDIR)/models $(CURDIR)/diagnostics
 # Bytecode of the package, once for all processes that the tests start: where Python is told to write
 # none (PYTHONDONTWRITEBYTECODE), each would compile what it imports.
 BYTECODE := $(BIN)/python -m compileall -q bpa_ppl models diagnostics
-AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
 # What the tests need, and what only documentation, benchmarks, coverage and other Pythons do.
 PINNED := .ci/constraints.txt
@@ -48,8 +43,10 @@ coverage: $(READY)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@$(AS_INSTALLED)
-	cd $(TYPED) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p bpa_ppl
+	@# mypy does not evaluate __path__: it finds the folders outside bpa_ppl/ through these links.
+	mkdir -p build/types/bpa_ppl
+	ln -sfn $(CURDIR)/models $(CURDIR)/diagnostics build/types/bpa_ppl
+	$(BIN)/mypy
 
 bench: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[bench]'
@@ -60,7 +57,6 @@ bench: $(READY)
 
 docs: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[docs]'
-	@$(AS_INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:

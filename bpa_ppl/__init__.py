@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bpa_ppl.lazily import lazily
@@ -130,7 +130,12 @@ __all__ = [
     "write_posterior",
     "write_weights",
 ]
-__version__ = version("bpa_ppl")
+__version__ = "0.1.0"
+
+# In a clone, models/, diagnostics/ and examples/demo_data/ are outside this folder.
+_clone = Path(__file__).parent.parent
+if all((_clone / name).exists() for name in ("pyproject.toml", "models", "diagnostics")):
+    __path__ += [str(_clone), str(_clone / "examples")]
 
 if not TYPE_CHECKING:  # a type checker knows all names, and finds those that are misspelt
     __getattr__, __dir__ = lazily(__name__, {**_PUBLIC, **dict.fromkeys(_ROOMS, "")})

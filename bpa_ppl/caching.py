@@ -1,7 +1,7 @@
-"""What can be computed again, kept on disk between runs: found by its content, never too much.
+"""The cache folder: sentence scores and JAX's compiled programs, kept between runs.
 
-`BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` how many MiB of arrays may stand in it;
-those that were not used for longest go first, and with 0 none is kept.
+`BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` how many MiB of scores it may hold;
+the least recently used go first, and 0 keeps none. The folder can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import numpy as np
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 _LIMIT = 1024  # MiB
+_MIN_COMPILE_SECONDS = 0.1  # by default JAX keeps only what took a second to compile
 _STALE = 3600  # seconds, after which a half-written file is one of a killed process
 
 
@@ -35,6 +36,15 @@ def cache_folder() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("bpa_ppl")
+
+
+def enable_jax_cache() -> None:
+    """Keep JAX's compiled programs in the cache folder, unless JAX has been given another one."""
+    import jax
+
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS)
 
 
 def key_of(content: object) -> str:
@@ -75,9 +85,11 @@ def _source(module: str) -> str | None:
 
 
 def read_array(key: str, size: int) -> Float64 | None:
-    """Return the `size` numbers kept under a key; None if there are none that can be believed.
+    """Return the `size` numbers kept under a key; None if there are none, or the file is damaged.
 
-    None of those is NaN, and they have the checksum of numbers that were kept under this key.
+    Args:
+        key: from `key_of`.
+        size: how many numbers are expected; other sizes and NaN count as damage.
 
     >>> read_array("no such key", 1) is None
     True
@@ -85,17 +97,12 @@ def read_array(key: str, size: int) -> Float64 | None:
     path = _path(key)
     try:
         with open(path, "rb") as file, np.load(file) as arrays:
-            found, seal = arrays["values"], str(arrays["seal"])
-        os.utime(path)  # used now: what was not used for longest goes first
-    except Exception:  # whatever a damaged file leads to: what it held is computed again
+            values = arrays["values"]
+        os.utime(path)  # the least recently used files are deleted first
+    except Exception:  # whatever a damaged file leads to, the scores are computed again
         return None
-    whole = found.shape == (size,) and found.dtype == np.float64 and seal == _seal(key, found)
-    return found if whole and not np.isnan(found).any() else None
-
-
-def _seal(key: str, values: Float64) -> str:
-    """Return the checksum of numbers under a key: a file under another name is none of its."""
-    return hashlib.sha256(key.encode() + np.ascontiguousarray(values).tobytes()).hexdigest()
+    valid = values.shape == (size,) and values.dtype == np.float64 and not np.isnan(values).any()
+    return values if valid else None
 
 
 def write_array(key: str, values: Float64) -> None:
@@ -116,14 +123,14 @@ def write_array(key: str, values: Float64) -> None:
             part = Path(made.name)
         try:
             with open(part, "wb") as file:
-                np.savez_compressed(file, values=values, seal=_seal(key, values))
+                np.savez_compressed(file, values=values)  # with a CRC-32 of the numbers
             if part.stat().st_size <= limit:
                 os.replace(part, path)
                 _evict(path.parent, limit)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        tell(
+        warn_user(
             f"sentence scores are not kept ({error}): name a folder that can be written in "
             "BPA_PPL_CACHE"
         )

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.diagnostics.calibration.calibration import Calibration, Replication, calibrate
 from bpa_ppl.errors import UsageError, checked_seed
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import WEIGHTS, total
@@ -87,7 +87,7 @@ def calibrate_sampler(
     else:
         worth = gains(nbest, metric) if likely.needs_gains else None
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
-    keep_compiled()
+    enable_jax_cache()
     with jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
         target = target_of(nbest, matched, prior, likelihood=likely, gains=worth, model=model)

@@ -14,7 +14,7 @@ from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Oracles, oracles, resolve, set_aside
+from bpa_ppl.quality import Metric, Oracles, demote_to_extras, oracles, resolve
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import adapt
 from bpa_ppl.weights import AnyWeights, match
@@ -45,7 +45,8 @@ def compare_samplers(
     """Run samplers and a long reference on the same data, and compare them.
 
     Args:
-        nbest, weights: as for `adapt`.
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
         samplers: their names.
         runs: of each, from as many seeds.
         seed: the first.
@@ -71,7 +72,7 @@ def compare_samplers(
         name: _sound(name, posteriors, samplers) for name, posteriors in (others or {}).items()
     }
     goal = resolve(metric, nbest)
-    nbest = set_aside(nbest, goal.columns)
+    nbest = demote_to_extras(nbest, goal.columns)
     oracle = _oracles(nbest, weights, goal, options)
     options["arviz"] = False
     if extra:  # what is of other data is refused before the long work
@@ -132,7 +133,8 @@ def run_samplers(
     before, untimed, so that compilation does not count.
 
     Args:
-        nbest, weights: as for `adapt`.
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
         samplers: their names.
         runs: of each, from as many seeds.
         seed: the first.

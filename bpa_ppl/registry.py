@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.lazily import uncollected
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 if TYPE_CHECKING:
     from bpa_ppl.component import Component
@@ -104,7 +104,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
                     raise
                 if str(error) not in self._left_out:
                     self._left_out.add(str(error))
-                    tell(f"left out: {error}")
+                    warn_user(f"left out: {error}")
                 continue
             yield name, member
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 #: Moses never tunes the penalty of unknown words: every tool of it leaves this weight alone.
 UNTUNED = ("UnknownWordPenalty0",)
@@ -114,7 +114,7 @@ class Weights(Mapping[str, float]):
         return self.updated({name: self[name] / norm for name in chosen})
 
 
-class Bare(Weights):
+class PositionalWeights(Weights):
     """Weights without names, such as those of Marian: one a column, in the order of the columns.
 
     Until they are laid beside lists they are known by their positions.
@@ -124,7 +124,7 @@ class Bare(Weights):
         origin: where they are from, for messages.
 
     >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
-    >>> Bare([0.5, 1.0]).named(lists)
+    >>> PositionalWeights([0.5, 1.0]).named(lists)
     Weights({'LM0': 0.5, 'W0': 1})
     """
 
@@ -247,7 +247,7 @@ def match(
 
     Args:
         weights: the canonical weights, by name or one a column; None if there are none: see
-            `first_weights`.
+            `initial_weights`.
         nbest: the lists.
         fixed: names or labels of features whose weights stay canonical; None fixes
             `UnknownWordPenalty0`, as Moses does, and an empty sequence fixes none.
@@ -284,7 +284,7 @@ def match(
     printed = set(nbest.feature_names)
     hidden = [name for name in canonical if name not in printed]
     if hidden:
-        tell(
+        warn_user(
             f"{canonical.origin}: {', '.join(hidden)} left out, because {nbest.origin} does not "
             "print it"
         )
@@ -296,7 +296,7 @@ def match(
     )
 
 
-def first_weights(nbest: NBest) -> Weights:
+def initial_weights(nbest: NBest) -> Weights:
     """Return weights to start from where there are no canonical ones.
 
     1 / spread for features named as log-probabilities (`LOG_PROBABILITIES`), so that each counts
@@ -304,7 +304,7 @@ def first_weights(nbest: NBest) -> Weights:
     penalty of unknown words, which is never tuned, has 1.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[-2.0, 0.7], [-6.0, 0.6]]], ["logprob", "comet"])
-    >>> first_weights(lists)
+    >>> initial_weights(lists)
     Weights({'logprob': 0.5, 'comet': 0})
     """
     values = dict.fromkeys(nbest.feature_names, 0.0)
@@ -398,10 +398,10 @@ def _spread(nbest: NBest, canonical: Mapping[str, float]) -> Float64 | None:
 def _canonical(weights: Any, nbest: NBest) -> Weights:
     """Return weights by name, whatever they were given as."""
     if weights is None:
-        return first_weights(nbest)
+        return initial_weights(nbest)
     if isinstance(weights, Mapping):
         named = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
-        return named.named(nbest) if isinstance(named, Bare) else named
+        return named.named(nbest) if isinstance(named, PositionalWeights) else named
     if isinstance(weights, str | bytes) or not hasattr(weights, "__len__"):
         raise _nameless(weights)
     try:
@@ -410,7 +410,7 @@ def _canonical(weights: Any, nbest: NBest) -> Weights:
         raise _nameless(weights) from error
     if values.ndim != 1:
         raise _nameless(weights)
-    return Bare(values.tolist(), "the weights").named(nbest)
+    return PositionalWeights(values.tolist(), "the weights").named(nbest)
 
 
 def _free(nbest: NBest, fixed: Iterable[str] | None) -> npt.NDArray[np.bool_]:
@@ -450,7 +450,7 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(theirs - theirs[first]) + np.abs(theirs)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        tell(
+        warn_user(
             f"the weights do not reproduce the totals of {100 * wrong:.0f}% of the hypotheses of "
             f"{nbest.origin}: are they the weights that it was decoded with?"
         )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from bpa_ppl.errors import UsageError, one_of, quoted
-from bpa_ppl.notes import Note, held, tell_again
+from bpa_ppl.notes import Note, capture_notes, replay
 
 BACKENDS = ("local", "dask")
 #: One thread a worker: as many workers as cores would otherwise start cores² threads.
@@ -125,13 +125,13 @@ class _Done(NamedTuple):
 
     def told(self) -> Any:
         """Tell it here, and return the value."""
-        tell_again(self.notes)
+        replay(self.notes)
         return self.value
 
 
 def _held_back(function: Callable[..., Any], *given: Any, **named: Any) -> _Done:
     """Call a function, and hold back what it tells; this runs in a worker."""
-    with held() as notes:
+    with capture_notes() as notes:
         value = function(*given, **named)
     return _Done(value, notes)
 

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.errors import BpaError, DataError, UsageError
-from bpa_ppl.features import Added, FeatureSource, adding, resolved
+from bpa_ppl.features import Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.recipes import absolute, recorded, remade, stored
+from bpa_ppl.features.recipes import absolute, recorded, sources_from_records, stored
 from bpa_ppl.labels import matches
-from bpa_ppl.nbest import NBest, set_aside
-from bpa_ppl.notes import Note, held, tell, tell_again
+from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
 from bpa_ppl.quality.column import numeric_columns
 
@@ -70,14 +70,14 @@ class Preparation:
         Raises:
             DataError: as above.
         """
-        made = adding(self.sources, own=True)(self.apart(nbest))
+        made = feature_adder(self.sources, cross_fit=True)(self.apart(nbest))
         return made._replace(nbest=self._of_posterior(made.nbest))
 
     def apart(self, nbest: NBest) -> NBest:
         """Return the lists with the criterion, and columns that are excluded, as extras."""
         gain = () if self.gain is None else self.gain.columns
         kept = [name for name in nbest.feature_names if name not in gain and self._is_feature(name)]
-        return set_aside(nbest, [name for name in nbest.feature_names if name not in kept])
+        return demote_to_extras(nbest, [name for name in nbest.feature_names if name not in kept])
 
     def _of_posterior(self, nbest: NBest) -> NBest:
         """Return the lists with the features of the posterior alone."""
@@ -96,11 +96,11 @@ class Preparation:
                 nbest.origin,
             )
         if unknown:
-            tell(
+            warn_user(
                 f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
                 f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
             )
-        return set_aside(nbest, unknown)
+        return demote_to_extras(nbest, unknown)
 
     def _is_feature(self, name: str) -> bool:
         chosen = self.features is None or matches(name, self.features)
@@ -108,17 +108,17 @@ class Preparation:
 
     @cached_property
     def _add(self) -> Callable[[NBest], Added]:
-        return adding(self.sources)
+        return feature_adder(self.sources)
 
     def stream(self, nbest: Iterable[NBest]) -> Iterator[NBest]:
         """Prepare one table of lists after the other; what is told of them is told once."""
         told: set[Note] = set()
         for lists in nbest:
-            with held() as notes:
+            with capture_notes() as notes:
                 made = self(lists)
             new = [note for note in dict.fromkeys(notes) if note not in told]
             told.update(new)
-            tell_again(new)
+            replay(new)
             yield made
 
     def criterion(self, nbest: NBest) -> Column | None:
@@ -174,7 +174,7 @@ class Preparation:
         True
         """
         with _understood():
-            sources = remade(attrs.get("feature_sources", ()), constants or {}, where)
+            sources = sources_from_records(attrs.get("feature_sources", ()), constants or {}, where)
             features = attrs.get("chosen_features")
             chosen = None if features is None else tuple(features)
             exclude = tuple(attrs.get("excluded_features", ()))
@@ -256,7 +256,7 @@ def preparation(
     left_out = _columns(nbest, exclude or (), "excluded features", nbest.extras)
     chosen = (
         *(Indicators(column=name) for name in _names(categorical or (), "categorical columns")),
-        *resolved(() if add is None else add),
+        *resolve_sources(() if add is None else add),
     )
     sources = tuple(absolute(source).fitted(nbest) for source in chosen)
     return Preparation(gain, sources, wanted, left_out)

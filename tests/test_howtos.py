@@ -81,7 +81,7 @@ def test_unknown_options_are_detected() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to a folder with small files of all names that the pages use."""
     monkeypatch.chdir(tmp_path)
-    data = ROOT / "examples" / "data"
+    data = ROOT / "examples" / "demo_data"
     lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
     source = (data / "leaflet.src").read_text("utf-8").splitlines()
     references = [refs[0] for refs in lists.references or ()]

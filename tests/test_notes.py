@@ -16,7 +16,7 @@ from joblib import delayed
 from bpa_ppl import BpaWarning, NBest, read_nbest, write_nbest
 from bpa_ppl.caching import write_array
 from bpa_ppl.models.priors.isotropic import Prior, completed
-from bpa_ppl.notes import LOGGER, Note, WarningsHandler, held, note, tell, tell_again
+from bpa_ppl.notes import LOGGER, Note, WarningsHandler, capture_notes, log_info, replay, warn_user
 from bpa_ppl.weights import Match, check_totals, match
 from bpa_ppl.workers import fresh_workers, in_order, pool
 
@@ -92,28 +92,28 @@ def test_a_warning_is_a_record(
 
 
 def test_notes_are_records_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
-    note("unheard")
+    log_info("unheard")
     with caplog.at_level(logging.INFO, "bpa_ppl"):
-        note("100 % of it")
+        log_info("100 % of it")
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [("INFO", "100 % of it")]
 
 
 def test_what_is_held_back_is_told_when_wished(caplog: pytest.LogCaptureFixture) -> None:
-    with held() as notes:
-        tell(TOLD.message)
-        with held() as inner:
-            tell("inside")
+    with capture_notes() as notes:
+        warn_user(TOLD.message)
+        with capture_notes() as inner:
+            warn_user("inside")
     assert (notes, [one.message for one in inner]) == ([TOLD], ["inside"])
     assert not caplog.records
     with pytest.warns(BpaWarning, match=TOLD.message):
-        tell_again(notes)
+        replay(notes)
     assert [record.getMessage() for record in caplog.records] == [TOLD.message]
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
     """The logger as a user has it who has not set up logging."""
-    (handler,) = [h for h in LOGGER.handlers if type(h).__name__ == "_Unheard"]
+    (handler,) = [h for h in LOGGER.handlers if type(h).__name__ == "_FallbackHandler"]
     monkeypatch.setattr(LOGGER, "handlers", [handler])
     monkeypatch.setattr(LOGGER, "parent", logging.Logger("another root"))
     return handler
@@ -131,16 +131,16 @@ class TestWithoutLogging:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("default")
             for _ in range(3):
-                tell(TOLD.message)
-            tell(TOLD.message)
+                warn_user(TOLD.message)
+            warn_user(TOLD.message)
         assert len(found) == 2
 
     def test_filters_hold(self) -> None:
         with warnings.catch_warnings(action="error"), pytest.raises(BpaWarning, match="short"):
-            tell(TOLD.message)
+            warn_user(TOLD.message)
 
     def test_notes_are_not_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
-        note("done")
+        log_info("done")
         assert capsys.readouterr() == ("", "")
 
     @pytest.mark.parametrize("where", ["here", "above"])
@@ -151,17 +151,17 @@ class TestWithoutLogging:
         logger = LOGGER if where == "here" else LOGGER.parent
         assert logger is not None
         monkeypatch.setattr(logger, "handlers", [*logger.handlers, listener])
-        tell(TOLD.message)  # a warning would be an error here
+        warn_user(TOLD.message)  # a warning would be an error here
         assert [record.getMessage() for record in records] == [TOLD.message]
         LOGGER.addHandler(WarningsHandler())
         with pytest.warns(BpaWarning, match="short"):
-            tell(TOLD.message)
+            warn_user(TOLD.message)
         assert len(records) == 2
 
 
 def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) -> None:
     (tmp_path / "weights").write_text("LM0= 1\nW0= 1\n")
-    script = "import bpa_ppl.notes as n\nn.tell('the list is short')\nn.note('done')\n"
+    script = "import bpa_ppl.notes as n\nn.warn_user('the list is short')\nn.log_info('done')\n"
     (tmp_path / "mine.py").write_text(script)
     for more, wanted in (
         ("", f"{tmp_path / 'mine.py'}:2: BpaWarning: the list is short"),
@@ -177,7 +177,7 @@ def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) ->
 
 
 def telling(shared: object, item: int) -> int:
-    tell(f"item {item}")
+    warn_user(f"item {item}")
     return item
 
 

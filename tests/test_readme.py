@@ -1,4 +1,4 @@
-"""Run the examples of the README: neural systems, and text of the domain."""
+"""Run the examples of the README and of the first page of the site."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 
 from bpa_ppl import BpaWarning
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
 SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split("\n### ")[0]
 SYSTEMS = {"A": 0.8, "B": 0.7, "C": 0.6}
 
@@ -38,6 +39,16 @@ def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     Path("judged.jsonl").write_text("".join(f"{sentence(i, judged=True)}\n" for i in range(40)))
     Path("new.jsonl").write_text("".join(f"{sentence(i, judged=False)}\n" for i in range(40, 70)))
     return {}
+
+
+def test_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "index.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code, {})
+    printed = capsys.readouterr().out
+    assert "converged" in printed
+    (ter,) = re.findall(r"TER (\d+\.\d+)", printed)
+    assert float(ter) == pytest.approx(55.2, abs=0.3)
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, confidence_in
 from bpa_ppl.errors import DataError
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models.probabilities import padded
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
@@ -99,7 +99,7 @@ class Panel:
     @cached_property
     def log_scores(self) -> Callable[[Any, Any], jax.Array]:
         """The votes for the hypotheses of some lists, (S, N, K) ↦ (S, N), compiled."""
-        keep_compiled()
+        enable_jax_cache()
         arrays = tuple(jnp.float32(part) for part in self.groups[:3])
         return partial(_log_scores, self.rule, self.groups.exponent, arrays)
 

@@ -38,13 +38,17 @@ class Point:
     """The corpus scores of a method over the draws of A, in percent.
 
     Attributes:
-        domain, size, method, setting: where.
+        domain: its name.
+        size: |A|, in sentences.
+        method: its name.
+        setting: the varied setting, empty for none.
         metric: its name, such as "ter".
         draws: of A.
         mean: over the draws.
         interval: its published 95% interval size, 2 · the empirical standard deviation over
             draws; NaN of a single draw.
-        low, high: 95% bootstrap interval of the mean, over test sentences and draws.
+        low: lower end of the 95% bootstrap interval of the mean, over test sentences and draws.
+        high: its upper end.
         sentence_error: standard error of the mean by the sampling of test sentences alone.
         draw_error: likewise by the sampling of A alone.
         passed: share of the draws whose posterior passed its check; NaN where there is none.
@@ -70,10 +74,14 @@ class Difference:
     """The mean score of one method less that of another, on the same draws and sentences.
 
     Attributes:
-        domain, size, metric: where.
-        first, second: the methods.
+        domain: its name.
+        size: |A|, in sentences.
+        metric: its name.
+        first: one method.
+        second: the other one.
         difference: of their means, in percent.
-        low, high: its 95% bootstrap interval, over test sentences and draws.
+        low: lower end of its 95% bootstrap interval, over test sentences and draws.
+        high: its upper end.
         p_value: two-sided, of no difference.
         adjusted: the same, adjusted by Holm's method for all pairs at this place.
     """
@@ -101,7 +109,10 @@ class Seconds(NamedTuple):
     """Median seconds of a method at one place, over the draws of A.
 
     Attributes:
-        domain, size, method, setting: where.
+        domain: its name.
+        size: |A|, in sentences.
+        method: its name.
+        setting: the varied setting, empty for none.
         learning: to adapt or to tune.
         all: stages.
     """

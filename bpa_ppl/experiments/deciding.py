@@ -21,7 +21,7 @@ from bpa_ppl.quality import by_name
 from bpa_ppl.sampling import adapt
 from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights
 from bpa_ppl.tuning import reestimate
-from bpa_ppl.weights import Weights, first_weights, match
+from bpa_ppl.weights import Weights, initial_weights, match
 
 
 def run_cell(study: Study, task: Task) -> Outcome:
@@ -154,5 +154,5 @@ def _made_of_development(job: Job) -> dict[str, Any]:
 def _visited(study: Study, domain: Domain, restarts: int) -> Float64:
     """Return the weights that MERT visits on the development set: found once, for all cells."""
     lists = material(study, domain)
-    weights = lists.weights or first_weights(lists.adapt)
+    weights = lists.weights or initial_weights(lists.adapt)
     return visited_weights(development(study), weights, restarts=restarts, seed=study.seed)

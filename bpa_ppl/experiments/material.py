@@ -12,7 +12,7 @@ from bpa_ppl.experiments.grid import random_source
 from bpa_ppl.experiments.study import Domain, ListFiles, Study
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality import by_name, set_aside, statistics
+from bpa_ppl.quality import by_name, demote_to_extras, statistics
 from bpa_ppl.weights import Weights, match
 
 _DOMAINS = 2  # kept in memory at once
@@ -93,7 +93,7 @@ def _read(files: ListFiles, size: int = 0, columns: tuple[str, ...] = ()) -> NBe
     references = list(files.references) or None
     lists = read_nbest(files.nbest, references=references, first_id=files.first_id)
     metrics = [by_name(column) for column in columns]
-    apart = set_aside(lists, [name for metric in metrics for name in metric.columns])
+    apart = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
     return apart.truncate(size) if size else apart
 
 

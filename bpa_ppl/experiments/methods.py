@@ -38,7 +38,8 @@ class Method(Component, frozen=True):
         engine: the name of the sampler or tuner.
         metric: what makes an oracle, or what a tuner optimises.
         likelihood: of a sampler; empty means the one that `adapt` takes for the metric.
-        rule, derivations: how `rerank` decides.
+        rule: the decision rule of `rerank`.
+        derivations: as for `rerank`.
         prior_variance: σ_T.
         nbest_size: hypotheses that are left of each list, of both texts; 0 leaves them all.
         own: settings of the sampler or tuner, in order of their names; the others have defaults.

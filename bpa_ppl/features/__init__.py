@@ -45,9 +45,9 @@ __all__ = [
     "Lexicon",
     "PhraseMixture",
     "add_features",
-    "adding",
+    "feature_adder",
     "of_each_string",
-    "resolved",
+    "resolve_sources",
 ]
 
 #: The name of a source, the source with its settings, or several of either.
@@ -75,16 +75,16 @@ def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBes
     >>> add_features(lists, "length").feature_names
     ('LM0', 'LengthWords')
     """
-    return adding(resolved(sources))(nbest).nbest
+    return feature_adder(resolve_sources(sources))(nbest).nbest
 
 
-def resolved(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
+def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
     """Return sources with their settings, given in any of the ways that `add_features` takes.
 
     Raises:
         UsageError: if there is no such source.
 
-    >>> resolved("length")
+    >>> resolve_sources("length")
     (Length(words=True, characters=False, ratio=False),)
     """
     single = isinstance(sources, str) or not isinstance(sources, Iterable)
@@ -99,22 +99,24 @@ class Added(NamedTuple):
     columns: tuple[tuple[str, ...], ...]
 
 
-def adding(sources: Iterable[FeatureSource], own: bool = False) -> Callable[[NBest], Added]:
+def feature_adder(
+    sources: Iterable[FeatureSource], cross_fit: bool = False
+) -> Callable[[NBest], Added]:
     """Return what adds features to one table of lists after the other; sources are opened once.
 
     Args:
         sources: with their settings.
-        own: the lists are the adaptation sentences that the sources are fitted to.
+        cross_fit: the lists are the adaptation sentences that the sources are fitted to.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
-    >>> adding(resolved("length"))(lists).nbest.feature_names
+    >>> feature_adder(resolve_sources("length"))(lists).nbest.feature_names
     ('LM0', 'LengthWords')
     """
     chosen = tuple(sources)
 
     @cache
     def opened() -> list[Callable[[NBest], Features]]:
-        return [s.columns_of_own if own or s.unlearned else s.opened() for s in chosen]
+        return [s.cross_fitted_columns if cross_fit or s.unlearned else s.opened() for s in chosen]
 
     def add(nbest: NBest) -> Added:
         # What the lists lack is told before anything is read or trained.

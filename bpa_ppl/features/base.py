@@ -64,7 +64,7 @@ class FeatureSource(Component, frozen=True):
         """Return the source as it serves new lists, with what it learns from adaptation lists."""
         return self
 
-    def columns_of_own(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
         """Return the features of the very lists that it was `fitted` to.
 
         What was learned from a sentence must not judge that sentence: a source that learns leaves
@@ -113,7 +113,7 @@ class FeatureSource(Component, frozen=True):
         }
         return msgspec.structs.replace(self, **there)
 
-    def made_from(self) -> dict[str, Any]:
+    def recipe(self) -> dict[str, Any]:
         """Return all that is needed to compute the same features again: name and settings.
 
         What was learned is left out: a posterior stores it apart.

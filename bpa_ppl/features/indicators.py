@@ -9,7 +9,7 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 
 class Indicators(FeatureSource, frozen=True):
@@ -52,7 +52,7 @@ class Indicators(FeatureSource, frozen=True):
         texts = np.array(self._texts(nbest), dtype=object)
         values = self.values or tuple(sorted(set(texts.tolist())))
         for value in sorted(set(texts.tolist()) - set(values)):
-            tell(
+            warn_user(
                 f"{nbest.origin}: {self.column} {value} did not occur in the adaptation lists: "
                 "it has no weight of its own"
             )

@@ -13,7 +13,7 @@ from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.invariance import (
     CountedPhrases,
     chebyshev,
@@ -162,7 +162,7 @@ class Invariance(FeatureSource, frozen=True):
         """Warn, once, where many phrases are not in the corpus."""
         if pairs.tells and len(unseen) and unseen.mean() > _FOREIGN:
             pairs.tells = False
-            tell(
+            warn_user(
                 f"{nbest.origin}: {unseen.mean():.0%} of the phrase pairs of the hypotheses have a "
                 f"phrase that the corpus of {self.subdomains} does not have: is it of these "
                 "languages in this order, and tokenised and cased like the lists?"

@@ -21,7 +21,7 @@ from bpa_ppl.features.once import distinct
 from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 if TYPE_CHECKING:
     from bpa_ppl.text.ibm1 import IBM1
@@ -114,7 +114,7 @@ class Lexicon(FeatureSource, frozen=True):
         """Return the columns, as `opened` computes them."""
         return self.opened()(nbest)
 
-    def columns_of_own(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
         """Return the columns of adaptation lists; with `self` each fold is judged by the others.
 
         Raises:
@@ -191,7 +191,7 @@ class Lexicon(FeatureSource, frozen=True):
         return _Scorer(self, direct, inverse)
 
     def _tell(self, message: str) -> None:
-        tell(message)
+        warn_user(message)
 
 
 @dataclass
@@ -231,7 +231,7 @@ class _Scorer:
         unknown = self.direct.unknown(sources).sum() / max(sum(map(len, sources)), 1)
         if self.tells and unknown > _FOREIGN:
             self.tells = False
-            tell(
+            warn_user(
                 f"{nbest.origin}: {unknown:.0%} of the words of the source sentences are not in "
                 f"{self.source.pairs[0]}: is it in the language of the sources, and tokenised and "
                 "cased like them?"

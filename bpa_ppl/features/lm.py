@@ -17,7 +17,7 @@ from bpa_ppl.features.folds import cross_fitted, fold_of
 from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 if TYPE_CHECKING:
     from bpa_ppl.text.language_model import TextModel
@@ -119,7 +119,7 @@ class LanguageModel(FeatureSource, frozen=True):
         """
         return self.opened()(nbest)
 
-    def columns_of_own(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
         """Return the columns of adaptation lists; with `self` each fold is judged by the others.
 
         A model for some sentences learns from no reference of theirs, wherever it stands.
@@ -232,7 +232,7 @@ class _Scorer:
     def _check_known(self, nbest: NBest, unknown: float) -> None:
         if self.tells and unknown > _FOREIGN:
             self.tells = False
-            tell(
+            warn_user(
                 f"{nbest.origin}: {unknown:.0%} of the words of the hypotheses are not in "
                 f"{' and '.join(self.source._texts)}: is it in their language, and tokenised and "
                 "cased like them?"

@@ -12,7 +12,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.features.segmentations import SEGMENTATION, spans_of
 from bpa_ppl.nbest import Float64, Int32, Int64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.tables import PhraseTable, read_table
 from bpa_ppl.phrases.tree import PhraseTree
 
@@ -86,7 +86,7 @@ class PhraseMixture(FeatureSource, frozen=True):
         """Warn, once, where hardly a pair is in the table."""
         if scored.tells and pairs and unseen > _FOREIGN * pairs:
             scored.tells = False
-            tell(
+            warn_user(
                 f"{nbest.origin}: {unseen / pairs:.0%} of the phrase pairs of the hypotheses are "
                 f"not in {self.table}: is it of these languages in this order, and tokenised and "
                 "cased like the lists?"

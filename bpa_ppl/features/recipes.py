@@ -37,7 +37,7 @@ def recorded(
     records = []
     for source, names in zip(sources, columns, strict=True):
         more = {_FILES: [_hash(path, source) for path in source.files()], _COLUMNS: list(names)}
-        records.append(source.made_from() | {name: given for name, given in more.items() if given})
+        records.append(source.recipe() | {name: given for name, given in more.items() if given})
     return records
 
 
@@ -83,7 +83,7 @@ def is_stored(name: str) -> bool:
     return name.startswith(_STORED.format(""))
 
 
-def remade(
+def sources_from_records(
     records: Iterable[Mapping[str, Any]],
     constants: Mapping[str, Any],
     where: Where | None = None,

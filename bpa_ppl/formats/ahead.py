@@ -8,7 +8,7 @@ from contextvars import copy_context
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from bpa_ppl.notes import Note, held, tell_again
+from bpa_ppl.notes import Note, capture_notes, replay
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
         pending = begun()
         while True:
             made = pending.result()
-            tell_again(made.notes)
+            replay(made.notes)
             if made.error is not None:
                 raise made.error
             if not made.items:
@@ -48,7 +48,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def _next(items: Iterator[T]) -> _Made:
-    with held() as notes:
+    with capture_notes() as notes:
         try:
             return _Made(list(islice(items, 1)), notes, None)
         except Exception as error:

@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import njit
 
-from bpa_ppl.compiled import compiled
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
@@ -145,7 +145,7 @@ def word_statistics(sentences: Sequence[Sequence[str]]) -> WordStatistics:
     )
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _spread_of(words: Int32, starts: Int64, count: int) -> tuple[Float64, ...]:
     """Return of each word: occurrences, sentences, documents, distances to the nearest others."""
     length = len(starts) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpa_ppl.nbest import set_aside
+from bpa_ppl.nbest import demote_to_extras
 from bpa_ppl.quality.base import Averaged, Metric, Score, counted_metrics, resolve
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
@@ -43,6 +43,7 @@ __all__ = [
     "compared",
     "corpus_score",
     "counted_metrics",
+    "demote_to_extras",
     "gains",
     "has_preferences",
     "headroom",
@@ -52,7 +53,6 @@ __all__ = [
     "only_judged",
     "oracles",
     "resolve",
-    "set_aside",
     "statistics",
     "ter_edits",
 ]

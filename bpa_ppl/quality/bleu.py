@@ -137,7 +137,7 @@ class BLEU(SacreMetric, frozen=True):
         return lambda text: tokenise(lowered(text).rstrip()).split()
 
     def _smoothed(self, none: np.ndarray) -> Any:
-        """Return the matches that stand in for none: for `exp` 1/2, then 1/4, …"""
+        """Return the matches that stand in for none: for `exp` 1/2, then 1/4, and so on."""
         if self.smoothing == "exp":
             return 0.5 ** np.cumsum(none, axis=-1)
         return _FLOOR if self.smoothing == "floor" else 0.0

@@ -50,7 +50,8 @@ class ScoreDifference:
         metric: its name, such as `ter`.
         score: of the translations.
         difference: from the score of the others.
-        low, high: the interval of the difference.
+        low: lower end of the interval of the difference.
+        high: its upper end.
     """
 
     metric: str
@@ -110,7 +111,8 @@ def score_difference(
     """Compare two translations of the same sentences.
 
     Args:
-        ours, theirs: (S, K) counts of the metric.
+        ours: (S, K) counts of the metric.
+        theirs: (S, K) counts of the other system.
         metric: one that is counted, such as "ter" or "bleu".
         samples: of the bootstrap.
         probability: of the interval.

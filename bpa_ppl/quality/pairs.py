@@ -63,10 +63,10 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
     return Edited(texts) if metric == "ter" else Similar(texts, characters=metric == "chrf")
 
 
-def likely(p: Float64) -> Int64:
+def most_probable(p: Float64) -> Int64:
     """Return which texts are not impossible, the most probable first.
 
-    >>> likely(np.array([0.2, 0.0, 0.8])).tolist()
+    >>> most_probable(np.array([0.2, 0.0, 0.8])).tolist()
     [2, 0]
     """
     order = np.argsort(-p, kind="stable")
@@ -100,7 +100,7 @@ class Edited:
         Best first: the text of the lowest bound gets the edits of its next references, the most
         probable ones first, until that text has them all.
         """
-        references = likely(p)
+        references = most_probable(p)
         weights, bounds = p[references], self._percent(self._fewest(references), references)
         risks = bounds @ weights
         queue = [(risk, u, 0) for u, risk in enumerate(risks.tolist())]
@@ -183,7 +183,7 @@ class Similar:
         """Return the best text and its expected score; see `Pairs`."""
         from bpa_ppl.quality.pairs_compiled import most_similar
 
-        best, score = most_similar(self._bags, self._lengths, self._longest, p, likely(p))
+        best, score = most_similar(self._bags, self._lengths, self._longest, p, most_probable(p))
         return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.quality.pairs import TIE
 
@@ -19,7 +19,7 @@ UInt64 = npt.NDArray[np.uint64]
 Bags = tuple[Int32, Int32, Int64, Int32, Int32]
 
 
-@inner
+@njit
 def _mixed(value: np.uint64) -> np.uint64:
     """Return a number whose bits all depend on all bits of another (Steele et al. 2014)."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,7 +27,7 @@ def _mixed(value: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(31))
 
 
-@inner
+@njit
 def _place(keys: UInt64, key: np.uint64) -> np.int64:
     """Return where a key other than 0 stands in a table of open addressing, or where it goes."""
     mask = len(keys) - 1
@@ -37,7 +37,7 @@ def _place(keys: UInt64, key: np.uint64) -> np.int64:
     return at
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
     """Return the n-grams of some texts, those that occur in the same texts equally often as one.
 
@@ -94,7 +94,7 @@ def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
     return _kinds(grams[:entries], counts[:entries], begins, order[:number], sign[:number])
 
 
-@inner
+@njit
 def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt64) -> Bags:
     """Return bags of kinds of n-grams instead of n-grams: those of one order and one sign."""
     room = 1
@@ -125,7 +125,7 @@ def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt6
     return grams[:entries], counts[:entries], ends, order_of[:number], size_of[:number]
 
 
-@inner
+@njit
 def preferred(score: float, p: float, u: int, best: float, best_p: float, first: int) -> bool:
     """Return whether text u is better: by expected score, then probability, then its place."""
     if abs(score - best) > TIE:
@@ -133,7 +133,7 @@ def preferred(score: float, p: float, u: int, best: float, best_p: float, first:
     return u < first if p == best_p else p > best_p
 
 
-@inner
+@njit
 def _bleu(matches: Int64, hyp: int, ref: int) -> float:
     """Return sacreBLEU's sentence BLEU: effective order, missing matches smoothed by halving."""
     if matches[0] == 0:
@@ -153,7 +153,7 @@ def _bleu(matches: Int64, hyp: int, ref: int) -> float:
     return 100.0 * np.exp(brevity + total / order)
 
 
-@inner
+@njit
 def _chrf(matches: Int64, hyp: int, ref: int) -> float:
     """Return sacreBLEU's sentence chrF, β = 2, of characters that are not spaces."""
     precision, recall, orders = 0.0, 0.0, 0
@@ -168,7 +168,7 @@ def _chrf(matches: Int64, hyp: int, ref: int) -> float:
     return 100.0 * 5.0 * precision * recall / (4.0 * precision + recall)
 
 
-@inner
+@njit
 def _similar(bags: Bags, lengths: Int64, there: Int32, matches: Int64, u: int, v: int) -> float:
     """Return BLEU, or chrF where n-grams are longer, of text u with the reference v.
 
@@ -184,7 +184,7 @@ def _similar(bags: Bags, lengths: Int64, there: Int32, matches: Int64, u: int, v
     return _bleu(matches, lengths[u], lengths[v])
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def scores_between(
     bags: Bags, lengths: Int64, longest: int, rows: Int64, columns: Int64
 ) -> Float64:
@@ -212,7 +212,7 @@ def scores_between(
     return scores
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def most_similar(
     bags: Bags, lengths: Int64, longest: int, p: Float64, references: Int64
 ) -> tuple[int, float]:

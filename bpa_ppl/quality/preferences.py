@@ -26,7 +26,7 @@ import numpy as np
 
 from bpa_ppl.errors import DataError, quoted, require
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.notes import note
+from bpa_ppl.notes import log_info
 
 #: Extras of a sentence that hold what was compared.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
@@ -174,7 +174,7 @@ def _note_contradictions(nbest: NBest, found: list[tuple[int, _Choice]]) -> None
     decided = {(s, choice.candidates) for s, choice in found if choice.pair and choice.chosen == 0}
     both = sum((s, (a, b)) in decided for s, (b, a) in decided) // 2
     if both:
-        note(
+        log_info(
             f"{nbest.origin}: {both} pair{'s' * (both > 1)} of candidates preferred in both "
             "directions; all judgements are kept, because contradictions are evidence too"
         )

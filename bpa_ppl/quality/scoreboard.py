@@ -26,8 +26,10 @@ class Scoreboard:
     by TER may shorten them, and BLEU then falls where TER does not show it.
 
     Attributes:
-        before, after: one score a metric.
-        changed, sentences: how many translations differ, and of how many.
+        before: one score per metric.
+        after: one score per metric.
+        changed: how many translations differ.
+        sentences: how many translations there are.
         titles: what the two are.
     """
 

@@ -17,11 +17,10 @@ sentence is a place in an array, and the room to work in comes from the caller:
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
@@ -36,7 +35,7 @@ _OUTSIDE = 1 << 29
 _REF = 2
 
 
-@inner
+@njit
 def _distance(
     table: Int32,
     row: Int32,
@@ -81,7 +80,7 @@ def _distance(
     return row[n_ref]
 
 
-@inner
+@njit
 def _align(
     table: Int32, words: Int32, hyp: int, n_hyp: int, n_ref: int, align: Int32, wrong: Int32
 ) -> None:
@@ -109,7 +108,7 @@ def _align(
             wrong[1, j] = 1
 
 
-@inner
+@njit
 def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: int) -> int:
     """Write the hypothesis with one block shifted; return the first changed position.
 
@@ -131,7 +130,7 @@ def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: i
     return first
 
 
-@inner
+@njit
 def _best_shift(
     table: Int32,
     row: Int32,
@@ -183,7 +182,7 @@ def _best_shift(
     return best, best_start, best_target, checked
 
 
-@partial(inner, once=True)
+@njit(inline="always")
 def _edits(
     text: Int32,
     starts: Int64,
@@ -200,8 +199,17 @@ def _edits(
     """Return the edits of a hypothesis `h` to a reference `r`.
 
     Args:
+        text: the words of all hypotheses and references.
+        starts: where each of them begins in `text`.
+        h: the number of the hypothesis.
+        r: the number of the reference.
         fewest: a lower bound of the edit distance, whatever the order of the words.
         limit: the edits that are still of interest; PRUNED stands for more.
+        table: work space for the edit distances.
+        row: work space for one row of them.
+        words: work space for the shifted hypotheses and the reference.
+        align: work space for the alignment.
+        wrong: work space for the words that are not matched.
     """
     n_hyp, n_ref = starts[h + 1] - starts[h], starts[r + 1] - starts[r]
     if n_hyp == 0 or n_ref == 0:
@@ -233,7 +241,7 @@ def _edits(
         shifts += 1
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _count(
     text: Int32,
     starts: Int64,
@@ -253,7 +261,8 @@ def _count(
     """Write the edits of every hypothesis, the most promising ones of each list first.
 
     Args:
-        text: the words of all hypotheses, then of all references, which `starts` divides.
+        text: the words of all hypotheses, then of all references.
+        starts: where each of them begins in `text`.
         list_starts: the first hypothesis of each sentence, and so on; see `count_edits`.
         ref_list_starts: its first reference, counted from the first hypothesis of all.
         only_best: see there.
@@ -262,7 +271,11 @@ def _count(
         bounds: room for a number for each hypothesis and reference of a list: the edits that no
             order of the words can spare, max(|hyp|, |ref|) − overlap.
         occurs: a zero for each word of the vocabulary.
-        table, row, words, align, wrong: see above.
+        table: work space, as for `_edits`.
+        row: the same.
+        words: the same.
+        align: the same.
+        wrong: the same.
     """
     for s in range(len(list_starts) - 1):
         hyp_first, hyp_stop = list_starts[s], list_starts[s + 1]

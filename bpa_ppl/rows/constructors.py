@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import REFERENCE, SOURCE, Rows, SentenceLines, missing_numbers
 from bpa_ppl.rows.frames import FrameReader
 from bpa_ppl.rows.gathering import Gatherer
@@ -137,7 +137,7 @@ class Constructors:
         strings, index = cols.intern(texts)
         present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
         for note in missing_numbers(dict(zip(names, present, strict=True)), len(texts)):
-            tell(f"{_MEMORY}: {note}")
+            warn_user(f"{_MEMORY}: {note}")
         whole = [k for k, found in enumerate(present) if found == len(texts)]
         missing = {n: table[:, k] for k, n in enumerate(names) if k not in whole}
         make: Any = cls

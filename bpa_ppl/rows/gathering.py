@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bpa_ppl.columns import counted, is_missing
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import (
     OF_SENTENCE,
     REFERENCE,
@@ -189,7 +189,7 @@ class Gatherer(Generic[T]):
                 )
 
     def _tell(self, message: str) -> None:
-        tell(f"{self.origin}: {message}")
+        warn_user(f"{self.origin}: {message}")
 
     def _made(self, table: _Table) -> T:
         """Return the lists of a table with their references and sources."""

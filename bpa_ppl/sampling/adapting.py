@@ -13,9 +13,9 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
     Lists,
@@ -36,7 +36,7 @@ from bpa_ppl.models.priors.isotropic import (
     variances,
 )
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import note
+from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
@@ -64,13 +64,13 @@ from bpa_ppl.sampling.unmoved import warn_unmoved
 from bpa_ppl.weights import (
     EQUAL,
     AnyWeights,
-    Bare,
     Match,
+    PositionalWeights,
     Weights,
     check_named,
     check_totals,
     equal_weights,
-    first_weights,
+    initial_weights,
     match,
 )
 
@@ -121,7 +121,7 @@ def adapt(
             their domains.
         weights: the canonical weights λ_T, by feature name, or one a column in their order. None
             starts at 0 for all features but those named as log-probabilities (see
-            `first_weights`); `"equal"` starts at the mean of the standardised features (see
+            `initial_weights`); `"equal"` starts at the mean of the standardised features (see
             `equal_weights`). Both scale the prior to the spread of each feature within the lists.
         preset: `published` is the paper's likelihood and sampler: see `PRESETS`. What is named
             besides is taken instead.
@@ -216,7 +216,7 @@ def adapt(
         cache=cache,
         progress=progress,
     )
-    keep_compiled()
+    enable_jax_cache()
     _require_differences(known)
     likely = known.scaled(likely)
     scale = _scale(family, known, likely, progress)
@@ -260,7 +260,7 @@ def _initial_weights(started: str, nbest: NBest, lower_is_better: str | Iterable
         return equal_weights(nbest, lower)
     if lower:
         raise UsageError(_ONLY_EQUAL)
-    return first_weights(nbest)
+    return initial_weights(nbest)
 
 
 def _require_differences(known: Sentences) -> None:
@@ -277,7 +277,7 @@ def _require_differences(known: Sentences) -> None:
             known.nbest.origin,
         )
     if known.oracles.share is not None:
-        note(
+        log_info(
             f"{int((tied > 1).sum())} of {len(sizes)} lists have several best candidates by "
             f"{metric}, {tied.mean():.1f} of {sizes.mean():.1f} on average: they share the "
             "observation"
@@ -343,7 +343,9 @@ def _matched(
     """Return the lists with the features that are adapted, and the weights beside them."""
     own = prepared.apart(nbest)
     added = prepared.of_own(nbest)
-    if weights is not None and (not isinstance(weights, Mapping) or isinstance(weights, Bare)):
+    if weights is not None and (
+        not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
+    ):
         # Weights without names are of the columns that the lists came with.
         named = match(weights, own, fixed=())
         weights = dict(zip(named.names, named.values.tolist(), strict=True))
@@ -433,7 +435,9 @@ def begun(
     Args:
         laid_out: makes the program of a likelihood, and what it is run on.
         likelihood: where it is not log-concave, the mode of another one is the point.
-        seed, progress, matched: see `Target`.
+        seed: see `Target`.
+        progress: see `Target`.
+        matched: see `Target`.
 
     Raises:
         UsageError: if the model has no `weights` of one value a free feature.
@@ -549,7 +553,7 @@ def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[st
     means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     started = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
     scale = family.scale if learned is None else learned
-    note(
+    log_info(
         f"no canonical weight for {', '.join(scaled)}: the prior has "
         + (f"mean 0, except {', '.join(started)}," if started else "mean 0")
         + f" and standard deviation {scale:.3g} / spread, with the spread of each feature within "

@@ -10,7 +10,7 @@ from bpa_ppl.columns import counted
 from bpa_ppl.models import Likelihood, Lists, Preference, tabulate
 from bpa_ppl.models.likelihoods.mixed import Mixed, joined
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import note
+from bpa_ppl.notes import log_info
 from bpa_ppl.quality import Metric, Oracles, choice_sets, has_preferences, judged_lists
 from bpa_ppl.sampling.sentences import Sentences, scored
 from bpa_ppl.weights import Match
@@ -30,7 +30,9 @@ def observed(
         likelihood: of preferences, or of oracles; preferences are then observed besides.
         nbest: the lists, with the features that are adapted.
         match: the canonical weights, matched to these features.
-        metric, oracle, search: of oracles, as for `scored`.
+        metric: as for `scored`.
+        oracle: as for `scored`.
+        **search: as for `scored`.
 
     Raises:
         DataError: if a sentence lacks what the metric needs, or a preference is not as it should
@@ -44,10 +46,10 @@ def observed(
     rated = scored(lists, match, metric, oracle, **search)
     if not has_preferences(nbest):
         if (skipped := len(nbest) - len(lists)) > 0:
-            note(f"{counted(skipped, 'list')} left out: fewer than two candidates are judged")
+            log_info(f"{counted(skipped, 'list')} left out: fewer than two candidates are judged")
         return rated
     choices = compared(nbest, match, Preference())
-    note(
+    log_info(
         f"{nbest.origin}: {len(rated.nbest)} rated lists and {len(choices.nbest)} choices between "
         "candidates are observed together"
     )

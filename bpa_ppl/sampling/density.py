@@ -128,7 +128,6 @@ def _is_per_sentence(site: dict[str, Any], data: Data) -> bool:
 
 def _used_of_prior(program: Program, data: Data) -> frozenset[str]:
     """Return which arrays of the prior the density of a program depends on."""
-
     z = jax.eval_shape(partial(_start, program), data)
     jaxpr = potential.trace(program, data, z).jaxpr.jaxpr
     needed = _needed(jaxpr)

@@ -14,7 +14,7 @@ from bpa_ppl.models import Prior
 from bpa_ppl.models.hierarchical import Hierarchical
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.sampling.adapting import adapt
 from bpa_ppl.sampling.sentences import DOMAIN
@@ -203,7 +203,7 @@ def _warn_unlike(draws: Mapping[str, Draws]) -> None:
         said = {label: str(one.attrs[name]) for label, one in draws.items() if name in one.attrs}
         if len(set(said.values())) > 1:
             each = "; ".join(f"{label}: {value}" for label, value in said.items())
-            tell(
+            warn_user(
                 f"the posteriors were adapted with different {what} ({each}), so that the scale of "
                 "their weights may differ: adapt them alike"
             )
@@ -234,7 +234,7 @@ def _warn_partial(found: Mapping[str, Evidence]) -> None:
     partial = [n for n in every if any(n not in one.names for one in found.values())]
     if partial:
         more = f" and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
-        tell(
+        warn_user(
             f"only some of the domains have {', '.join(partial[:_NAMED])}{more}, and with such a "
             "feature the other weights differ: adapt all domains to lists with the same features, "
             "or leave out (without) what the lists of the new domain lack"

@@ -13,7 +13,7 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.models import Likelihood, Preparation
 from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.notes import note
+from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws
 from bpa_ppl.quality import (
     Metric,
@@ -164,7 +164,9 @@ class Recorded:
             known = self._compared(lists)
         else:
             if has_preferences(lists):
-                note(f"{lists.origin}: preferences not used: the posterior is updated with gains")
+                log_info(
+                    f"{lists.origin}: preferences not used: the posterior is updated with gains"
+                )
             looks = self.likelihood.needs_gains
             goal = self._goal(lists) if looks or oracle is None else None
             if goal is not None and oracle is None:
@@ -205,7 +207,8 @@ class Recorded:
             search: as for `observe`.
 
         Raises:
-            DataError, UsageError: as `observe`.
+            DataError: as `observe`.
+            UsageError: as `observe`.
         """
         if self.likelihood.compares or not self.canonical:
             return replace(seen, lists=self.observe(nbest, own=True, **search).lists)

@@ -122,7 +122,10 @@ def scored(
         with_gains: whether gains are looked for.
         canonical: whether there are canonical weights, whose scores break ties; else the totals
             of the lists do.
-        ties, jobs, cache, progress: as for `oracles`.
+        ties: as for `oracles`.
+        jobs: as for `oracles`.
+        cache: as for `oracles`.
+        progress: as for `oracles`.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.

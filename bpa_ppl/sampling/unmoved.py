@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws
 from bpa_ppl.weights import spread_within
 
@@ -56,7 +56,7 @@ def warn_unmoved(draws: Draws, nbest: NBest) -> None:
     found = unmoved(draws, nbest)
     if found:
         small = ", ".join(f"{name} ({matter:.1g})" for name, matter in found.items())
-        tell(
+        warn_user(
             f"the data could not move the weight of {small}: that little is its spread within the "
             "lists times the standard deviation of its prior; multiply the feature by a number, "
             "or give it a larger prior variance"

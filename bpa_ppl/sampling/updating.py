@@ -25,12 +25,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import log_likelihood
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import ess, pareto_smoothed
@@ -197,7 +197,7 @@ class Sequential:
         self._steps: list[Step] = []
         self._added = _carried(draws)
         self._first = _counted(draws) - len(self._added)
-        keep_compiled()
+        enable_jax_cache()
         with jax.enable_x64(True):
             self._weighed = _Weighed.of(draws)
             self._before = _Before.of(draws, self._first)
@@ -299,7 +299,7 @@ class Sequential:
         target = _target(self._recorded, seen, prior, self._seed + len(added), report)
         made = draws_of(target, self._engine.sample(target))
         if self._before.kind == "Gaussian" and not any(step.afresh for step in self._steps):
-            tell(
+            warn_user(
                 f"of the first {self._first} sentences the posterior knows no more than the mean "
                 "and the covariance of its draws: give their lists (known) for exact draws"
             )

@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.gram_tables import framed, longer
 from bpa_ppl.text.kneser_ney import discounts_from
@@ -152,7 +152,7 @@ def _taken(counts: Float64) -> Float64:
     return counts[:, 1] * one + counts[:, 2] * two + more * three
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Float64:
     """Return (n-grams, 6) P(count = 0 … 4) and the mean count of those that judge a word.
 
@@ -173,7 +173,7 @@ def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Floa
     return counts
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
     """Fill in adjusted counts: how many different words are before each n-gram that is shorter.
 
@@ -196,7 +196,7 @@ def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
                 own[5] += there
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def summed(logs: Float64, longest: Int32, starts: Int64, chosen: npt.NDArray[np.bool_]) -> Float64:
     """Return (sentences,) the sum of the logs of the n-grams that judge the words; 0 if not chosen.
 

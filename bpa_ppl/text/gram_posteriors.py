@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
@@ -50,7 +50,7 @@ def _longer(grams: Int64, words: np.ndarray, left: Int64, n: int) -> Int64:
     return longer
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _matches(
     grams: Int64, starts: Int64, group: Int64, sentence: Int64, weights: Float64
 ) -> Float64:

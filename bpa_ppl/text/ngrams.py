@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
 
-@inner
+@njit
 def _count(gram: Int32, words: Int32) -> int:
     """Return how often an n-gram occurs."""
     found = 0
@@ -21,7 +21,7 @@ def _count(gram: Int32, words: Int32) -> int:
     return found
 
 
-@inner
+@njit
 def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
     """Return how often an n-gram occurs in the reference that has it most often."""
     most = 0
@@ -30,7 +30,7 @@ def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
     return most
 
 
-@inner
+@njit
 def _nearest_length(length: int, starts: Int64) -> int:
     """Return the reference length that is nearest; of two the shorter."""
     best = starts[1] - starts[0]
@@ -41,7 +41,7 @@ def _nearest_length(length: int, starts: Int64) -> int:
     return best
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def count_matches(
     hyps: Ragged, refs: Ragged, owner: Int64, ref_list_starts: Int64, longest: int
 ) -> Float64:

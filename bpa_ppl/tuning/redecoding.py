@@ -16,8 +16,8 @@ import numpy as np
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats import write_weights
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import tell
-from bpa_ppl.quality import Metric, resolve, set_aside
+from bpa_ppl.notes import warn_user
+from bpa_ppl.quality import Metric, demote_to_extras, resolve
 from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate, scores_of
 from bpa_ppl.tuning.rounds import Rounds, identity
 from bpa_ppl.weights import AnyWeights, Weights, match
@@ -111,7 +111,7 @@ def redecode(
         if not added:
             break
     if added:
-        tell(
+        warn_user(
             f"the limit of {iterations} iterations is reached, and the decoder still finds new "
             "hypotheses: allow more (iterations)"
         )
@@ -150,7 +150,7 @@ def _step(
 def _named(nbest: NBest, weights: AnyWeights, goal: Metric, options: Mapping[str, Any]) -> Weights:
     """Return the weights of the start, one a feature that is no column of the metric."""
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
-    matched = match(weights, set_aside(nbest, goal.columns), **matching)
+    matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
     return Weights(zip(matched.names, matched.values.tolist(), strict=True))
 
 

@@ -33,9 +33,9 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import note, tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Column, Metric, resolve, set_aside
+from bpa_ppl.quality import Column, Metric, demote_to_extras, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.column import with_judged
 from bpa_ppl.weights import spread_within
@@ -89,7 +89,9 @@ def compare_baselines(
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
         gain = resolve(metric or "ter", nbest)
-        return _compared(set_aside(nbest, gain.columns), gains_of(nbest, gain), _name(gain), None)
+        return _compared(
+            demote_to_extras(nbest, gain.columns), gains_of(nbest, gain), _name(gain), None
+        )
     draws = as_draws(posterior)
     goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
     if goal is None:
@@ -110,11 +112,10 @@ def compare_baselines(
 def with_baselines(
     draws: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
 ) -> Draws:
-    """Return a posterior with its comparison recorded, and log where a baseline is better.
+    """Return a posterior with its comparison recorded, and warn where a baseline is better.
 
-    By more than one standard error it is a warning, else a note: of several baselines the best has
-    some lead by chance. Only where gains are judgements or there are no canonical weights; else the
-    comparison with the canonical weights is what matters. Never for a posterior of preferences.
+    Only where gains are judgements or there are no canonical weights; else the comparison with the
+    canonical weights is what matters. Never for a posterior of preferences.
 
     Args:
         draws: from `adapt`.
@@ -131,9 +132,8 @@ def with_baselines(
     if len(with_judged(lists, np.isfinite(known))[0]) < 2:
         return draws
     found = _compared(lists, known, _name(metric), draws)
-    if found.baseline is not None and found.is_beaten:
-        log = tell if found.baseline.exceeds_error else note
-        log(found.warning)
+    if found.is_beaten:
+        warn_user(found.warning)
     return draws.noted(**{_RECORD: found.record()})
 
 

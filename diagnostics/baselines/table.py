@@ -37,7 +37,8 @@ class Row(NamedTuple):
         headroom: the share of what lies between the random and the best candidate of these lists.
         difference: the mean gain of the adapted weights minus that of this row, over the lists
             where both choices are judged; NaN where there is nothing to compare.
-        low, high: the 95% interval of the difference, Student's t over lists.
+        low: lower end of the 95% interval of the difference, Student's t over lists.
+        high: its upper end.
 
     >>> row = Row("first candidate", "baseline", 40, 1.0, 0.2, 0.5, 0.25, 0.75)
     >>> row.clear, row.cells
@@ -57,15 +58,6 @@ class Row(NamedTuple):
     def clear(self) -> bool:
         """Whether the interval of the difference excludes 0."""
         return self.low > 0 or self.high < 0
-
-    @property
-    def exceeds_error(self) -> bool:
-        """Whether the difference is larger than its standard error, about a quarter of the width.
-
-        >>> Row("first candidate", "baseline", 40, 1.0, 0.2, 0.5, -0.5, 1.5).exceeds_error
-        False
-        """
-        return 4 * abs(self.difference) > self.high - self.low
 
     @property
     def cells(self) -> list[str]:

@@ -19,8 +19,9 @@ class Thresholds:
         ess_per_chain: smallest bulk and tail effective sample size: 100 a chain, 400 for four
             chains (Vehtari et al. 2021); importance samples need 100.
         mcse: largest Monte-Carlo standard error of a mean, in posterior standard deviations.
-        acceptance_low, acceptance_high: bounds on the acceptance rate; a random walk in many
-            dimensions is best near 0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.
+        acceptance_low: lower bound on the acceptance rate; a random walk in many dimensions is
+            best near 0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.
+        acceptance_high: upper bound on the acceptance rate.
         bfmi: smallest Bayesian fraction of missing information (Betancourt 2016).
         pareto_k: largest Pareto k̂ of importance weights (Vehtari et al. 2024).
         drift: level of the test that the first and second half of the kept draws have the same

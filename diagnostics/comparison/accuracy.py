@@ -36,7 +36,8 @@ class Discrepancy:
     Attributes:
         weight: the feature.
         quantity: `mean`, `sd`, or a quantile such as `q5`.
-        value, reference: the two estimates, in units of the weight.
+        value: the estimate, in units of the weight.
+        reference: the estimate of the reference, in the same units.
         bias: their difference in posterior standard deviations of the reference.
         z: the difference in Monte-Carlo standard errors, both runs' together.
         p_value: of z by Student's t, adjusted by Holm over all weights and quantities.

@@ -43,7 +43,8 @@ def downstream(
     """Compare two choices of translations of the same sentences.
 
     Args:
-        ours, theirs: (sentences,) texts.
+        ours: (sentences,) texts.
+        theirs: (sentences,) texts of the other sampler.
         references: one tuple a sentence; None leaves scores out.
         seed: of the bootstrap (Koehn 2004).
 

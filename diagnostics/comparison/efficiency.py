@@ -23,12 +23,15 @@ class Efficiency:
     """The cost and worth of the draws of one sampler; None where a run does not record it.
 
     Attributes:
-        runs, chains, draws: how many runs, chains a run, and kept draws a chain.
+        runs: how many there are.
+        chains: chains per run.
+        draws: kept draws per chain.
         acceptance: mean acceptance rate.
         r_hat: largest rank-normalised split R-hat over all chains of all runs.
         nested_r_hat: largest rank-normalised nested R-hat, each run a superchain: for many short
             chains (Margossian et al. 2024).
-        bulk_ess, tail_ess: of the worst weight, mean over runs; of weighted draws Kish's.
+        bulk_ess: of the worst weight, mean over runs; of weighted draws Kish's.
+        tail_ess: likewise.
         autocorrelation_time: kept draws per effective draw, of the worst weight.
         burn_in: steps until every chain has first come where the kept draws are.
         seconds: of a run, the median.

@@ -27,7 +27,8 @@ def canvas(rows: int, columns: int, height: float) -> tuple[Figure, Any]:
     """Return a figure and its axes, (rows, columns), which share x within a column.
 
     Args:
-        rows, columns: how many axes.
+        rows: of axes.
+        columns: of axes.
         height: of one row, in inches.
     """
     from matplotlib.figure import Figure
@@ -51,7 +52,8 @@ def logarithmic(axis: Any, low: float, high: float) -> None:
 
     Args:
         axis: of matplotlib.
-        low, high: its limits, above 0.
+        low: its lower limit, above 0.
+        high: its upper limit.
     """
     from matplotlib.ticker import NullFormatter, NullLocator
 

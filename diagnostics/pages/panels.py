@@ -30,11 +30,15 @@ class Panel:
     Colours are numbers of the page's palette, those of chains; `ink` and `soft` are of its text.
 
     Args:
-        x, y: the limits of the axes.
-        height, width: in units.
+        x: the limits of the axis.
+        y: the limits of the axis.
+        height: in units.
+        width: in units.
         title: what stands above.
-        x_label, y_label: what stands beside the axes.
-        x_ticks, y_ticks: places and their labels; None finds round numbers.
+        x_label: label of the axis.
+        y_label: label of the axis.
+        x_ticks: places and their labels; None finds round numbers.
+        y_ticks: likewise.
         left: units left of the axes, for the labels of the ticks.
     """
 

@@ -74,12 +74,13 @@ class PredictiveCheck:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Does a probability of p mean right p of the time? (B bins of as many translations each.)
+    """Whether a probability of p is right p of the time, in B bins of equally many translations.
 
     Attributes:
         predicted: (B,) mean probability of the translations in a bin.
         observed: (B,) share of them that are the oracle.
-        low, high: (B,) 95% of the shares that honest probabilities would give.
+        low: (B,) lower end of the 95% interval of the shares that honest probabilities would give.
+        high: (B,) its upper end.
         count: (B,) translations.
         error: the expected calibration error, Σ count · |predicted − observed| / Σ count.
         brier: the mean squared error of the probabilities.

@@ -206,8 +206,9 @@ class Sensitivity:
 
     Attributes:
         weight: the feature.
-        prior, likelihood: the change of its distribution, in Jensen–Shannon distance, for a
-            doubling of the exponent, extrapolated from a small one.
+        prior: the change of its distribution, in Jensen–Shannon distance, for a doubling of the
+            exponent of the prior, extrapolated from a small one.
+        likelihood: the same for the exponent of the likelihood.
         finding: what both together say, in words; empty if nothing needs to be said.
 
     >>> Sensitivity("LM0", prior=0.01, likelihood=0.2, finding="").finding

@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled
 from bpa_ppl.models.instance_weighting.problem import Problem
 from bpa_ppl.models.instance_weighting.variants import Phi, Variant, constrained
 from bpa_ppl.nbest import Float32, Float64, Int64
@@ -30,7 +30,7 @@ from bpa_ppl.nbest import Float32, Float64, Int64
 BOUND = 300.0
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _factors(
     features: Float32, count: Float64, weights: Float64, logistic: bool
 ) -> tuple[Float64, Float64]:
@@ -54,7 +54,7 @@ def _factors(
     return weighted, slope
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _sums(values: Float64, starts: Int64) -> Float64:
     """Return the sum of the rows of each group, (G,)."""
     total = np.zeros(len(starts) - 1)
@@ -64,7 +64,7 @@ def _sums(values: Float64, starts: Int64) -> Float64:
     return total
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _pulled_back(
     features: Float32, slope: Float64, group: Int64, by_row: Float64, by_group: Float64
 ) -> Float64:

@@ -12,7 +12,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.nbest import Float64
-from bpa_ppl.notes import held, tell
+from bpa_ppl.notes import capture_notes, warn_user
 from bpa_ppl.weights import Match
 
 _NAMED = 5  # features, where there are many
@@ -135,7 +135,7 @@ def completed(chosen: Prior, match: Match, scale: float | None = None) -> tuple[
     each = zip(names, before.mean, np.sqrt(np.diag(before.full_covariance)), strict=True)
     told = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in each if name in missing]
     more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-    tell(
+    warn_user(
         f"the prior says nothing of {', '.join(told[:_NAMED])}{more}: there it is isotropic, and "
         "independent of the rest"
     )
@@ -172,7 +172,7 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
     [0.2, 0.25]
     """
     if isinstance(family, Prior):
-        with held():
+        with capture_notes():
             return completed(family, match, scale)[0]
     if scale is not None and isinstance(family, Isotropic):
         family = Isotropic(family.variance, family.single, scale)

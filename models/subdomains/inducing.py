@@ -14,7 +14,7 @@ from bpa_ppl.models.subdomains.expectation_maximisation import em
 from bpa_ppl.models.subdomains.settings import Found, Settings
 from bpa_ppl.models.subdomains.state import State
 from bpa_ppl.models.subdomains.working import workers
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.progress import Reporter, reporter
@@ -115,7 +115,7 @@ def _subdomains(
     found = history[-1]
     empty = int(np.count_nonzero(found.weights == 0))
     if empty:
-        tell(f"{empty} of {settings.k} subdomains have no sentence pair: ask for fewer")
+        warn_user(f"{empty} of {settings.k} subdomains have no sentence pair: ask for fewer")
     told = {
         "induction": "em",
         **settings.settings(),

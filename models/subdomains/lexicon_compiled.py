@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.ibm1_compiled import Rows, longest_run
 from bpa_ppl.text.vocabulary import Ragged
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def numbered_links(
     rows: Rows, where: Rows, source: Ragged, target: Ragged, size: int
 ) -> tuple[Int32, Int64]:
@@ -51,7 +51,7 @@ def numbered_links(
     return ids, starts
 
 
-@inner
+@njit
 def _add_up(
     words: Int32,
     own: Int32,
@@ -67,7 +67,9 @@ def _add_up(
         words: the predicted words of a sentence pair, of one sum each.
         own: its links.
         along: how many given words it has.
-        by_source, values, empty: as for `expected_counts`.
+        by_source: as for `expected_counts`.
+        values: as for `expected_counts`.
+        empty: as for `expected_counts`.
         sums: as many as words, or more.
     """
     across = len(words)
@@ -83,7 +85,7 @@ def _add_up(
                 sums[p] += values[own[p * along + g]]
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def expected_counts(
     links: tuple[Int32, Int64],
     given: Ragged,
@@ -133,7 +135,7 @@ def expected_counts(
     return counts, alone
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def log_probabilities(
     links: tuple[Int32, Int64],
     given: Ragged,
@@ -146,7 +148,12 @@ def log_probabilities(
     """Return (sentences,) natural log p(predicted | given) of Model 1, 0 for those not chosen.
 
     Args:
-        links, given, predicted, by_source, values, empty: as above.
+        links: as for `expected_counts`.
+        given: as for `expected_counts`.
+        predicted: as for `expected_counts`.
+        by_source: as for `expected_counts`.
+        values: as for `expected_counts`.
+        empty: as for `expected_counts`.
         chosen: (sentences,) which are scored.
     """
     logs = np.zeros(len(given[1]) - 1)
@@ -163,7 +170,7 @@ def log_probabilities(
     return logs
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def normalise(
     counts: Float64, alone: Float64, rows: Int32, size: int, prior: tuple[Float64, Float64, float]
 ) -> None:

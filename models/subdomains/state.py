@@ -15,7 +15,7 @@ from bpa_ppl import __version__
 from bpa_ppl.caching import key_of
 from bpa_ppl.formats.streams import AnyPath, atomic_path
 from bpa_ppl.models.subdomains.settings import Found, Settings
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.subdomains import NumberedText
 
 
@@ -46,7 +46,7 @@ class State:
             reason = "belongs to other text or other settings"
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             reason = "is damaged"
-        tell(f"{self._path} {reason}: the induction begins anew")
+        warn_user(f"{self._path} {reason}: the induction begins anew")
         return []
 
     def write(self, history: Sequence[Found]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled
 from bpa_ppl.nbest import Float64
 from bpa_ppl.text.vocabulary import Ragged
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def add_scores(text: Ragged, logs: Float64, scores: Float64) -> None:
     """Add to (sentences, K) scores the sums over the words of (words, K) logs."""
     words, starts = text
@@ -19,7 +19,7 @@ def add_scores(text: Ragged, logs: Float64, scores: Float64) -> None:
                 scores[s, z] += logs[words[at], z]
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def class_counts(text: Ragged, posteriors: Float64, size: int) -> Float64:
     """Return (words, K) how often each word occurs, the sentences shared by (sentences, K)."""
     words, starts = text

@@ -145,14 +145,14 @@ def test_values_that_are_not_finite_are_located(toy: NBest) -> None:
 
 
 def test_what_features_are_made_from(scaled: None) -> None:
-    assert Length(ratio=True).made_from() == {
+    assert Length(ratio=True).recipe() == {
         "source": "length",
         "words": True,
         "characters": False,
         "ratio": True,
     }
-    assert Scaled(scale=2).made_from()["source"] == "scaled"
-    found = Length(ratio=True).made_from()
+    assert Scaled(scale=2).recipe()["source"] == "scaled"
+    found = Length(ratio=True).recipe()
     assert FEATURES.resolve(found.pop("source"), found) == Length(ratio=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
 from bpa_ppl.features.folds import fold_of
 from bpa_ppl.features.lexicon import Lexicon
-from bpa_ppl.features.recipes import recorded, remade, stored
+from bpa_ppl.features.recipes import recorded, sources_from_records, stored
 from bpa_ppl.registry import FEATURES
 from bpa_ppl.text.ibm1 import IBM1
 
@@ -127,7 +127,7 @@ def test_new_lists_are_judged_by_all_adaptation_sentences(lists: NBest) -> None:
     found = add_features(lists, fitted).features[:, 1:]
     expected = by_hand(list(fitted.own), lists)
     assert found == pytest.approx(expected.astype(np.float32), rel=1e-6)
-    own = fitted.columns_of_own(lists)
+    own = fitted.cross_fitted_columns(lists)
     assert not np.allclose(np.transpose(list(dict(own).values())), found)
     # It has learned already, and stays as it is.
     assert fitted.fitted(lists[:2]) == fitted
@@ -165,7 +165,7 @@ def test_pairs_may_be_carried(lists: NBest, memory: tuple[str, str]) -> None:
     for path in memory:
         Path(path).unlink()
     assert np.array_equal(add_features(lists, fitted).features, before)
-    assert "own" not in fitted.made_from()
+    assert "own" not in fitted.recipe()
 
 
 def test_too_much_text_is_not_carried(lists: NBest, memory: tuple[str, str]) -> None:
@@ -253,10 +253,10 @@ def test_a_posterior_remembers_it(lists: NBest, memory: tuple[str, str], given: 
     pairs = "self" if given == "self" else memory
     source = Lexicon(pairs=pairs, carry=given == "carried", floor=0.01).fitted(lists)
     records = json.loads(json.dumps(recorded([source], [("lexicon.direct", "lexicon.inverse")])))
-    assert remade(records, stored([source])) == (source,)
+    assert sources_from_records(records, stored([source])) == (source,)
     Path(memory[1]).write_text("other\n" * 6)
     if given == "files":
         with pytest.raises(DataError, match="has changed since the weights of lexicon"):
-            remade(records, stored([source]))
+            sources_from_records(records, stored([source]))
     else:
-        assert remade(records, stored([source])) == (source,)
+        assert sources_from_records(records, stored([source])) == (source,)

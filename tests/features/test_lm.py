@@ -92,7 +92,7 @@ def test_learning_from_references_leaves_their_own_sentence_out() -> None:
     lists = with_references(references)
     source = LanguageModel(text="self", folds=3)
     assert source.needs == {"references"}
-    own = dict(source.columns_of_own(lists))
+    own = dict(source.cross_fitted_columns(lists))
     folds = fold_of(references, 3)
     assert folds[0] == folds[5]
     different = list(dict.fromkeys(text for several in references for text in several))
@@ -112,13 +112,13 @@ def test_learning_from_references_leaves_their_own_sentence_out() -> None:
     found = dict(fitted.columns(new))
     np.testing.assert_allclose(found["lm"], scores(different, ["the cat sat", "down"]), rtol=1e-12)
     # The lists that it is fitted to are cross-fitted whether it is fitted already or not.
-    again = dict(fitted.columns_of_own(lists))
+    again = dict(fitted.cross_fitted_columns(lists))
     assert again["lm"].tolist() == own["lm"].tolist()
 
 
 def test_fewer_sentences_than_folds_leave_one_out() -> None:
     lists = with_references([("a b",), ("a c",)])
-    own = dict(LanguageModel(text="self").columns_of_own(lists))
+    own = dict(LanguageModel(text="self").cross_fitted_columns(lists))
     np.testing.assert_allclose(own["lm"][0], scores(["a c"], ["a b"])[0], rtol=1e-12)
     np.testing.assert_allclose(own["lm"][2], scores(["a b"], ["a c"])[0], rtol=1e-12)
     assert own["lm.oov"].tolist() == [1, 2, 1, 2]
@@ -131,12 +131,12 @@ def test_fewer_sentences_than_folds_leave_one_out() -> None:
 )
 def test_one_reference_cannot_judge_itself(references: list[tuple[str, ...]]) -> None:
     with pytest.raises(DataError, match="not two different references: give more of them"):
-        LanguageModel(text="self").columns_of_own(with_references(references))
+        LanguageModel(text="self").cross_fitted_columns(with_references(references))
 
 
 def test_learning_needs_references(toy: NBest) -> None:
     source, bare = LanguageModel(text="self"), toy.without("references")
-    for work in (source.fitted, source.columns_of_own):
+    for work in (source.fitted, source.cross_fitted_columns):
         with pytest.raises(DataError, match="these lists have none: add them"):
             work(bare)
     with pytest.raises(UsageError, match="lm=self has not learned yet"):

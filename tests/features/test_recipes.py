@@ -43,7 +43,7 @@ class Known(FeatureSource, frozen=True):
         words = {word for refs in nbest.references for ref in refs for word in ref.split()}
         return msgspec.structs.replace(self, words=tuple(sorted(words)))
 
-    def columns_of_own(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
         if self.text != SELF:
             return self.opened()(nbest)
         parts = [

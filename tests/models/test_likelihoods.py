@@ -33,7 +33,7 @@ def lists() -> NBest:
 
 
 def log_p(lists: NBest, weights: plain.Array, gamma: float) -> plain.Array:
-    """log of the softmax-margin of each sentence, from edits."""
+    """Log of the softmax-margin of each sentence, from edits."""
     worth, best = (
         gains(lists, "ter", cache=False),
         oracles(lists, preference=lists.scores([0.4, -0.2]), cache=False).index,

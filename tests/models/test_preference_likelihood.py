@@ -111,7 +111,7 @@ def case(request: pytest.FixtureRequest, lists: NBest) -> tuple[NBest, Preferenc
 
 
 def log_density(lists: NBest, likelihood: Preference, flat: Array, free: bool) -> float:
-    """log p(z, data) by brute force, of z = (log ν, λ) where ν is free, else λ."""
+    """Log p(z, data) by brute force, of z = (log ν, λ) where ν is free, else λ."""
     log_nu, weights = (flat[0], flat[1:]) if free else (None, flat)
     nu = likelihood.nu if log_nu is None else float(np.exp(log_nu))
     prior = log_prior(weights, [0.4, -0.2], VARIANCE)

@@ -12,7 +12,15 @@ import pytest
 from judged import judged
 
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles, reestimate
-from bpa_ppl.quality import Column, by_name, choice_score, headroom, resolve, set_aside, statistics
+from bpa_ppl.quality import (
+    Column,
+    by_name,
+    choice_score,
+    demote_to_extras,
+    headroom,
+    resolve,
+    statistics,
+)
 from bpa_ppl.quality.comet import Comet, CometKiwi, _loaded
 
 LISTS = NBest.from_lists(
@@ -64,7 +72,7 @@ class TestColumns:
         )
 
     def test_names_of_metrics_come_first_in_any_case(self) -> None:
-        lists = set_aside(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
+        lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
         assert resolve("TER", lists).key == resolve("ter", lists).key == "ter"
         assert resolve("-ter", lists) == Column(column="ter", negative=True) == by_name("-ter")
         assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")

@@ -81,7 +81,7 @@ def test_same_as_brute_force(metric: str, text: list, seed: int) -> None:
 
 @pytest.mark.parametrize("metric", SCORERS)
 def test_same_as_brute_force_on_the_example(metric: str) -> None:
-    example = Path(__file__).resolve().parents[2] / "examples" / "data" / "leaflet"
+    example = Path(__file__).resolve().parents[2] / "examples" / "demo_data" / "leaflet"
     lists = read_nbest(f"{example}.nbest100.gz", references=f"{example}.ref")
     sample = lists.truncate(50).select(np.random.default_rng(8).choice(len(lists), 12))
     assert sample.totals is not None

@@ -250,20 +250,6 @@ def test_numbers_that_are_none_are_never_believed(cache_folder: Path, values: np
     assert read_array("key", 9) is None
 
 
-def test_numbers_of_another_key_are_not_believed(cache_folder: Path) -> None:
-    write_array("one", np.arange(9.0))
-    (path,) = kept(cache_folder)
-    path.rename(path.with_name("two.npz"))
-    assert read_array("two", 9) is None
-
-
-def test_numbers_without_a_checksum_are_not_believed(cache_folder: Path) -> None:
-    write_array("key", np.arange(9.0))
-    (path,) = kept(cache_folder)
-    np.savez_compressed(path, values=np.arange(9.0))
-    assert read_array("key", 9) is None
-
-
 def test_every_flipped_bit_is_found_or_harmless(cache_folder: Path) -> None:
     write_array("key", np.arange(9.0))
     (path,) = kept(cache_folder)

@@ -30,7 +30,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics import predictive_check, reliability
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import held
+from bpa_ppl.notes import capture_notes
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"logprob": 0.1}
@@ -93,7 +93,7 @@ def test_predictive_checks_look_at_the_same_features(posterior: Any) -> None:
 
 
 def test_a_scaled_prior_is_said_and_recorded() -> None:
-    with held() as notes:
+    with capture_notes() as notes:
         found = as_draws(
             adapt(LISTS, CANONICAL, metric="comet", categorical=["system"], sampler="map")
         )
@@ -122,7 +122,7 @@ def test_with_canonical_weights_nothing_is_scaled_or_said(recwarn: pytest.Warnin
 
 
 def test_without_any_weights() -> None:
-    with held() as notes:
+    with capture_notes() as notes:
         found = adapt(LISTS, None, metric="comet", categorical="system", sampler="map")
     assert any(re.search(r"except logprob \(0\.\d+\), and standard", n.message) for n in notes)
     draws = as_draws(found)

@@ -28,7 +28,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.models import Margin, Oracle, tabulate
 from bpa_ppl.models.choice import _shared_log_p, of_lists
-from bpa_ppl.notes import held
+from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import match
 
@@ -193,7 +193,7 @@ def test_all_candidates_equally_good_is_an_error_and_ties_are_counted() -> None:
     same = pool.with_extras(mqm=[0.0] * len(pool.features))
     with pytest.raises(DataError, match="all candidates have the same mqm in each of 12 lists"):
         adapt(same, None, metric="mqm", sampler="map")
-    with held() as notes:
+    with capture_notes() as notes:
         adapt(pool, None, metric="mqm", sampler="map")
     tied = int((oracles(pool, "mqm").tied > 1).sum())
     (said,) = [n.message for n in notes if "several best candidates" in n.message]
