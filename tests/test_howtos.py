@@ -103,6 +103,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_lines(f"{name}.align", ["0-0 1-1" for _ in sentences])
     for name, count in (("judged", 40), ("new", 30)):
         write_lines(f"{name}.jsonl", [candidates(s, judged=name == "judged") for s in range(count)])
+    sentences = [json.loads(line) for line in Path("new.jsonl").read_text("utf-8").splitlines()]
+    compared = [json.dumps(line | {"preferences": [[0, 3], [4, 8]]}) for line in sentences]
+    write_lines("compared.jsonl", compared)
     return tmp_path
 
 
@@ -114,7 +117,12 @@ def candidates(sentence: int, *, judged: bool) -> str:
     """Return nine candidates of three systems as a line of JSON."""
     rng = np.random.default_rng(sentence)
     rows = [
-        {"text": f"{sentence} {system} {rank}", "system": system, "logprob": float(rng.normal())}
+        {
+            "text": f"{sentence} {system} {rank}",
+            "system": system,
+            "logprob": float(rng.normal()),
+            "length_gap": float(rng.exponential()),
+        }
         for system in "ABC"
         for rank in range(3)
     ]
