@@ -42,7 +42,7 @@ def enable_jax_cache() -> None:
     """Keep JAX's compiled programs in the cache folder, unless JAX has been given another one."""
     import jax
 
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS)
 

@@ -160,7 +160,7 @@ def run_samplers(
             draws: Draws = adapt(nbest, weights, **arguments)
             seconds = time.perf_counter() - start
             if run >= 0:
-                found[name].append(draws.noted(sampling_time=seconds))
+                found[name].append(draws.with_attrs(sampling_time=seconds))
     return found
 
 

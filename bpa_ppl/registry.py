@@ -18,7 +18,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.lazily import uncollected
 from bpa_ppl.notes import warn_user
 
 if TYPE_CHECKING:
@@ -196,8 +195,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 def _named(dotted: str) -> Any:
     """Return what `module:Class` names."""
     module, _, attribute = dotted.partition(":")
-    with uncollected(module):
-        return getattr(import_module(module), attribute)
+    return getattr(import_module(module), attribute)
 
 
 def _described(member: object) -> str:

@@ -18,7 +18,7 @@ from bpa_ppl.caching import write_array
 from bpa_ppl.models.priors.isotropic import Prior, completed
 from bpa_ppl.notes import LOGGER, Note, WarningsHandler, capture_notes, log_info, replay, warn_user
 from bpa_ppl.weights import Match, check_totals, match
-from bpa_ppl.workers import fresh_workers, in_order, pool
+from bpa_ppl.workers import parallel_workers
 
 TOLD = Note(logging.WARNING, "the list is short")
 
@@ -176,27 +176,15 @@ def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) ->
         assert all("short'" in line for line in rest), "Python quotes the line of the user"
 
 
-def telling(shared: object, item: int) -> int:
+def telling(item: int) -> int:
     warn_user(f"item {item}")
     return item
 
 
-def test_what_workers_tell_is_told_here(caplog: pytest.LogCaptureFixture) -> None:
-    def told() -> list[int]:
-        with pool(1) as workers:
-            shared = workers.share(None)
-            begun = ((n, workers.submit(telling, shared, n)) for n in range(3))
-            return [result for _, result in in_order(workers, begun)]
-
-    with pytest.warns(BpaWarning):
-        assert told() == [0, 1, 2]
-    assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
-
-
-def test_what_workers_of_joblib_tell_is_told_here(
+def test_what_workers_log_is_logged_here(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.warns(BpaWarning), fresh_workers(2, return_as="generator") as parallel:
-        assert list(parallel(delayed(telling)(None, n) for n in range(3))) == [0, 1, 2]
+    with pytest.warns(BpaWarning), parallel_workers(2) as parallel:
+        assert list(parallel(delayed(telling)(n) for n in range(3))) == [0, 1, 2]
     assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
     assert capfd.readouterr().err == "", "and not by the worker, in Python's words"

@@ -80,7 +80,7 @@ class Temperature:
 
         found = temperature(posterior, lists)
         options.say(found, quiet)
-        return posterior.noted(temperature=found.value)
+        return posterior.with_attrs(temperature=found.value)
 
 
 def run(
@@ -177,7 +177,7 @@ def run(
         **matched,
         **settings,
     )
-    posterior = temperature.recorded(posterior, lists, quiet).noted(command=command_line())
+    posterior = temperature.recorded(posterior, lists, quiet).with_attrs(command=command_line())
     bpa_ppl.write_posterior(posterior, output)
     # Not in the file, which is the same whenever it is made.
     LOGGER.debug("%s written on %s", output, datetime.now().ctime())

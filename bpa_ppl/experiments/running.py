@@ -17,7 +17,7 @@ from bpa_ppl.experiments.results import Outcome, Store
 from bpa_ppl.experiments.study import Study
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS, Registry
-from bpa_ppl.workers import check_backend, fresh_workers
+from bpa_ppl.workers import check_backend, parallel_workers
 
 #: What a method is made of.
 _REGISTRIES: tuple[Registry[Any], ...] = (METRICS, RULES, SAMPLERS, TUNERS)
@@ -63,8 +63,7 @@ def run_study(
     store = Store(Path(folder), study)
     missing = store.missing(task.cell for task in every)
     waiting = [task for task in every if task.cell in missing]
-    # One cell a batch: what is lost by a kill is the cells in work.
-    workers = fresh_workers(jobs, backend, scheduler, batch_size=1, return_as="generator_unordered")
+    workers = parallel_workers(jobs, backend, scheduler, ordered=False)
     with reporter(progress, "experiment") as report, workers as parallel:
         done = len(every) - len(waiting)
         report(done, len(every), "")

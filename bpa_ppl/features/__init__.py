@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import lazy_loader
 import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, of_each_string
-from bpa_ppl.lazily import lazily
 from bpa_ppl.nbest import Float32, NBest
 from bpa_ppl.registry import FEATURES
 
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from bpa_ppl.features.lexicon import Lexicon
     from bpa_ppl.features.lm import LanguageModel
     from bpa_ppl.features.phrases import PhraseMixture
-
-#: Source -> its module, which is loaded when it is asked for: some have compiled parts.
-_SOURCES = {
-    "Consensus": "consensus",
-    "Indicators": "indicators",
-    "Invariance": "invariance",
-    "LanguageModel": "lm",
-    "Length": "length",
-    "Lexicon": "lexicon",
-    "PhraseMixture": "phrases",
-}
 
 __all__ = [
     "Added",
@@ -54,7 +43,19 @@ __all__ = [
 AnySource = str | FeatureSource
 
 
-__getattr__, _ = lazily(__name__, _SOURCES)
+# Loaded on first use: some sources have compiled parts.
+__getattr__, _, _ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "consensus": ["Consensus"],
+        "indicators": ["Indicators"],
+        "invariance": ["Invariance"],
+        "length": ["Length"],
+        "lexicon": ["Lexicon"],
+        "lm": ["LanguageModel"],
+        "phrases": ["PhraseMixture"],
+    },
+)
 
 
 def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBest:

@@ -15,7 +15,7 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, References, Score, check_parallel, resolve
-from bpa_ppl.workers import check_jobs, fresh_workers
+from bpa_ppl.workers import check_jobs, parallel_workers
 
 # Sentences scored between two reports of progress, and handed to a worker at once.
 _CHUNK = 16
@@ -362,7 +362,7 @@ def _computed(
     chunks = [slice(start, start + _CHUNK) for start in range(0, len(lists), _CHUNK)]
     parts = []
     kind = "threads" if metric.threads else "local"
-    with fresh_workers(jobs, kind, return_as="generator") as parallel:
+    with parallel_workers(jobs, kind) as parallel:
         for part in parallel(delayed(_of_chunk)(hook, lists[c], *given.part(c)) for c in chunks):
             parts.append(part)
             if progress is not None:

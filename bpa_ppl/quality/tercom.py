@@ -17,6 +17,7 @@ sentence is a place in an array, and the room to work in comes from the caller:
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -221,8 +222,9 @@ def _edits(
         words[_REF, j + 1] = text[starts[r] + j]
     for j in range(n_ref + 1):
         table[j] = j
-    # No literal 0, for which a function would be compiled beside the numbers that follow it.
-    shifts = checked = first = hyp = np.int64(0)
+    # For a literal 0 Numba would compile another version of each function that it is passed to.
+    zero: Any = np.int64(0)
+    shifts = checked = first = hyp = zero
     while True:
         distance = _distance(table, row, words, hyp, n_hyp, n_ref, first, n_hyp)
         if distance <= fewest + 1:  # a shift, which costs 1, could save no more than 1

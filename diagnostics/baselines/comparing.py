@@ -134,7 +134,7 @@ def with_baselines(
     found = _compared(lists, known, _name(metric), draws)
     if found.is_beaten:
         warn_user(found.warning)
-    return draws.noted(**{_RECORD: found.record()})
+    return draws.with_attrs(**{_RECORD: found.record()})
 
 
 def recorded_comparison(draws: Draws) -> BaselineComparison | None:

@@ -16,7 +16,7 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.tables import text_table
-from bpa_ppl.workers import fresh_workers
+from bpa_ppl.workers import parallel_workers
 
 #: The probability of finding fault with an exact sampler.
 LEVEL = 0.01
@@ -163,7 +163,7 @@ def _in_threads(replicate: Callable[[int], Replication], count: int, jobs: int) 
     """Yield the replications in order, made by threads: compiled programs are then shared."""
     from joblib import delayed
 
-    with fresh_workers(jobs, "threads", return_as="generator") as parallel:
+    with parallel_workers(jobs, "threads") as parallel:
         yield from parallel(delayed(replicate)(i) for i in range(count))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, importance_weights
-from bpa_ppl.posterior.statistics import unseen
+from bpa_ppl.posterior.statistics import loo_log_weights
 
 _DRAWS = 1000  # used at most
 
@@ -81,7 +81,7 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeftOut:
     columns = _of_lists(likelihood[_thinned(draws)], draws, lists)
     whole = in_sample(draws, lists)
     for s, column in enumerate(columns.T):
-        smoothed, whole.pareto_k[s] = unseen(whole.log_share[s], column)
+        smoothed, whole.pareto_k[s] = loo_log_weights(whole.log_share[s], column)
         if np.isfinite(whole.pareto_k[s]):  # else there are too few draws to leave it out
             whole.log_share[s] = smoothed
     return whole

@@ -133,7 +133,7 @@ def _moves(draws: Draws, report: Report) -> list[Block]:
 
 
 def _forest(draws: Draws) -> Block:
-    shown = draws.moved_most(_FOREST)
+    shown = draws.largest_shifts(_FOREST)
     note = "" if len(shown) == len(draws.features) else f" The {_FOREST} that moved most."
     return forest_plot(draws, shown, PROBABILITY, note)
 

@@ -20,17 +20,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from joblib import delayed
 
 from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.models.subdomains.settings import Found, Settings, found_in
 from bpa_ppl.models.subdomains.unigrams import unigram_posteriors
-from bpa_ppl.models.subdomains.working import results
 from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.expected_kneser_ney import WeighedText
-from bpa_ppl.workers import Pool, Shared
+from bpa_ppl.workers import Parallel
 
 SIDES: tuple[Side, Side] = ("source", "target")
 
@@ -39,7 +39,7 @@ def em(
     source: NumberedText,
     target: NumberedText,
     settings: Settings,
-    team: Pool,
+    parallel: Parallel,
     known: Sequence[Found] = (),
     report: Reporter = lambda done, total, note: None,
 ) -> Iterator[Found]:
@@ -52,7 +52,7 @@ def em(
         source: the source sentences.
         target: their translations.
         settings: see there.
-        team: workers.
+        parallel: workers, from `parallel_workers`.
         known: what was yielded before, if the work goes on.
         report: is told of the progress.
     """
@@ -68,21 +68,21 @@ def em(
     texts = [
         WeighedText.of(side.sentences, len(side.words), settings.order) for side in (source, target)
     ]
-    models = team.share((texts, settings))
+    models = texts, settings
     while len(history) <= last:
-        scores = _language(team, models, history[-1], steps)
+        scores = _language(parallel, models, history[-1], steps)
         history.append(found_in(_log(history[-1].weights) + sum(scores), None, settings.em))
         yield history[-1]
     if not settings.iterations:
         return
-    scores = _language(team, models, history[last], steps)
+    scores = _language(parallel, models, history[last], steps)
     del texts, models
     steps.done("pairs of words")
     lexicons = Lexicons(source, target, settings.prior)
     assert set(lexicons.whole) == set(SIDES)  # computed here, once for all threads
-    shared = team.share((lexicons, settings))
+    shared = lexicons, settings
     while len(history) <= last + settings.iterations:
-        history.append(_full(team, shared, history[last:], scores, settings, steps))
+        history.append(_full(parallel, shared, history[last:], scores, settings, steps))
         yield history[-1]
 
 
@@ -96,10 +96,13 @@ def _start(source: NumberedText, target: NumberedText, settings: Settings) -> Fo
     return found_in(_log(drawn), None, settings.em)
 
 
-def _language(team: Pool, models: Shared, found: Found, steps: _Steps) -> list[Float64]:
+def _language(
+    parallel: Parallel, models: tuple[list[WeighedText], Settings], found: Found, steps: _Steps
+) -> list[Float64]:
     """Return for each side (pairs, K) log p under the language models of the subdomains."""
     items = [(n, found.of(z)) for n, _ in enumerate(SIDES) for z in range(len(found.weights))]
-    columns = list(steps.counted("language models", results(team, _sentences, models, items)))
+    results = parallel(delayed(_sentences)(models, item) for item in items)
+    columns = list(steps.counted("language models", results))
     return _by_side(columns)
 
 
@@ -115,8 +118,8 @@ def _sentences(shared: tuple[list[WeighedText], Settings], item: tuple[int, Floa
 
 
 def _full(
-    team: Pool,
-    lexicons: Shared,
+    parallel: Parallel,
+    lexicons: tuple[Lexicons, Settings],
     history: Sequence[Found],
     language: Sequence[Float64],
     settings: Settings,
@@ -125,7 +128,7 @@ def _full(
     """Return what is known after one iteration of the full model.
 
     Args:
-        team: workers.
+        parallel: workers, from `parallel_workers`.
         lexicons: of the corpus.
         history: what was known before each iteration of the lexicons; they begin with that of the
             whole corpus, and need no memory beyond the one at hand, because their steps are
@@ -139,7 +142,8 @@ def _full(
         for given in SIDES
         for z in range(settings.k)
     ]
-    done = list(steps.counted("full model", results(team, _pairs, lexicons, items)))
+    results = parallel(delayed(_pairs)(lexicons, item) for item in items)
+    done = list(steps.counted("full model", results))
     lexical = _by_side([scores for scores, _ in done])
     first, second = (own + more for own, more in zip(language, lexical, strict=True))
     both = np.logaddexp(first, second)

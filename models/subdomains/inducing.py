@@ -13,11 +13,11 @@ from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.models.subdomains.expectation_maximisation import em
 from bpa_ppl.models.subdomains.settings import Found, Settings
 from bpa_ppl.models.subdomains.state import State
-from bpa_ppl.models.subdomains.working import workers
 from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.workers import check_backend, parallel_workers
 
 #: A text: a file with one sentence a line, or sentences as sequences of words.
 Text = AnyPath | Sequence[Sequence[str]] | NumberedText
@@ -71,6 +71,7 @@ def induce(
     """
     one_of(induction, INDUCTIONS, "induction")
     one_of(side, ("source", "target"), "side")
+    check_backend(backend, scheduler)
     chosen = Settings.configured("induction of subdomains", {"k": k, **settings})
     if induction == "lda" and set(settings) - {"seed"}:
         raise UsageError(f"{', '.join(sorted(set(settings) - {'seed'}))}: settings of EM, not LDA")
@@ -82,8 +83,9 @@ def induce(
             return _topics(texts, chosen, side, report)
         kept = State(state, texts, chosen)
         history = kept.read()[: chosen.lm_iterations + chosen.iterations + 1]
-        with workers(jobs, backend, scheduler) as team:
-            for found in em(*texts, chosen, team, history, report):
+        kind = "threads" if backend == "local" else backend  # threads share the corpus
+        with parallel_workers(jobs, kind, scheduler) as parallel:
+            for found in em(*texts, chosen, parallel, history, report):
                 history.append(found)
                 kept.write(history)
     return _subdomains(texts, history, chosen)

@@ -18,6 +18,7 @@ from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.text.ibm1_compiled import co_occurring, sentences_of_words
+from bpa_ppl.text.vocabulary import Ragged
 
 #: A lexicon: t of each pair of words that occur together, and of each word given the empty one.
 Table = tuple[Float64, Float64]
@@ -122,7 +123,7 @@ class Lexicons:
             table = self.step(given, table, every)
         return table
 
-    def _ordered(self, given: Side) -> tuple:
+    def _ordered(self, given: Side) -> tuple[Ragged, Ragged]:
         """Return the sentences of the side that is given, and those of the other."""
         other: Side = "target" if given == "source" else "source"
         return self._sides[given], self._sides[other]

@@ -18,10 +18,10 @@ from bpa_ppl.models.subdomains.expectation_maximisation import em
 from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.models.subdomains.program import padded, subdomain_mixture
 from bpa_ppl.models.subdomains.settings import Found
-from bpa_ppl.models.subdomains.working import workers
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.text.ibm1 import IBM1
+from bpa_ppl.workers import parallel_workers
 
 SIDES: tuple[Side, Side] = ("source", "target")
 EXACT = {"em": "soft", "smoothing": "none", "prior": 0.0}
@@ -29,8 +29,8 @@ SMALL = planted(3, 40, 0.3, words=9, length=4)[:2]
 
 
 def histories(texts: tuple[NumberedText, NumberedText], jobs: int = 1, **settings: object) -> list:
-    with workers(jobs) as team:
-        return list(em(*texts, Settings(**settings), team))  # type: ignore[arg-type]
+    with parallel_workers(jobs, "threads") as parallel:
+        return list(em(*texts, Settings(**settings), parallel))  # type: ignore[arg-type]
 
 
 def split(text: NumberedText) -> list[list[str]]:

@@ -12,7 +12,7 @@ import sacrebleu.metrics as sacre
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpa_ppl import NBest, read_nbest, workers
+from bpa_ppl import NBest, read_nbest
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.quality import TER, Oracles, corpus_score, headroom, oracles
 from bpa_ppl.quality.scoring import distinct
@@ -165,18 +165,6 @@ def test_workers_change_nothing(metric: str) -> None:
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
 
 
-def test_processes_start_and_end_with_the_work_and_threads_need_not(
-    toy: NBest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[None] = []
-    monkeypatch.setattr(workers, "_end_processes", lambda: calls.append(None))
-    oracles(toy, "ter", jobs=2)
-    oracles(toy, "bleu", jobs=1)
-    assert not calls
-    oracles(toy, "bleu", jobs=2)
-    assert len(calls) == 2
-
-
 def test_progress_ends_at_all_sentences() -> None:
     texts = [["a", "b"]] * 40
     seen: list[tuple[int, int]] = []
@@ -228,7 +216,7 @@ def test_headroom_prints_scores_of_every_kind_and_ties(metric: str) -> None:
         ({"preference": [np.nan] * 9}, DataError, "not a finite number"),
         ({"ties": "last"}, UsageError, "unknown tie policy 'last'"),
         ({"metric": "wer"}, UsageError, "unknown metric 'wer'"),
-        ({"jobs": 0}, UsageError, "0 jobs"),
+        ({"jobs": 0}, UsageError, "jobs must be"),
     ],
 )
 def test_arguments_that_make_no_sense(
