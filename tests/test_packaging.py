@@ -112,7 +112,8 @@ def test_nothing_but_the_package_is_at_the_top(wheel: Path) -> None:
 def test_types_data_and_licence_are_in(wheel: Path) -> None:
     names = names_in(wheel)
     data = {f"bpa_ppl/demo_data/{path.name}" for path in (ROOT / "examples/demo_data").glob("*.*")}
-    assert data | {"bpa_ppl/py.typed"} <= names
+    stubs = {f"bpa_ppl/{package}__init__.pyi" for package in ("", "diagnostics/", "models/")}
+    assert data | stubs | {"bpa_ppl/py.typed"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 

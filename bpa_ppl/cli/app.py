@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+import typer.main
 
 from bpa_ppl import __version__
 from bpa_ppl.cli import (
@@ -93,6 +95,12 @@ def main() -> None:
     sys.exit(code)
 
 
+@cache
+def _command() -> Any:
+    """Return all subcommands as one; a program may call `main` many times."""
+    return typer.main.get_command(app)
+
+
 def _told(error: OSError) -> str:
     """Return what the system says, and of which file, as far as it is known."""
     said = str(error.strerror or error)
@@ -105,7 +113,7 @@ def _exit_code() -> int | str | None:
     try:
         for argument in sys.argv[1:]:
             check_encoding(argument)
-        app(prog_name="bpa")
+        _command()(prog_name="bpa")
     except BpaError as error:
         typer.echo(f"error: {in_options(str(error))}", err=True)
         return error.exit_code
