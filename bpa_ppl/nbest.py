@@ -226,7 +226,8 @@ class NBest(Constructors):
 
     def text(self, row: int) -> str:
         """Return the text of the hypothesis in one row of the table."""
-        return self.strings[self.string_index[row]]
+        result: str = self.strings[self.string_index[row]]
+        return result
 
     def texts(self, sentence: int) -> list[str]:
         """Return the texts of one list, in its order."""

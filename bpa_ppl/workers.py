@@ -188,7 +188,7 @@ def _cluster(scheduler: str | None, ordered: bool) -> Iterator[Parallel]:
             client.submit(_captured, function, [sent[id(v)] for v in args], options, pure=False)
             for function, args, options in calls
         ]
-        finished = iter(futures) if ordered else distributed.as_completed(futures)
+        finished = futures if ordered else distributed.as_completed(futures, loop=client.loop)
         return (future.result() for future in finished)
 
     lost = (

@@ -31,7 +31,7 @@ def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Arr
     return (weights @ features.reshape(len(weights), -1)).reshape(base.shape) + base
 
 
-class OracleChoice(dist.Distribution):
+class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
     """The n-best-normalised log-linear distribution over the rows of each list.
 
     p(e | f, λ) = exp(λ·h(f,e)) / Σ_{e' ∈ Γ_n(f)} exp(λ·h(f,e')); batch shape (S,). A row that
@@ -79,7 +79,7 @@ class OracleChoice(dist.Distribution):
         ]
         return jnp.concatenate(drawn, axis=-1)
 
-    @validate_sample
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
         parts = []
@@ -99,7 +99,7 @@ class SharedChoice(OracleChoice):
     log-probability of the tied ones. Without ties it is `OracleChoice`.
     """
 
-    @validate_sample
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return the log-probability that the tied hypotheses have on average, (S,).
 
@@ -197,7 +197,8 @@ def of_lists(
         return of_scores(_scores(features, base, own), extra)[0]
 
     blocks, shared = _split(features, base, extra, weights)
-    return jax.lax.map(of_block, blocks)
+    result: jax.Array = jax.lax.map(of_block, blocks)
+    return result
 
 
 def _split(

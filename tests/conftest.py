@@ -6,13 +6,14 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, read_nbest
 from bpa_ppl.notes import LOGGER, WarningsHandler
 
 # What one test compiles, others load: in this process, beside it, and in programs that they start.
@@ -102,6 +103,26 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"needs the real n-best lists of {SHARED}, which are not here")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def demo_data() -> Path:
+    """The folder of the demo's lists, which are real and lie in every copy of the sources."""
+    return ROOT / "examples" / "demo_data"
+
+
+@pytest.fixture
+def real_lists(demo_data: Path, request: pytest.FixtureRequest) -> Callable[[str], NBest]:
+    """A function that reads the lists and references of a text; `leaflet` is the demo's."""
+
+    def read(name: str) -> NBest:
+        if name == "leaflet":
+            path, size = demo_data / name, "100"
+        else:
+            path, size = request.getfixturevalue("shared_data") / name, ""
+        return read_nbest(f"{path}.nbest{size}.gz", references=f"{path}.ref")
+
+    return read
 
 
 @pytest.fixture

@@ -151,4 +151,5 @@ def worth(features: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
 def _thinned(draws: Draws, count: int) -> Float64:
     """Return so many draws that count alike, at equal distances, (count, Q)."""
     flat = draws.resampled().flat
-    return flat[np.linspace(0, len(flat) - 1, min(count, len(flat))).round().astype(int)]
+    result: Float64 = flat[np.linspace(0, len(flat) - 1, min(count, len(flat))).round().astype(int)]
+    return result

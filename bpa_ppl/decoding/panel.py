@@ -120,14 +120,16 @@ class Panel:
         share = np.cumsum(np.exp(np.asarray(self.groups.log_weight, np.float64)).reshape(-1))
         flat = weights.reshape(-1, weights.shape[-1])
         marks = (np.arange(_SOME) + 0.5) / _SOME * share[-1]
-        return flat[np.searchsorted(share, marks)].T
+        result: Float64 = flat[np.searchsorted(share, marks)].T
+        return result
 
     @cached_property
     def mean(self) -> Float64:
         """(K,) the mean of the voters, by their shares."""
         share = np.exp(np.asarray(self.groups.log_weight, np.float64))
         weights = np.asarray(self.groups.weights, np.float64)
-        return np.einsum("gd,gdk->k", share, weights) / share.sum()
+        result: Float64 = np.einsum("gd,gdk->k", share, weights) / share.sum()
+        return result
 
     def decide(self, lists: NBest) -> Votes:
         """Return the decision on each list."""
@@ -227,7 +229,8 @@ def _log_scores(
 
         return rule.combined(jax.lax.map(of_group, groups))
 
-    return jax.lax.map(of_list, (features, base))
+    result: jax.Array = jax.lax.map(of_list, (features, base))
+    return result
 
 
 class _Vote(NamedTuple):

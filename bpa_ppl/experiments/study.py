@@ -285,7 +285,9 @@ def _method(table: TomlTable, name: str, known: Mapping[str, Method]) -> Method:
     return _changed(table, known[name], {})
 
 
-def _changed(table: TomlTable, method: Method, settings: Mapping, name: str = "") -> Method:
+def _changed(
+    table: TomlTable, method: Method, settings: Mapping[str, Any], name: str = ""
+) -> Method:
     try:
         return method.with_settings(settings, name)
     except UsageError as error:

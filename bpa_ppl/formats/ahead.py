@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bpa_ppl.notes import Note, capture_notes, replay
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 class _Made(NamedTuple):
     """What a step brought: one item or none, what was told of it, and the error instead of it."""
 
-    items: list
+    items: list[Any]
     notes: list[Note]
     error: Exception | None
 

@@ -115,13 +115,14 @@ def number_at(data: UInt8, at: int) -> tuple[float, int]:
 @njit
 def separates(data: UInt8, at: int) -> bool:
     """Say whether ` |||` stands at a position, with a space or the end of the line after it."""
-    return (
+    result: bool = (
         data[at] == _SPACE
         and data[at + 1] == _BAR
         and data[at + 2] == _BAR
         and data[at + 3] == _BAR
         and (data[at + 4] == _SPACE or data[at + 4] == _NEWLINE)
     )
+    return result
 
 
 @njit
@@ -171,7 +172,7 @@ def interned(data: UInt8, start: int, end: int, slots: Int32, texts: Int32, dist
     mask = len(slots) - 1
     slot = np.int64(value ^ (value >> np.uint64(32))) & mask
     while slots[slot] >= 0:
-        known = slots[slot]
+        known: int = slots[slot]
         shift = texts[1, known] - start
         i = start if texts[2, known] - shift == end else end + 1
         while i < end and data[i] == data[i + shift]:

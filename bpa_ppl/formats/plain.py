@@ -19,9 +19,9 @@ import numpy.typing as npt
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.codecs import CODECS
 from bpa_ppl.formats.numbers import finite, printed
 from bpa_ppl.formats.streams import (
-    CODECS,
     AnyPath,
     arrow_file,
     atomic_path,

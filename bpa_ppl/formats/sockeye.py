@@ -66,7 +66,8 @@ class Sockeye(NBestFormat, frozen=True):
             fields = json.loads(first_line)
         except (ValueError, RecursionError):
             return False
-        return {"sentence_id", "translation"} <= fields.keys()
+        result: bool = {"sentence_id", "translation"} <= fields.keys()
+        return result
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.

@@ -139,8 +139,8 @@ def _numbered_pairs(
         )
     sides = [tree.words(part) for tree, part in zip(trees, lines, strict=False)]
     points = _points(lines, sides, path, first)
-    source, target = (np.diff(starts) for _, starts in sides)
-    starts, spans = extract_spans((source, target), points, (longest, longest))
+    lengths = (np.diff(sides[0][1]), np.diff(sides[1][1]))
+    starts, spans = extract_spans(lengths, points, (longest, longest))
     columns = np.ascontiguousarray(spans.T)
     return (
         trees[0].numbers(sides[0], starts, columns[0], columns[1]),

@@ -233,7 +233,10 @@ def normalised(values: Float64) -> Float64:
     """
     deviation = values.std()
     centred = values - values.mean()
-    return centred / deviation if deviation > 1e-12 * (1 + np.abs(values).max()) else centred * 0
+    result: Float64 = (
+        centred / deviation if deviation > 1e-12 * (1 + np.abs(values).max()) else centred * 0
+    )
+    return result
 
 
 class _Phrases(NamedTuple):

@@ -56,7 +56,8 @@ def read_parquet(file: InputFile) -> pa.Table:
 
 def _holds_texts(kind: pa.DataType) -> bool:
     held = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.types.is_string(held) or pa.types.is_large_string(held)
+    result: bool = pa.types.is_string(held) or pa.types.is_large_string(held)
+    return result
 
 
 @contextmanager
@@ -83,7 +84,7 @@ def numbers_in(table: pa.Table, name: str, origin: str) -> Float64:
         pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
     ):
         raise DataError(f"the column {name} must hold numbers in each row", origin)
-    values = column.cast(pa.float64()).to_numpy()
+    values: Float64 = column.cast(pa.float64()).to_numpy()
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(wrong):
         raise DataError(

@@ -114,7 +114,7 @@ class TextTable:
         wrong = lengths != width
         if not wrong.any():
             try:
-                values = pc.cast(pc.list_flatten(texts), pa.float64()).to_numpy()
+                values: Float64 = pc.cast(pc.list_flatten(texts), pa.float64()).to_numpy()
             except pa.ArrowInvalid:
                 values = np.array([_float(t) for t in pc.list_flatten(texts).to_pylist()])
             values = values.reshape(-1, width)

@@ -109,7 +109,8 @@ def tree_of(
             own = named if len(named) == len(numbered) else numbered
             variables[name] = ((*leading, *own), array)
         dataset = Dataset(variables)
-        labels = {dim: (coords or {}).get(dim, np.arange(n)) for dim, n in dataset.sizes.items()}
+        sizes = {str(dim): size for dim, size in dataset.sizes.items()}
+        labels = {dim: (coords or {}).get(dim, np.arange(n)) for dim, n in sizes.items()}
         datasets[group] = dataset.assign_coords(labels)
     tree = DataTree.from_dict(datasets)
     tree.attrs.update(attrs or {})
@@ -130,15 +131,15 @@ def data_tree(data: InferenceData) -> DataTree:
     Raises:
         UsageError: if it is neither.
     """
-    if hasattr(data, "children") and hasattr(data, "to_dataset"):
+    from xarray import DataTree
+
+    if isinstance(data, DataTree):
         return data
     if not callable(getattr(data, "groups", None)):
         raise UsageError(
             f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
             "read_posterior"
         )
-    from xarray import DataTree
-
     tree = DataTree.from_dict({name: data[name] for name in data.groups()})
     tree.attrs.update(data.attrs)
     return tree

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.posterior.validation import WEIGHTS, validate_shapes
+from bpa_ppl.posterior.validation import WEIGHTS as WEIGHTS
+from bpa_ppl.posterior.validation import validate_shapes
 from bpa_ppl.weights import Weights, match
 
 POINTS = ("mean", "mode", "draw")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.posterior.adapter import Draws, as_draws, from_tree, to_tree
+from bpa_ppl.posterior.adapter import as_draws, from_tree, to_tree
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
+from bpa_ppl.posterior.draws import Draws
 
 if TYPE_CHECKING:
     from xarray import DataTree

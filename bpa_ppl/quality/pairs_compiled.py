@@ -150,7 +150,8 @@ def _bleu(matches: Int64, hyp: int, ref: int) -> float:
         else:
             total += np.log(matches[n] / possible)
     brevity = 1.0 - ref / hyp if hyp < ref else 0.0
-    return 100.0 * np.exp(brevity + total / order)
+    score: float = 100.0 * np.exp(brevity + total / order)
+    return score
 
 
 @njit

@@ -78,7 +78,8 @@ def _distance(
         if i <= kept:
             for j in range(n_ref + 1):
                 table[i * (n_ref + 1) + j] = row[j]
-    return row[n_ref]
+    result: int = row[n_ref]
+    return result
 
 
 @njit
@@ -214,7 +215,7 @@ def _edits(
     """
     n_hyp, n_ref = starts[h + 1] - starts[h], starts[r + 1] - starts[r]
     if n_hyp == 0 or n_ref == 0:
-        return n_hyp + n_ref
+        return int(n_hyp + n_ref)
     for i in range(n_hyp):
         words[0, i] = text[starts[h] + i]
     words[_REF, 0] = -1  # equal to no word
@@ -224,6 +225,7 @@ def _edits(
         table[j] = j
     # For a literal 0 Numba would compile another version of each function that it is passed to.
     zero: Any = np.int64(0)
+    shifts: int
     shifts = checked = first = hyp = zero
     while True:
         distance = _distance(table, row, words, hyp, n_hyp, n_ref, first, n_hyp)

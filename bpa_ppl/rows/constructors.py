@@ -141,7 +141,7 @@ class Constructors:
         whole = [k for k, found in enumerate(present) if found == len(texts)]
         missing = {n: table[:, k] for k, n in enumerate(names) if k not in whole}
         make: Any = cls
-        return make(
+        result: Self = make(
             offsets=cols.offsets_of(counts),
             features=table[:, whole] if missing else table,
             feature_names=tuple(names[k] for k in whole),
@@ -154,6 +154,7 @@ class Constructors:
             extras={**(extras or {}), **missing},
             sentence_extras={name: tuple(of) for name, of in (sentence_extras or {}).items()},
         )
+        return result
 
     @classmethod
     def from_records(
@@ -275,7 +276,8 @@ class Constructors:
         if sources is not None:
             lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
         make: Any = cls
-        return next(Gatherer(make, _MEMORY, lines, first_id).tables([rows]))
+        result: Self = next(Gatherer(make, _MEMORY, lines, first_id).tables([rows]))
+        return result
 
 
 def _numbers(values: npt.ArrayLike, what: str) -> npt.NDArray[np.float32]:

@@ -85,7 +85,8 @@ def run_chains(plan: Plan, target: Target, covariance: Any, start: Sites) -> Sam
 
 def repeated(z: Sites, chains: int) -> Sites:
     """Return the same z for each chain, with leading dimension chains."""
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (chains, *jnp.shape(x))), z)
+    result: Sites = jax.tree.map(lambda x: jnp.broadcast_to(x, (chains, *jnp.shape(x))), z)
+    return result
 
 
 def _initialised(

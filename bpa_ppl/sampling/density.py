@@ -172,7 +172,10 @@ def starting_point(program: Program, data: Data) -> Sites:
     multiplied by a scale, in a hierarchy, far beyond that.
     """
     z = _start(program, data)
-    return z if np.isfinite(potential(program, data, z)) else _searched_start(program, data)
+    result: Sites = (
+        z if np.isfinite(potential(program, data, z)) else _searched_start(program, data)
+    )
+    return result
 
 
 @partial(jax.jit, static_argnums=0)
@@ -192,13 +195,14 @@ def _start(program: Program, data: Data) -> Sites:
 @partial(jax.jit, static_argnums=0)
 def _searched_start(program: Program, data: Data) -> Sites:
     """Return where the potential is finite, which takes long to compile."""
-    return initialize_model(
+    result: Sites = initialize_model(
         jax.random.key(0),
         program,
         init_strategy=_strategy(data),
         dynamic_args=True,
         model_args=data,
     ).param_info.z
+    return result
 
 
 def _strategy(data: Data) -> Callable[..., Any]:
@@ -222,7 +226,8 @@ def _median(site: dict[str, Any]) -> Any:
     transform = biject_to(prior.support)
 
     def draw(key: jax.Array) -> jax.Array:
-        return transform.inv(prior(rng_key=key, sample_shape=given["sample_shape"]))
+        result: jax.Array = transform.inv(prior(rng_key=key, sample_shape=given["sample_shape"]))
+        return result
 
     try:
         draws = jax.vmap(draw)(jax.random.split(given["rng_key"], _STARTS))
@@ -237,7 +242,8 @@ def potential(program: Program, data: Data, z: Sites) -> jax.Array:
 
     What is compiled calls it as it is: so NumPyro runs the program once for all of them.
     """
-    return potential_energy(program, data, {}, z)
+    result: jax.Array = potential_energy(program, data, {}, z)
+    return result
 
 
 @partial(jax.jit, static_argnums=0)
@@ -262,12 +268,14 @@ def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
 
 @partial(jax.jit, static_argnums=0)
 def _constrained(program: Program, data: Data, z: Sites) -> Sites:
-    return constrain_fn(program, data, {}, z, return_deterministic=True)
+    result: Sites = constrain_fn(program, data, {}, z, return_deterministic=True)
+    return result
 
 
 @partial(jax.jit, static_argnums=0)
 def _constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
-    return jax.vmap(jax.vmap(partial(_constrained, program, data)))(z)
+    result: Sites = jax.vmap(jax.vmap(partial(_constrained, program, data)))(z)
+    return result
 
 
 def shaped(flat: Any, like: Sites) -> Sites:
@@ -393,10 +401,12 @@ def prior_draws(program: Program, data: Data, count: int, seed: int) -> Sites:
     of_weights = anatomy(program, data).latent == (WEIGHTS,)
     if program.model is log_linear and of_weights and data.prior.other is None:
         return {WEIGHTS: data.prior.drawn(np.random.default_rng([seed, 5]), count)}
-    return _prior_draws(program, data, count, jax.random.key(seed))
+    result: Sites = _prior_draws(program, data, count, jax.random.key(seed))
+    return result
 
 
 @partial(jax.jit, static_argnums=(0, 2), compiler_options=_RUN_ONCE)
 def _prior_draws(program: Program, data: Data, count: int, key: jax.Array) -> Sites:
     wanted = list(dict.fromkeys([WEIGHTS, *anatomy(program, data).latent]))
-    return Predictive(program, num_samples=count, return_sites=wanted)(key, *data)
+    result: Sites = Predictive(program, num_samples=count, return_sites=wanted)(key, *data)
+    return result

@@ -37,7 +37,7 @@ class MetropolisState(NamedTuple):
     rng_key: Any
 
 
-class Metropolis(MCMCKernel):
+class Metropolis(MCMCKernel):  # type: ignore[misc] # NumPyro has no types
     """A NumPyro kernel for proposals of the whole vector (Metropolis et al. 1953; Hastings 1970).
 
     A subclass says how to propose. Chains run one by one, in parallel or vectorized.
@@ -74,7 +74,7 @@ class Metropolis(MCMCKernel):
         """Return what a progress bar shows of a chain."""
         return f"acc. prob={float(state.mean_accept_prob):.2f}"
 
-    def postprocess_fn(self, model_args: tuple, model_kwargs: dict) -> Any:
+    def postprocess_fn(self, model_args: tuple[Any, ...], model_kwargs: dict[str, Any]) -> Any:
         """Return the function from unconstrained values to the values of the sites."""
         return partial(
             constrain_fn, self._model, model_args, model_kwargs, return_deterministic=True
@@ -85,8 +85,8 @@ class Metropolis(MCMCKernel):
         rng_key: jax.Array,
         num_warmup: int,
         init_params: Any,
-        model_args: tuple,
-        model_kwargs: dict,
+        model_args: tuple[Any, ...],
+        model_kwargs: dict[str, Any],
     ) -> MetropolisState:
         """Return the first state: of one chain for one key, of many for a batch of keys."""
         single = is_prng_key(rng_key)
@@ -102,15 +102,18 @@ class Metropolis(MCMCKernel):
                 model_kwargs=model_kwargs,
             ).param_info.z
         potential = partial(potential_energy, self._model, model_args, model_kwargs)
-        first = lambda z, key: _first_state(z, potential(z), key)  # noqa: E731
+
+        def first(z: Any, key: jax.Array) -> MetropolisState:
+            return _first_state(z, potential(z), key)
+
         return (first if single else jax.vmap(first))(z, rng_key)
 
     def sample(
-        self, state: MetropolisState, model_args: tuple, model_kwargs: dict
+        self, state: MetropolisState, model_args: tuple[Any, ...], model_kwargs: dict[str, Any]
     ) -> MetropolisState:
         """Return the state after one step of each chain."""
         potential = partial(potential_energy, self._model, model_args, model_kwargs)
-        step = lambda one: self._step(one, potential)  # noqa: E731
+        step = partial(self._step, potential=potential)
         return (jax.vmap(step) if jnp.ndim(state.potential_energy) else step)(state)
 
     def _step(self, state: MetropolisState, potential: Any) -> MetropolisState:

@@ -140,7 +140,10 @@ def _solved(matrix: Float64, right: Float64) -> Float64:
 def _backtrack(surface: _Surface, point: _Point, direction: Float64, decrement: float) -> _Point:
     """Halve the step until the potential falls as Armijo's rule asks, rounding allowed for."""
     slack = 1e-6 * (1 + abs(point.value))
-    enough = lambda scale, value: value <= point.value - 1e-4 * scale * decrement + slack  # noqa: E731
+
+    def enough(scale: float, value: float) -> bool:
+        return value <= point.value - 1e-4 * scale * decrement + slack
+
     # Most steps are taken whole, and the next one needs the curvature where they end.
     whole = surface.at(point.position + direction)
     if enough(1.0, whole.value):

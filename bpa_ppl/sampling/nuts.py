@@ -88,9 +88,10 @@ def _metric(target: Target) -> tuple[Mode | None, str]:
 def jittered(target: Target, chains: int) -> Sites:
     """Return z of a start for each chain, near that of the target."""
     rng = np.random.default_rng([target.seed, 3])
-    return jax.tree.map(
+    result: Sites = jax.tree.map(
         lambda x: x + _JITTER * rng.normal(size=x.shape), repeated(target.start, chains)
     )
+    return result
 
 
 def _adapting(target: Target) -> Callable[[Program, Nuts, None], NUTS]:

@@ -16,10 +16,15 @@ def place(data: Data) -> Data:
     computed from shared data, XLA computes where the data are, and sums over devices.
     """
     devices = jax.devices()
+    placed: Data
     if len(devices) == 1:
-        return jax.device_put(data)
+        placed = jax.device_put(data)
+        return placed
     mesh = Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,))
-    shares = lambda *axes: NamedSharding(mesh, PartitionSpec(*axes))  # noqa: E731
+
+    def shares(*axes: str | None) -> NamedSharding:
+        return NamedSharding(mesh, PartitionSpec(*axes))
+
     rows = shares(None, "sentence", None)
     buckets = tuple(
         Bucket(
@@ -34,4 +39,5 @@ def place(data: Data) -> Data:
     )
     whole = jax.tree.map(lambda _: shares(), data.prior)
     sentence = shares("sentence")
-    return jax.device_put(data, Data(Lists(buckets, sentence, sentence, sentence), whole))
+    placed = jax.device_put(data, Data(Lists(buckets, sentence, sentence, sentence), whole))
+    return placed

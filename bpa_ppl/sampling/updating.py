@@ -496,6 +496,8 @@ def _log_likelihoods(program: Program, data: Data, values: dict[str, jax.Array])
 
     def one(draw: dict[str, jax.Array]) -> jax.Array:
         sites = log_likelihood(program, draw, *data, batch_ndims=0)
-        return sum(sites.values()).astype(jnp.float32)
+        result: jax.Array = sum(sites.values()).astype(jnp.float32)
+        return result
 
-    return jax.lax.map(jax.vmap(one), values)
+    result: jax.Array = jax.lax.map(jax.vmap(one), values)
+    return result

@@ -149,7 +149,8 @@ def _taken(counts: Float64) -> Float64:
     """Return (n-grams,) the expected discount of each n-gram of one order."""
     (one, two, three), _ = discounts_from(counts[:, :_MEAN].sum(axis=0).tolist())
     more = np.maximum(1.0 - counts[:, :3].sum(axis=1), 0.0)
-    return counts[:, 1] * one + counts[:, 2] * two + more * three
+    result: Float64 = counts[:, 1] * one + counts[:, 2] * two + more * three
+    return result
 
 
 @njit(nogil=True, cache=True)

@@ -7,7 +7,7 @@ the lower 32 bits, its last word. A hash table with open addressing finds its nu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -127,7 +127,7 @@ def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
 
 
 @njit(nogil=True, cache=True)
-def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple, Int32]:
+def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple[Any, ...], Int32]:
     """Number and count the n-grams of a text, which has its (n−1)-grams numbered.
 
     Args:

@@ -41,7 +41,10 @@ class LinearMixture(TextModel):
 
     def unknown_words(self, sentences: Sentences) -> np.ndarray:
         """Return (words,) bool: which words none of the models knows."""
-        return np.logical_and.reduce([model.unknown_words(sentences) for model in self.models])
+        result: np.ndarray = np.logical_and.reduce(
+            [model.unknown_words(sentences) for model in self.models]
+        )
+        return result
 
 
 def linear_mixture(models: Sequence[TextModel], sentences: Sentences) -> Float64:

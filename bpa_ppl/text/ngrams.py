@@ -33,7 +33,7 @@ def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
 @njit
 def _nearest_length(length: int, starts: Int64) -> int:
     """Return the reference length that is nearest; of two the shorter."""
-    best = starts[1] - starts[0]
+    best: int = starts[1] - starts[0]
     for r in range(1, len(starts) - 1):
         other = starts[r + 1] - starts[r]
         if (abs(other - length), other) < (abs(best - length), best):

@@ -168,7 +168,8 @@ def _far(projected: Float64, marks: Float64) -> float:
 def _whitening(draws: Float64) -> Float64:
     """Return the matrix that makes the covariance of draws the identity."""
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(draws.T)))
-    return vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
+    result: Float64 = vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
+    return result
 
 
 def _directions(features: int, rng: np.random.Generator) -> Float64:

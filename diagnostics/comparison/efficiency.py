@@ -180,7 +180,8 @@ def _seconds_to_enough(run: Draws, seconds: float | None, ess: float) -> float |
     if seconds is None or not ess:
         return None
     draws, warmup = run.shape[1], _warmup(run).shape[1]
-    return seconds * (warmup + draws * ENOUGH / ess) / (warmup + draws)
+    result: float | None = seconds * (warmup + draws * ENOUGH / ess) / (warmup + draws)
+    return result
 
 
 def _arrival(run: Draws, target: Draws) -> int:
@@ -194,7 +195,8 @@ def _arrival(run: Draws, target: Draws) -> int:
 
     def distance(values: Float64) -> Float64:
         gap = values - centre
-        return np.einsum("...i,ij,...j->...", gap, precision, gap)
+        result: Float64 = np.einsum("...i,ij,...j->...", gap, precision, gap)
+        return result
 
     near = np.quantile(distance(target.flat), _ARRIVED)
     inside = distance(np.concatenate([_warmup(run), run.weights], axis=1)) <= near

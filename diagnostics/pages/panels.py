@@ -126,7 +126,8 @@ class Panel:
         low, high = np.array([self._x, self._y]).T
         share = np.clip((points - low) / (high - low), 0, 1)
         start, end = [self._left, self._bottom], [self._right, self._top]
-        return np.rint(start + share * np.subtract(end, start)).astype(np.int64)
+        result: Int64 = np.rint(start + share * np.subtract(end, start)).astype(np.int64)
+        return result
 
     def _frame(self, title: str, x_label: str, y_label: str) -> None:
         width, height = self._right - self._left, self._bottom - self._top

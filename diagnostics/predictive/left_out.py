@@ -107,7 +107,10 @@ def _of_lists(likelihood: Float64, draws: Draws, lists: NBest) -> Float64:
             "the lists that it was adapted to",
             lists.origin,
         )
-    return likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(np.float64)
+    result: Float64 = likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(
+        np.float64
+    )
+    return result
 
 
 def in_sample(draws: Draws, lists: NBest) -> LeftOut:

@@ -73,7 +73,8 @@ def moving_average(values: Float64, window: int) -> Float64:
     >>> moving_average(np.array([[1.0, 3.0, 5.0]]), 2).tolist()
     [[2.0, 4.0]]
     """
-    return np.lib.stride_tricks.sliding_window_view(values, window, axis=1).mean(axis=2)
+    result: Float64 = np.lib.stride_tricks.sliding_window_view(values, window, axis=1).mean(axis=2)
+    return result
 
 
 def correlated_pairs(draws: Draws) -> list[tuple[int, int, float]]:

@@ -117,7 +117,8 @@ def _verdict(found: Subdomains) -> Verdict:
 
 
 def _shares(found: Subdomains) -> Float64:
-    return found.posteriors().sum(axis=0, dtype=np.float64) / max(len(found), 1)
+    result: Float64 = found.posteriors().sum(axis=0, dtype=np.float64) / max(len(found), 1)
+    return result
 
 
 def _sizes(found: Subdomains) -> list[Block]:

@@ -96,11 +96,13 @@ def _log_odds(inside: Float64) -> Float64:
 
     def log_odds(counts: Float64) -> Float64:
         total = counts.sum(axis=0) + _PRIOR
-        return np.log(counts + prior) - np.log(total - counts - prior)
+        result: Float64 = np.log(counts + prior) - np.log(total - counts - prior)
+        return result
 
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.sqrt(1 / (inside + prior) + 1 / (outside + prior))
-        return np.nan_to_num((log_odds(inside) - log_odds(outside)) / deviation)
+        result: Float64 = np.nan_to_num((log_odds(inside) - log_odds(outside)) / deviation)
+        return result
 
 
 def along(found: Subdomains, parts: int = 100) -> Float64:

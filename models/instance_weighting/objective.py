@@ -125,7 +125,7 @@ def mixed(problem: Problem, variant: Variant, phi: Phi) -> Mixed:
 def shares(problem: Problem, variant: Variant, phi: Phi) -> Float64:
     """Return α_y of each y, (G,)."""
     if variant.mixture == "map":
-        share = problem.in_total / (problem.in_total + phi.mixing)
+        share: Float64 = problem.in_total / (problem.in_total + phi.mixing)
     else:
         share = np.full(len(problem.in_total), phi.mixing)
     if not variant.complete:

@@ -221,7 +221,8 @@ def _each(problem: Problem, variant: Variant, z: Float64) -> Float64:
     """Return n(x, y) log p(x | y; φ) of the dev pairs with support that were seen."""
     seen = problem.supported & (problem.weight > 0)
     found = mixed(problem, variant, constrained(variant, z)).probability
-    return problem.weight[seen] * np.log(np.maximum(found[seen], 1e-300))
+    result: Float64 = problem.weight[seen] * np.log(np.maximum(found[seen], 1e-300))
+    return result
 
 
 def _sites(variant: Variant, phi: Phi) -> dict[str, Any]:

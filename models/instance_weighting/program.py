@@ -55,7 +55,8 @@ def log_likelihoods(
         gamma: () γ.
         weights: (Q,) λ.
     """
-    return _computed(problem._replace(names=()), variant, mixing, gamma, weights)
+    result: jax.Array = _computed(problem._replace(names=()), variant, mixing, gamma, weights)
+    return result
 
 
 @partial(jax.jit, static_argnums=1)  # in one piece: else each operation is compiled by itself
@@ -80,4 +81,5 @@ def _computed(
     outer = jnp.where(at < 0, 0.0, (own + gamma * uniform[group]) / divisor[group])
     probability = share[group] * problem.asked_in + (1 - share[group]) * outer
     seen = problem.supported & (problem.weight > 0)
-    return problem.weight * jnp.log(jnp.where(seen, probability, 1.0))
+    result: jax.Array = problem.weight * jnp.log(jnp.where(seen, probability, 1.0))
+    return result

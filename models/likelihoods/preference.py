@@ -169,7 +169,7 @@ class SlippingChoice(OracleChoice):
         )
         return jnp.where(jax.random.bernoulli(slips, self.slip, chosen.shape), any_row, chosen)
 
-    @validate_sample
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
         meant: jax.Array = super().log_prob(value)

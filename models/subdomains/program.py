@@ -90,14 +90,14 @@ def subdomain_mixture(source: PaddedText, target: PaddedText, k: int) -> None:
         numpyro.sample("pairs", Summed(joint), obs=jnp.zeros(len(source.words)))
 
 
-class Summed(dist.Distribution):
+class Summed(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
     """What was observed with a hidden choice summed out; the value itself says nothing.
 
     Args:
         joint: (…, K) log p(choice, observation).
     """
 
-    arg_constraints: ClassVar[dict] = {}
+    arg_constraints: ClassVar[dict[str, Any]] = {}
     support = dist.constraints.real
 
     def __init__(self, joint: Any):

@@ -81,7 +81,8 @@ class Found(NamedTuple):
             given: of a lexicon, the side that it is given; a language model takes every pair.
         """
         if self.posteriors.ndim == 1:
-            return (self.posteriors == z).astype(np.float64)
+            result: Float64 = (self.posteriors == z).astype(np.float64)
+            return result
         own = self.posteriors[:, z].astype(np.float64)
         if given is None:
             return own

@@ -98,7 +98,8 @@ def _pseudo_counts(text: NumberedText) -> Float64:
     """
     counts = np.bincount(text.numbers, minlength=len(text.words)).astype(np.float64)
     total = counts.sum()
-    return min(_PSEUDO, _AT_MOST * total) * counts[:, np.newaxis] / total
+    result: Float64 = min(_PSEUDO, _AT_MOST * total) * counts[:, np.newaxis] / total
+    return result
 
 
 def _rows(text: NumberedText, chosen: np.ndarray) -> NumberedText:

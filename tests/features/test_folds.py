@@ -3,12 +3,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpa_ppl.errors import UsageError
-from bpa_ppl.features.folds import fold_of
+from bpa_ppl.features.base import fold_of
 
 
 @given(st.lists(st.integers(0, 30), max_size=60), st.integers(2, 7))
@@ -34,8 +32,3 @@ def test_folds_are_the_same_each_time_and_are_shuffled() -> None:
     assert found.tolist() == fold_of(keys, 5).tolist()
     # Neighbours are not dealt out in turn: topics follow one another in a text.
     assert np.mean(np.diff(found) == 1) < 0.5
-
-
-def test_one_fold_has_nothing_to_learn_from() -> None:
-    with pytest.raises(UsageError, match="at least two folds, not 1"):
-        fold_of(["a", "b"], 1)

@@ -160,7 +160,7 @@ def test_a_file_that_has_changed_or_gone_is_refused(
     assert len(rerank(lists, posterior, where={"known": kept}).texts) == 20
     with pytest.raises(UsageError, match=r"where=.'lm': .* is of no source .* it has known"):
         rerank(lists, posterior, where={"lm": kept})
-    with pytest.raises(UsageError, match="say where 1 file lies, not a, b"):
+    with pytest.raises(UsageError, match="path of 1 file, not a, b"):
         rerank(lists, posterior, where={"known": ["a", "b"]})
 
 

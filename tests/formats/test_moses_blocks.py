@@ -263,8 +263,8 @@ def test_texts_of_one_hash_slot_are_told_apart() -> None:
     assert rows.string_index.tolist() == [i % 700 for i in range(1000)]
 
 
-def test_both_read_the_real_lists_alike(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = shared_data / "authored/leaflet.nbest100.gz"
+def test_both_read_the_real_lists_alike(demo_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = demo_data / "leaflet.nbest100.gz"
     calls = recorded_calls(monkeypatch)
     fast = read_nbest(path)
     assert calls

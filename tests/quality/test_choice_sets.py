@@ -126,18 +126,18 @@ def test_what_makes_no_sense_is_refused(
 def test_an_id_of_several_candidates_names_none(lists: NBest) -> None:
     with pytest.raises(DataError, match="sentence 9 names 'E', the id of several candidates"):
         choices(lists, preferences=[None, [["E", "F"]]])
-    with pytest.raises(DataError, match="names 'A', and the candidates have no texts `id`"):
+    with pytest.raises(DataError, match="names 'A', but the candidates have no extra"):
         choices(lists.without("id"), preferences=[[["A", "B"]], None])
 
 
 def test_lists_without_preferences_are_refused(lists: NBest) -> None:
     for extras in ({}, {"preferences": [None, []]}, {"domain": ["news", "web"]}):
         assert not has_preferences(lists.with_sentence_extras(**extras))
-        with pytest.raises(DataError, match="no sentence carries a preference"):
+        with pytest.raises(DataError, match="no sentence has a preference"):
             choices(lists, **extras)
 
 
 def test_ties_need_a_model_of_ties(lists: NBest) -> None:
     compared = lists.with_sentence_extras(ties=[[[0, 1]], None])
-    with pytest.raises(DataError, match=r"1 ties.*without\('ties'\)"):
+    with pytest.raises(DataError, match=r"1 tie.*without\('ties'\)"):
         choice_sets(compared, ties=False)

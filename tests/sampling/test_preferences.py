@@ -86,7 +86,7 @@ def test_what_is_compared_is_the_default_without_references(lists: NBest) -> Non
         adapt(bare, ZERO)
     translated = bare.with_references(["0 0"] * SENTENCES)
     assert adapted(translated, sampler="map").attrs["likelihood"]["name"] == "margin"
-    with pytest.raises(DataError, match="no sentence carries a preference"):
+    with pytest.raises(DataError, match="no sentence has a preference"):
         adapt(bare, ZERO, likelihood="preference")
 
 
