@@ -62,13 +62,11 @@ from .quality import (
 from .sampling import (
     adapt as adapt,
     learn_prior as learn_prior,
+    update as update,
 )
 from .tuning import (
     Reestimation as Reestimation,
     reestimate as reestimate,
-)
-from .updating import (
-    update as update,
 )
 from .weights import (
     Weights as Weights,

@@ -6,33 +6,30 @@ from .baselines.comparing import (
 from .baselines.table import (
     BaselineComparison as BaselineComparison,
 )
-from .calibration.calibration import (
+from .calibration import (
     Calibration as Calibration,
     Replication as Replication,
     calibrate as calibrate,
 )
-from .checks.checking import (
-    check as check,
-)
-from .checks.report import (
+from .checks import (
     Finding as Finding,
     Report as Report,
     Thresholds as Thresholds,
+    check as check,
+    refuse_unconverged as refuse_unconverged,
 )
 from .comparison.comparison import (
     Comparison as Comparison,
     compare as compare,
 )
-from .pages.page import (
-    write_page as write_page,
+from .confidence import (
+    RiskCoverage as RiskCoverage,
+    Temperature as Temperature,
+    calibrated as calibrated,
+    risk_coverage as risk_coverage,
+    temperature as temperature,
 )
-from .predictive.checks import (
-    PredictiveCheck as PredictiveCheck,
-    Reliability as Reliability,
-    predictive_check as predictive_check,
-    reliability as reliability,
-)
-from .predictive.likelihood import (
+from .leave_one_out import (
     Loo as Loo,
     Ranked as Ranked,
     Sensitivity as Sensitivity,
@@ -40,24 +37,22 @@ from .predictive.likelihood import (
     loo as loo,
     power_sensitivity as power_sensitivity,
 )
-from .predictive.predictions import (
+from .pages.page import (
+    write_page as write_page,
+)
+from .predictive_checks import (
+    PredictiveCheck as PredictiveCheck,
+    Reliability as Reliability,
+    predictive_check as predictive_check,
+    reliability as reliability,
     with_predictions as with_predictions,
 )
-from .predictive.selective import (
-    RiskCoverage as RiskCoverage,
-    risk_coverage as risk_coverage,
-)
-from .predictive.temperature import (
-    Temperature as Temperature,
-    calibrated as calibrated,
-    temperature as temperature,
-)
-from .report_page.figures import (
+from .report_figures import (
     plot_trace as plot_trace,
 )
-from .report_page.page import (
+from .report_page import (
     posterior_page as posterior_page,
 )
-from .subdomains.page import (
+from .subdomains import (
     subdomains_page as subdomains_page,
 )

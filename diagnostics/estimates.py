@@ -1,4 +1,4 @@
-"""How exactly draws tell a mean: Monte-Carlo errors, effective and independent draws, R-hat."""
+"""Means of draws with their Monte-Carlo errors, effective sample sizes, and R-hat."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bpa_ppl.posterior.statistics import ess, r_hat
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-_FEWEST = 10  # draws a chain, below which no diagnostic means anything
+_MIN_DRAWS = 10  # per chain: diagnostics of fewer are meaningless
 
 
 class Estimate(NamedTuple):
-    """A mean, its Monte-Carlo standard error, and the effective number of draws behind it."""
+    """A mean, its Monte-Carlo standard error, and its effective sample size."""
 
     mean: float
     error: float
@@ -28,20 +28,20 @@ class Estimate(NamedTuple):
 
 
 def runs_together(posteriors: Sequence[Posterior]) -> Draws:
-    """Put the runs of one sampler together, as chains side by side.
+    """Concatenate the runs of one sampler, as chains.
 
     Args:
-        posteriors: draws of `weights` from different seeds.
+        posteriors: draws of `weights` with different seeds.
 
     Raises:
         DataError: if the runs differ in features or in their number of draws, have fewer than
-            ten a chain, hold a draw that is not finite, or have importance weights only in part.
+            ten per chain, a draw that is not finite, or only partly importance weights.
     """
     runs = [as_draws(posterior) for posterior in posteriors]
     together = pooled(runs)
-    if together.shape[1] < _FEWEST:
+    if together.shape[1] < _MIN_DRAWS:
         raise DataError(
-            f"{together.shape[1]} draws a chain are too few to compare, and {_FEWEST} are needed: "
+            f"{together.shape[1]} draws per chain are too few to compare, {_MIN_DRAWS} are needed: "
             "leave this sampler out, or raise draws"
         )
     return together
@@ -50,8 +50,8 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
 def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
     """Return the mean of a function of the draws, given its value at each, (C, D).
 
-    The error of chains is their standard deviation over √ESS (Vehtari et al. 2021), that of
-    importance samples the one of a self-normalised sum (Owen 2013, §9.2).
+    The error for chains is the standard deviation over √ESS (Vehtari et al. 2021), for importance
+    samples that of a self-normalised sum (Owen 2013, §9.2).
 
     >>> values = {"weights": np.zeros((1, 2, 1))}
     >>> draws = Draws(values, ("LM0",), kind="weighted", log_weight=np.log([[1, 3]]))
@@ -70,14 +70,14 @@ def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
 
 
 def share_of(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
-    """Return how many draws are below a quantile, with the error of the share expected.
+    """Return the share of draws below a quantile, with the error of the expected share.
 
-    Few of them are below an outer quantile, so that their own number would not tell.
+    Few draws are below an outer quantile, so that their own share is no basis for an error.
 
     Args:
-        draws: of which.
+        draws: the draws.
         below: (C, D) bool.
-        expected: their share if the quantile is right.
+        expected: the share if the quantile is correct.
     """
     found = mean_of(draws, below)
     size = found.ess or smallest_ess(draws)
@@ -86,14 +86,14 @@ def share_of(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
 
 
 def ess_of_each(draws: Draws, method: str = "bulk") -> Float64:
-    """Return the effective number of draws of each weight, (Q,); one that never moves has none.
+    """Return the effective sample size of each weight, (Q,); 0 for one that is constant.
 
     Args:
-        draws: of chains, or with importance weights, whose ESS is Kish's.
+        draws: chains, or draws with importance weights, whose ESS is Kish's.
         method: of ArviZ: `bulk`, `tail` or `mean`.
 
-    >>> still = Draws({"weights": np.zeros((4, 100, 1))}, ("LM0",))
-    >>> ess_of_each(still).tolist()
+    >>> constant = Draws({"weights": np.zeros((4, 100, 1))}, ("LM0",))
+    >>> ess_of_each(constant).tolist()
     [0.0]
     """
     if draws.weighted:
@@ -112,21 +112,21 @@ def largest_r_hat(draws: Draws) -> float:
     if draws.weighted:
         return 1.0
     values = draws.weights
-    if len(values) == 1:  # its halves have to agree
+    if len(values) == 1:  # compare its halves
         half = values.shape[1] // 2
         values = np.concatenate([values[:, :half], values[:, -half:]])
     return float(np.max(np.nan_to_num(r_hat(values), nan=np.inf)))
 
 
-def as_independent(draws: Draws) -> int:
-    """Return as how many independent draws these may pass: half their ESS, an estimate."""
+def independent_count(draws: Draws) -> int:
+    """Return the number of nearly independent draws: half of the ESS."""
     return min(int(smallest_ess(draws) / 2), len(draws.flat))
 
 
 def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
-    """Return `count` draws as good as independent, (count, Q), in random order.
+    """Return `count` nearly independent draws, (count, Q), in random order.
 
-    Draws of chains are taken at equal distances; weighted ones by the luck of their weights.
+    Chains are thinned evenly; weighted draws are resampled.
     """
     flat = draws.flat
     if draws.weighted:

@@ -1,4 +1,4 @@
-"""Whether adapting the weights improved the choices from new lists."""
+"""Whether adapting the weights improved the choices from new lists, and which features did."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.selection import CANONICAL
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.nbest import Int64, NBest
-from bpa_ppl.quality import Column, Metric, Scoreboard
+from bpa_ppl.quality import Column, Metric, Score, Scoreboard
 from bpa_ppl.quality.bootstrap import ScoreDifference
 
 PROBABILITY = 0.95
@@ -21,11 +21,11 @@ class Change(NamedTuple):
     """The change of one corpus score.
 
     Attributes:
-        name: of the metric, as tables print it.
-        score: the score after, its difference from that before, and the interval of that.
-        verdict: `better` or `worse` where the interval excludes zero, else `unclear`; empty for
-            what is neither good nor bad, such as the length.
-        decimals: how many are shown.
+        name: of the metric, as in tables.
+        score: the score after, its difference from that before, and the interval of the difference.
+        verdict: `better` or `worse` if the interval excludes zero, else `unclear`; empty for the
+            length.
+        decimals: the number of decimals to print.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 
     @property
     def cells(self) -> list[str]:
-        """Before, after, difference and its interval, as they are shown."""
+        """Before, after, difference and its interval, formatted."""
         after, change = self.score.score, self.score.difference
         signed = [f"{x:+.{self.decimals}f}" for x in (change, self.score.low, self.score.high)]
         plain = [f"{x:.{self.decimals}f}" for x in (after - change, after)]
@@ -49,20 +49,19 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """What adapting changed in the choices from new lists (S sentences).
+    """The change of the choices from new lists by adapting (S sentences).
 
     Attributes:
         lists: with references, or the column that the posterior was adapted to.
-        before: (S,) position that the baseline chooses.
-        after: (S,) position of the predictive decision.
+        before: (S,) positions that the baseline chooses.
+        after: (S,) positions of the predictive decisions.
         scores: of both.
         changes: of each metric, the criterion first; the length last.
-        criterion: what the posterior was adapted to, if it has corpus scores; else TER.
-        baseline: what chooses before: the canonical weights; where none were given, the best of
-            the simple ways to choose, as selected on the adaptation sentences.
-        comparison: with every baseline, where the lists are judged or no canonical weights were
-            given.
-        left_out: how many sentences have no gain before or after, and are not among the lists.
+        criterion: of the posterior, if it has corpus scores; else TER.
+        baseline: the canonical weights; if there are none, the best simple way to choose, as
+            selected on the adaptation sentences.
+        comparison: with all baselines, if the lists are judged or there are no canonical weights.
+        left_out: the number of sentences without a gain before or after, which are not included.
 
     >>> import numpy as np
     >>> texts, references = [["bad", "good"]], [("good",)]
@@ -90,9 +89,9 @@ class Improvement:
 
     @property
     def verdict(self) -> str:
-        """`yes`, `no`, `both` where one metric got better and another worse, or `unknown`.
+        """`yes`, `no`, `both` if one metric improved and another got worse, or `unknown`.
 
-        Where the criterion is a column of judgements, it alone decides.
+        If the criterion is a column of judgements, only it counts.
         """
         verdicts = {change.verdict for change in self._deciding}
         if not self.scores.changed:
@@ -133,3 +132,20 @@ class Improvement:
             "both": f"Better by {named[BETTER]}, worse by {named[WORSE]}{self._against}{unclear}",
             "unknown": f"No significant difference{self._against}",
         }[self.verdict]
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """The choices without some of the features.
+
+    Attributes:
+        what: `canonical`, `adapted`, or a description of the removed features.
+        features: the removed features.
+        scores: of the corpus, one a metric.
+        changed: the number of translations that differ from those with all features.
+    """
+
+    what: str
+    features: tuple[str, ...]
+    scores: tuple[Score, ...]
+    changed: int

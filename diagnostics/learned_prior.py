@@ -1,4 +1,4 @@
-"""What a learned prior found: which weights all domains share, and which are a domain's own."""
+"""The page about a learned prior: which weights the domains share, and which differ."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.diagnostics.pages.canvas import canvas, label
+from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.models.priors.learned import Hierarchy
 from bpa_ppl.nbest import Float64
@@ -16,12 +16,12 @@ from bpa_ppl.posterior import Draws
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: A weight is a domain's own where it lies so many posterior standard deviations from μ.
+#: The weight of a domain is specific if it is this many posterior standard deviations from μ.
 APART = 2.0
-#: A weight is shared where that interval around the weight of every domain lies within so many
-#: standard deviations of its prior, on either side of μ.
+#: A weight is shared if that interval, for every domain, is within this many standard deviations of
+#: the prior from μ.
 NEAR = 1.0
-_ROWS = 40  # of the figure
+_MAX_ROWS = 40  # of the figure
 _WIDE = 1.96  # standard deviations of a 95 % interval
 
 
@@ -34,10 +34,10 @@ class Sharing(NamedTuple):
         uncertainty: the standard deviation of μ.
         between: the standard deviation of the weights of domains around μ, √Σ.
         unit: the standard deviation of its prior before any domain was seen.
-        weights: by domain; those that have the feature.
-        deviations: the standard deviations of those.
-        own: domains whose weight lies apart, and by how many posterior standard deviations.
-        near: whether the weight of each domain is known to lie near μ, within `NEAR` units.
+        weights: by domain, of those that have the feature.
+        deviations: their posterior standard deviations.
+        own: domains with a specific weight, and its distance in posterior standard deviations.
+        near: whether the weights of all domains are within `NEAR` units of μ.
     """
 
     name: str
@@ -52,16 +52,16 @@ class Sharing(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Who has this weight, in words."""
+        """The verdict in words."""
         if len(self.weights) == 1:
             return f"of {next(iter(self.weights))} alone"
         if self.own:
             return "own: " + ", ".join(f"{label} ({z:+.1f} sd)" for label, z in self.own.items())
-        return "shared" if self.near else "not known yet"
+        return "shared" if self.near else "unknown"
 
 
 def sharing(found: Hierarchy) -> list[Sharing]:
-    """Return for each weight what domains share of it, the least shared first.
+    """Return how domains share each weight, the least shared weight first.
 
     Args:
         found: from `learn_hierarchy`.
@@ -90,7 +90,7 @@ def _sharing(found: Hierarchy, k: int) -> Sharing:
 
 
 def as_table(found: Hierarchy) -> str:
-    """Return as text which weights are shared, one a line."""
+    """Return the verdict on each weight as a text, one line a weight."""
     rows = [("weight", "mean", "between", "")]
     rows += [(r.name, f"{r.mean:.3f}", f"{r.between:.3f}", r.verdict) for r in sharing(found)]
     width = max(len(row[0]) for row in rows)
@@ -98,7 +98,7 @@ def as_table(found: Hierarchy) -> str:
 
 
 def learned_prior_page(found: Hierarchy, draws: Mapping[str, Draws]) -> str:
-    """Return a page: what domains share, and where it was learned.
+    """Return a self-contained HTML page about a learned prior.
 
     Args:
         found: from `learn_hierarchy`.
@@ -117,25 +117,25 @@ def learned_prior_page(found: Hierarchy, draws: Mapping[str, Draws]) -> str:
         for row in rows
     ]
     note = (
-        "The weights of a domain are a draw of N(μ, Σ). A weight is a domain's own where it lies "
-        f"more than {APART:g} posterior standard deviations from μ. It is shared where no domain's "
-        f"weight may be, within as many, further than {NEAR:g} standard deviation of its prior "
-        "from μ; else more sentences would tell. Those that vary most between domains, in units "
-        "of their prior, come first."
+        "The weights of a domain are a draw from N(μ, Σ). A weight is specific to a domain (own) "
+        f"if it is more than {APART:g} posterior standard deviations from μ. It is shared if these "
+        f"intervals of all domains are within {NEAR:g} prior standard deviation from μ; otherwise "
+        "more sentences are needed. Weights are sorted by their variation between domains, in "
+        "units of their prior."
     )
     learned = [
         [label, str(one.attrs.get("adaptation_sentences", "–")), str(len(one.features))]
         for label, one in draws.items()
     ]
     caption = (
-        "In standard deviations of the prior that the domains had, from the canonical weight "
-        "(from 0 where there is none). Grey: what is expected of one more domain, 95 %. Points and "
-        "lines: the domains, 95 %; filled where a weight is the domain's own."
-        + (f" The first {_ROWS} of {len(rows)} weights." if len(rows) > _ROWS else "")
+        "Differences from the canonical weight (from 0 if there is none), in standard deviations "
+        "of the prior of the domains. Grey: predictive 95% interval of a new domain. Points and "
+        "lines: the domains with 95% intervals; filled if a weight is specific to the domain."
+        + (f" The first {_MAX_ROWS} of {len(rows)} weights." if len(rows) > _MAX_ROWS else "")
     )
     picture = drawn(
-        sharing_figure(rows[:_ROWS], canonical),
-        "the weights of each domain and those expected of the next one, with intervals",
+        sharing_figure(rows[:_MAX_ROWS], canonical),
+        "weights of each domain and of a new domain, with intervals",
         caption,
         "svg",
     )
@@ -151,28 +151,28 @@ def learned_prior_page(found: Hierarchy, draws: Mapping[str, Draws]) -> str:
 
 
 def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> Figure:
-    """Draw each weight by domain, before what is expected of the next one.
+    """Draw each weight by domain, with the predictive interval of a new domain.
 
     Args:
         rows: from `sharing`; one line each.
         canonical: weights that count as 0 in the picture, by feature.
     """
-    figure, axes = canvas(1, 1, 0.8 + 0.33 * len(rows))
+    figure, axes = empty_figure(1, 1, 0.8 + 0.33 * len(rows))
     (plot,) = axes[0]
-    places = np.arange(len(rows))[::-1]
+    rows_y = np.arange(len(rows))[::-1]
     unit = np.array([row.unit for row in rows])
     start = np.array([canonical.get(row.name, 0.0) for row in rows])
     mean = (np.array([row.mean for row in rows]) - start) / unit
     next_one = _WIDE * np.array([np.hypot(row.uncertainty, row.between) for row in rows]) / unit
     plot.hlines(
-        places,
+        rows_y,
         mean - next_one,
         mean + next_one,
         color="0.83",
         linewidth=14,
         label="the next domain",
     )
-    plot.plot(mean, places, "|", color="0.3", markersize=14, mew=2, label="mean μ")
+    plot.plot(mean, rows_y, "|", color="0.3", markersize=14, mew=2, label="mean μ")
     labels = list(dict.fromkeys(label for row in rows for label in row.weights))
     for number, domain in enumerate(labels):
         shift = 0.5 * ((number + 0.5) / len(labels) - 0.5)
@@ -183,11 +183,11 @@ def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> F
             wide = _WIDE * row.deviations[domain] / unit[k]
             fill = f"C{number % 10}" if domain in row.own else "white"
             plot.errorbar(
-                at, places[k] - shift, xerr=wide, fmt="o", color=f"C{number % 10}", mfc=fill, ms=5
+                at, rows_y[k] - shift, xerr=wide, fmt="o", color=f"C{number % 10}", mfc=fill, ms=5
             )
         plot.plot([], [], "o-", color=f"C{number % 10}", label=label(domain))
     plot.axvline(0.0, color="C3", linewidth=1, linestyle=":", label="canonical")
-    plot.set_yticks(places, [label(row.name) for row in rows])
+    plot.set_yticks(rows_y, [label(row.name) for row in rows])
     plot.set_ylim(-0.6, len(rows) - 0.4)
     plot.set(xlabel="weight, in standard deviations of its first prior")
     plot.grid(axis="x", color="0.9")
@@ -196,14 +196,14 @@ def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> F
 
 
 def _summary(rows: Sequence[Sharing]) -> str:
-    """Say in one sentence how many weights are shared, and how many are not."""
+    """Return in one sentence how many weights are shared, and how many are not."""
     shared = sum(row.verdict == "shared" for row in rows)
     own = sum(bool(row.own) for row in rows)
-    unknown = sum(row.verdict == "not known yet" for row in rows)
+    unknown = sum(row.verdict == "unknown" for row in rows)
     return (
         f"{shared} of {len(rows)} weights are shared by all domains"
-        + (f", {own} are some domain's own" if own else "")
-        + (f", {unknown} are not known well enough to tell" if unknown else "")
+        + (f", {own} are specific to some domain" if own else "")
+        + (f", {unknown} are unknown" if unknown else "")
     )
 
 

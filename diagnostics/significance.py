@@ -1,4 +1,4 @@
-"""Tests: many at once (Holm), and whether a sample is uniform (simultaneous bands of its ECDF)."""
+"""Significance tests: Holm's correction, and uniformity by simultaneous bands of the ECDF."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _POINTS = 100
 def holm(p_values: npt.ArrayLike) -> Float64:
     """Return p-values adjusted by the step-down method of Holm (1979), in the same order.
 
-    Rejecting where an adjusted value is at most α keeps the probability of any false alarm at most
-    α, however the tests depend on each other.
+    Rejecting where an adjusted value is at most α controls the family-wise error rate at α under
+    any dependence.
 
     Args:
         p_values: (tests,) in [0, 1].
@@ -35,16 +35,16 @@ def holm(p_values: npt.ArrayLike) -> Float64:
 
 
 def grid(count: int) -> Float64:
-    """Return where the distribution function of `count` values is looked at, inside (0, 1)."""
+    """Return the points in (0, 1) at which the ECDF of `count` values is evaluated."""
     points = min(count, _POINTS)
     return np.arange(1, points) / points
 
 
 def uniformity(values: npt.ArrayLike) -> float:
-    """Return the p-value of values in [0, 1] being independent and uniform.
+    """Return the p-value of the hypothesis that values in [0, 1] are independent and uniform.
 
-    It is the probability that a uniform sample leaves, somewhere, the narrowest bands that hold
-    this one everywhere (Säilynoja, Bürkner & Vehtari 2022), computed, not simulated.
+    It is the probability that the ECDF of a uniform sample leaves the narrowest simultaneous bands
+    that contain the ECDF of these values (Säilynoja, Bürkner & Vehtari 2022), computed exactly.
 
     Args:
         values: (N,).
@@ -65,7 +65,7 @@ def bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Floa
 
     Args:
         count: the number N of values.
-        probability: with which all of the function lies within the bands.
+        probability: that the whole function lies within the bands.
 
     Returns:
         points, lower and upper bounds at them, all (points,).
@@ -80,12 +80,12 @@ def bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Floa
 
 @lru_cache(maxsize=32)
 def _level(count: int, probability: float) -> float:
-    """Return the γ whose pointwise bands hold a uniform sample with a given probability."""
+    """Return the pointwise level γ of bands with a given simultaneous probability."""
     return float(brentq(lambda g: _stays_inside(count, g) - probability, 1e-12, 1.0, xtol=1e-7))
 
 
 def _limits(count: int, level: float) -> tuple[Int64, Int64]:
-    """Return the least and the greatest number of values below each point, at a pointwise level."""
+    """Return bounds of the number of values below each point, at a pointwise level."""
     z = grid(count)
     lower, upper = binom.ppf(level / 2, count, z), binom.isf(level / 2, count, z)
     return lower.astype(np.int64), upper.astype(np.int64)
@@ -94,8 +94,8 @@ def _limits(count: int, level: float) -> tuple[Int64, Int64]:
 def _stays_inside(count: int, level: float) -> float:
     """Return the probability that N uniform values stay within the pointwise bands everywhere.
 
-    The numbers below the points are a Markov chain: of the values above one point a binomial
-    number falls before the next one. What leaves the bands is dropped on the way.
+    The counts below successive points are a Markov chain with binomial increments. Paths that
+    leave the bands are dropped.
     """
     lower, upper = _limits(count, level)
     z = np.concatenate([[0.0], grid(count)])

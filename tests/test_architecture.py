@@ -32,7 +32,7 @@ LAYERS = (
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
-    ("calibrating", "comparing", "experiments", "demo", "reporting", "updating"),
+    ("experiments", "demo"),
     ("bpa_ppl",),  # the public face itself
     ("cli",),
     ("__main__",),

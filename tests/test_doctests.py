@@ -203,5 +203,5 @@ def test_modules_are_found_wherever_they_lie() -> None:
     assert {
         "bpa_ppl.formats.streams",
         "bpa_ppl.models.lists",
-        "bpa_ppl.diagnostics.checks.checking",
+        "bpa_ppl.diagnostics.checks",
     } < set(MODULES)

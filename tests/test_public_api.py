@@ -83,9 +83,9 @@ ROOMS = {
     "diagnostics": "BaselineComparison Calibration Comparison Finding Loo PredictiveCheck Ranked "
     "Reliability Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate "
     "calibrated check compare compare_baselines compare_loo loo plot_trace posterior_page "
-    "power_sensitivity predictive_check reliability risk_coverage subdomains_page temperature "
-    "with_predictions write_page",
-    "experiments": "Aggregates Difference Point aggregate read_results read_study run_study "
+    "power_sensitivity predictive_check refuse_unconverged reliability risk_coverage "
+    "subdomains_page temperature with_predictions write_page",
+    "experiments": "Aggregates CurvePoint Difference aggregate read_results read_study run_study "
     "write_figures",
     "features": "Added Consensus FeatureSource Indicators Invariance LanguageModel Length Lexicon "
     "PhraseMixture add_features feature_adder of_each_string resolve_sources",
@@ -104,7 +104,7 @@ ROOMS = {
     "numeric_columns only_judged oracles resolve statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
-    "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of",
+    "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of update",
     "tuning": "Command Redecoded Reestimation Tuned Tuner TuningLists TuningProblem redecode "
     "reestimate",
 }

@@ -43,8 +43,8 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Test whether samplers find back weights that oracles were simulated from; exit 3 if not."""
-    from bpa_ppl.calibrating import calibrate_sampler
-    from bpa_ppl.diagnostics.calibration.page import calibration_page
+    from bpa_ppl.diagnostics.calibration import calibration_page
+    from bpa_ppl.experiments.calibration import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = settings_of(names_of(samplers), setting)

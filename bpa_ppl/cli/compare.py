@@ -48,9 +48,9 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Compare samplers: their cost, their errors against a long run, their translations."""
-    from bpa_ppl.comparing import compare_samplers
-    from bpa_ppl.diagnostics.comparison.files import write_comparison
-    from bpa_ppl.diagnostics.pages.canvas import FIGURE_KINDS
+    from bpa_ppl.diagnostics.comparison.page import write_comparison
+    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
+    from bpa_ppl.experiments.samplers import compare_samplers
     from bpa_ppl.formats.parts import make_folder
     from bpa_ppl.posterior import read_draws
 

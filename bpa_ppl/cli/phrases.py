@@ -105,7 +105,7 @@ def _kept(path: str, like: str | None, keep: float | None) -> npt.NDArray[np.boo
         raise UsageError("--like and --keep go together: give both or neither")
     if like is None or keep is None:
         return None
-    from bpa_ppl.phrases.selection import select_lines
+    from bpa_ppl.phrases.extraction import select_lines
     from bpa_ppl.text.model_files import model_of
 
     if path == "-":

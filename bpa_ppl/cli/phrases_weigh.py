@@ -59,8 +59,7 @@ def weigh(
 ) -> None:
     """Mix a table of the domain with a general one whose counts are weighted by features."""
     from bpa_ppl.models.instance_weighting import FORMS, PhiPrior, variant_named, weigh
-    from bpa_ppl.phrases.pair_features import pair_features, read_corpus
-    from bpa_ppl.phrases.svm_feature import SVM, svm_feature
+    from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
     from bpa_ppl.phrases.tables import read_counts, write_table
     from bpa_ppl.posterior import write_posterior
 

@@ -12,7 +12,7 @@ from bpa_ppl.cli import options
 from bpa_ppl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from bpa_ppl.diagnostics.subdomains.page import Pairs
+    from bpa_ppl.diagnostics.subdomains import PhrasePairTexts
     from bpa_ppl.nbest import NBest
 
 
@@ -82,7 +82,7 @@ def run(
 def _holds_subdomains(path: Path) -> bool:
     """Say whether a file may hold subdomains; what is wrong with it, its reader will tell."""
     from bpa_ppl.formats.streams import InputFile
-    from bpa_ppl.phrases.parquet_tables import is_parquet
+    from bpa_ppl.phrases.table_files import is_parquet
 
     with suppress(DataError):
         return is_parquet(InputFile(path))
@@ -92,8 +92,8 @@ def _holds_subdomains(path: Path) -> bool:
 def _posterior(
     path: Path, new: NBest | None, known: NBest | None, where: list[str] | None, shown: int
 ) -> str:
+    from bpa_ppl.decoding.report import report_page
     from bpa_ppl.posterior import read_draws
-    from bpa_ppl.reporting import report_page
 
     return report_page(
         read_draws(path),
@@ -105,8 +105,8 @@ def _posterior(
     )
 
 
-def _subdomains(path: Path, pairs: Pairs | None, least: int, shown: int) -> str:
-    from bpa_ppl.diagnostics.subdomains.page import subdomains_page
+def _subdomains(path: Path, pairs: PhrasePairTexts | None, least: int, shown: int) -> str:
+    from bpa_ppl.diagnostics.subdomains import subdomains_page
     from bpa_ppl.phrases import Subdomains
 
     found = Subdomains.load(path)
@@ -114,7 +114,7 @@ def _subdomains(path: Path, pairs: Pairs | None, least: int, shown: int) -> str:
     return subdomains_page(found, title=title, pairs=pairs, least=least, shown=shown)
 
 
-def _pairs(lists: NBest | None, table: str | None) -> Pairs | None:
+def _pairs(lists: NBest | None, table: str | None) -> PhrasePairTexts | None:
     """Return the phrase pairs of lists or of a table; None where neither is given."""
     from bpa_ppl.features.segmentations import phrase_pairs
     from bpa_ppl.phrases.tables import read_pairs

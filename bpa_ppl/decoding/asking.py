@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.decoding.reranking import refuse_unconverged, with_defaults
+from bpa_ppl.decoding.reranking import with_defaults
+from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised

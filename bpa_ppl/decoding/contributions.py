@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bpa_ppl.decoding.reranking import with_defaults
-from bpa_ppl.diagnostics.pages.page import Section, Table
+from bpa_ppl.diagnostics.improvement import Contribution
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Metric, Score, choice_score
-from bpa_ppl.quality.scoreboard import length_of, title_of
+from bpa_ppl.quality import Metric, choice_score
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import Where
     from bpa_ppl.posterior.adapter import Posterior
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """The choices under some of the features.
-
-    Attributes:
-        what: `canonical`, `adapted`, or what is left out.
-        features: those that are left out.
-        scores: of the corpus, one a metric.
-        changed: how many translations differ from those with all features.
-    """
-
-    what: str
-    features: tuple[str, ...]
-    scores: tuple[Score, ...]
-    changed: int
 
 
 def contributions(
@@ -90,39 +71,6 @@ def contributions(
     for what, features in _left_out(sources):
         rows.append(of(what, features, mean_without(draws, features)))
     return rows
-
-
-def contributions_section(rows: Sequence[Contribution], sentences: int) -> Section:
-    """Return the comparison as a section of a page.
-
-    Args:
-        rows: from `contributions`.
-        sentences: of how many the scores are.
-    """
-    full = next(row for row in rows if row.what == "adapted")
-    header = ["choices"]
-    for score in full.scores:
-        header += [title_of(score), "change", *(["length"] if length_of(score) else [])]
-    cells = [
-        [row.what, *_scored(row, full), str(row.changed) if row is not full else ""] for row in rows
-    ]
-    note = (
-        f"Corpus scores of {sentences} sentences, and how far each lies from those with all "
-        "features. Decided with the posterior mean; without a feature, with the mean given that "
-        "its weight is 0, so that other features may take its place."
-    )
-    return Section(
-        "What the added features contributed",
-        (Table((*header, "choices that differ"), cells, note),),
-    )
-
-
-def _scored(row: Contribution, full: Contribution) -> Iterator[str]:
-    for score, best in zip(row.scores, full.scores, strict=True):
-        yield f"{score.value:.{score.decimals}f}"
-        yield "" if row is full else f"{score.value - best.value:+.{score.decimals}f}"
-        if length := length_of(score):
-            yield f"{length:.3f}"
 
 
 def mean_without(draws: Draws, features: Sequence[str]) -> Float64:

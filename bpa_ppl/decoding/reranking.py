@@ -16,8 +16,8 @@ from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.deciding import Deciding, Options
 from bpa_ppl.decoding.panel import Panel, Settings, Votes, bare
-from bpa_ppl.diagnostics import check
-from bpa_ppl.errors import DataError, NotConverged, UsageError
+from bpa_ppl.diagnostics import refuse_unconverged
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
@@ -258,21 +258,6 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
             f"the posterior knows the weight of {', '.join(known)}: leave the default out"
         )
     return replace(draws, fixed=draws.fixed.updated(given)) if given else draws
-
-
-def refuse_unconverged(posterior: Posterior) -> None:
-    """Raise NotConverged, with the table of the check, if a posterior fails it.
-
-    >>> stuck = np.repeat([[0.0], [9.0]], 100, axis=1)[..., None]
-    >>> refuse_unconverged(Draws({"weights": stuck + np.linspace(0, 1, 100)[:, None]}, ("LM0",)))
-    Traceback (most recent call last):
-    bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
-    """
-    report = check(posterior)
-    if not report:
-        raise NotConverged(
-            f"the posterior failed its check, so it is not used (`unchecked` overrides):\n{report}"
-        )
 
 
 def _joined(parts: Iterable[Reranked]) -> Reranked:

@@ -1,4 +1,4 @@
-"""Points of learning curves, differences between methods, and seconds, from rows of results."""
+"""Points of learning curves, differences between methods, and times, from rows of results."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.quality import by_name
 from bpa_ppl.quality.bootstrap import Replicates, Resamples, replicates, resamples
 
-#: Stages in which a method learns from A; the others apply what it has learned.
-LEARNING = ("adapt", "tune")
-
-# So many that the smallest p-value survives the adjustment for the pairs of 14 methods.
+#: Stages in which a method learns from A; the others apply what was learned.
+_LEARNING = ("adapt", "tune")
+# So many that the smallest p-value survives the adjustment for all pairs of 14 methods.
 _SAMPLES = 10_000
-_TAIL = 2.5  # percent on either side of an interval of 95%
+_INTERVAL = (2.5, 97.5)  # percentiles
 
 
 class Place(NamedTuple):
-    """Where a method was tried; its draws of A make one point of a curve."""
+    """Where a method was run; its draws of A make one point of a curve."""
 
     domain: str
     size: int
@@ -34,24 +33,24 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """The corpus scores of a method over the draws of A, in percent.
 
     Attributes:
-        domain: its name.
-        size: |A|, in sentences.
-        method: its name.
-        setting: the varied setting, empty for none.
-        metric: its name, such as "ter".
-        draws: of A.
+        domain: the name of the domain.
+        size: |A|.
+        method: the name of the method.
+        setting: `name=value` if it is swept, else empty.
+        metric: the name of the metric, such as "ter".
+        draws: the number of draws of A.
         mean: over the draws.
-        interval: its published 95% interval size, 2 · the empirical standard deviation over
-            draws; NaN of a single draw.
+        interval: the published size of the 95% interval, 2 · the empirical standard deviation
+            over draws; NaN for a single draw.
         low: lower end of the 95% bootstrap interval of the mean, over test sentences and draws.
-        high: its upper end.
-        sentence_error: standard error of the mean by the sampling of test sentences alone.
-        draw_error: likewise by the sampling of A alone.
-        passed: share of the draws whose posterior passed its check; NaN where there is none.
+        high: upper end.
+        sentence_error: standard error of the mean due to the sampling of test sentences alone.
+        draw_error: due to the sampling of A alone.
+        passed: share of the draws whose posterior passed its check; NaN if there is none.
     """
 
     domain: str
@@ -71,19 +70,19 @@ class Point:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean score of one method less that of another, on the same draws and sentences.
+    """The mean score of one method minus that of another, on the same draws and sentences.
 
     Attributes:
-        domain: its name.
-        size: |A|, in sentences.
-        metric: its name.
-        first: one method.
-        second: the other one.
+        domain: the name of the domain.
+        size: |A|.
+        metric: the name of the metric.
+        first: the name of the one method.
+        second: the name of the other method.
         difference: of their means, in percent.
         low: lower end of its 95% bootstrap interval, over test sentences and draws.
-        high: its upper end.
+        high: upper end.
         p_value: two-sided, of no difference.
-        adjusted: the same, adjusted by Holm's method for all pairs at this place.
+        adjusted: adjusted by Holm's method for all pairs of methods.
     """
 
     domain: str
@@ -101,20 +100,20 @@ class Difference:
 class Aggregates(NamedTuple):
     """All points and all differences of a study."""
 
-    points: list[Point]
+    points: list[CurvePoint]
     differences: list[Difference]
 
 
 class Seconds(NamedTuple):
-    """Median seconds of a method at one place, over the draws of A.
+    """Median seconds of a method over the draws of A.
 
     Attributes:
-        domain: its name.
-        size: |A|, in sentences.
-        method: its name.
-        setting: the varied setting, empty for none.
+        domain: the name of the domain.
+        size: |A|.
+        method: the name of the method.
+        setting: `name=value` if it is swept, else empty.
         learning: to adapt or to tune.
-        all: stages.
+        all: of all stages.
     """
 
     domain: str
@@ -125,10 +124,10 @@ class Seconds(NamedTuple):
     all: float
 
 
-class _Sample(NamedTuple):
-    """What is known of a method at one place, for one metric."""
+class _Scores(NamedTuple):
+    """The scores of a method at one place, under one metric."""
 
-    counts: Float64  # (draws, sentences, kinds)
+    values: Float64  # (draws,)
     verdicts: list[str]
     replicates: Replicates
 
@@ -140,13 +139,13 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> Aggregates:
         results: from `read_results`.
         samples: of the bootstrap.
     """
-    points: list[Point] = []
+    points: list[CurvePoint] = []
     differences: list[Difference] = []
     for metric in metrics_of(results):
         for group in _groups(results):
-            found = _resampled(results, group, metric, samples)
-            points += [_point(place, metric, one) for place, one in found.items()]
-            differences += _differences(found, metric)
+            scores = _scores(results, group, metric, samples)
+            points += [_point(place, metric, one) for place, one in scores.items()]
+            differences += _differences(scores, metric)
     return Aggregates(points, differences)
 
 
@@ -159,7 +158,7 @@ def median_seconds(seconds: pa.Table) -> list[Seconds]:
     totals: dict[tuple[Any, ...], list[float]] = {}
     for row in seconds.to_pylist():
         entry = totals.setdefault(tuple(row[key] for key in KEYS), [0.0, 0.0])
-        entry[0] += row["seconds"] if row["stage"] in LEARNING else 0.0
+        entry[0] += row["seconds"] if row["stage"] in _LEARNING else 0.0
         entry[1] += row["seconds"]
     places: dict[tuple[Any, ...], list[list[float]]] = {}
     for (domain, size, _, method, setting), pair in totals.items():
@@ -176,25 +175,26 @@ def _groups(results: pa.Table) -> Iterator[dict[Place, list[int]]]:
     yield from groups.values()
 
 
-def _resampled(
+def _scores(
     results: pa.Table, group: dict[Place, list[int]], metric: str, samples: int
-) -> dict[Place, _Sample]:
-    """Return what is known of the methods of a group, on the same new samples."""
-    known: dict[Place, _Sample] = {}
-    new: Resamples | None = None
+) -> dict[Place, _Scores]:
+    """Return the scores of the methods of a group, with bootstrap replicates on shared samples."""
+    found: dict[Place, _Scores] = {}
+    shared: Resamples | None = None
     for place, rows in group.items():
-        counts = counts_of(results, rows, metric)
-        if new is None:
-            new = resamples(samples, counts.shape[1], len(rows))
+        counts = counts_of(results, rows, metric)  # (draws, sentences, S)
+        if shared is None:
+            shared = resamples(samples, counts.shape[1], len(rows))
+        values = by_name(metric).value(counts.sum(axis=1))
         verdicts = [results["verdict"][row].as_py() for row in rows]
-        known[place] = _Sample(counts, verdicts, replicates(counts, by_name(metric), new))
-    return known
+        found[place] = _Scores(values, verdicts, replicates(counts, by_name(metric), shared))
+    return found
 
 
-def _point(place: Place, metric: str, sample: _Sample) -> Point:
-    values = by_name(metric).value(sample.counts.sum(axis=1))
-    low, high = _interval(sample.replicates.both)
-    return Point(
+def _point(place: Place, metric: str, scores: _Scores) -> CurvePoint:
+    values, verdicts = scores.values, scores.verdicts
+    low, high = np.percentile(scores.replicates.both, _INTERVAL).tolist()
+    return CurvePoint(
         **place._asdict(),
         metric=metric,
         draws=len(values),
@@ -202,45 +202,32 @@ def _point(place: Place, metric: str, sample: _Sample) -> Point:
         interval=2 * float(values.std(ddof=1)) if len(values) > 1 else np.nan,
         low=low,
         high=high,
-        sentence_error=float(sample.replicates.sentences.std()),
-        draw_error=float(sample.replicates.draws.std()),
-        passed=float(np.mean([v == "passed" for v in sample.verdicts]))
-        if all(sample.verdicts)
-        else np.nan,
+        sentence_error=float(scores.replicates.sentences.std()),
+        draw_error=float(scores.replicates.draws.std()),
+        passed=float(np.mean([v == "passed" for v in verdicts])) if all(verdicts) else np.nan,
     )
 
 
-def _differences(found: dict[Place, _Sample], metric: str) -> list[Difference]:
-    plain = {place: sample for place, sample in found.items() if not place.setting}
-    raw = [
-        _difference(first, second, plain[first], plain[second], metric)
-        for first, second in combinations(plain, 2)
-    ]
+def _differences(scores: dict[Place, _Scores], metric: str) -> list[Difference]:
+    plain = {place: one for place, one in scores.items() if not place.setting}
+    raw = []
+    for (first, ours), (second, theirs) in combinations(plain.items(), 2):
+        change = ours.replicates.both - theirs.replicates.both
+        low, high = np.percentile(change, _INTERVAL).tolist()
+        # One is added to both counts, so that no p-value of a finite bootstrap is 0.
+        tail = 1 + min(int((change <= 0).sum()), int((change >= 0).sum()))
+        raw.append(
+            Difference(
+                domain=first.domain,
+                size=first.size,
+                metric=metric,
+                first=first.method,
+                second=second.method,
+                difference=float(ours.values.mean() - theirs.values.mean()),
+                low=low,
+                high=high,
+                p_value=min(1.0, 2 * tail / (len(change) + 1)),
+            )
+        )
     adjusted = holm([one.p_value for one in raw])
     return [replace(one, adjusted=float(p)) for one, p in zip(raw, adjusted, strict=True)]
-
-
-def _difference(
-    first: Place, second: Place, ours: _Sample, theirs: _Sample, metric: str
-) -> Difference:
-    means = [by_name(metric).value(one.counts.sum(axis=1)).mean() for one in (ours, theirs)]
-    change = ours.replicates.both - theirs.replicates.both
-    low, high = _interval(change)
-    # One is added to both counts, so that no finite bootstrap claims certainty.
-    tail = 1 + min(int((change <= 0).sum()), int((change >= 0).sum()))
-    return Difference(
-        domain=first.domain,
-        size=first.size,
-        metric=metric,
-        first=first.method,
-        second=second.method,
-        difference=float(means[0] - means[1]),
-        low=low,
-        high=high,
-        p_value=min(1.0, 2 * tail / (len(change) + 1)),
-    )
-
-
-def _interval(values: Float64) -> tuple[float, float]:
-    low, high = np.percentile(values, (_TAIL, 100 - _TAIL))
-    return float(low), float(high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -23,27 +23,27 @@ Value = bool | int | float | str
 CANONICAL: Final = "canonical"
 SAMPLER: Final = "sampler"
 TUNER: Final = "tuner"
-#: What may be set of any method; the rest are settings of its sampler or tuner.
-COMMON = ("derivations", "likelihood", "metric", "nbest_size", "prior_variance", "rule")
-#: Samplers that the papers describe: in a study they keep to the published likelihood.
-PUBLISHED = ("heuristic", "rwm-isotropic", "weight-trace")
+#: Settings of all methods; other settings belong to the sampler, the tuner or the likelihood.
+_COMMON = ("derivations", "likelihood", "metric", "nbest_size", "prior_variance", "rule")
+#: Samplers of the papers: in a study they use the published likelihood.
+_PUBLISHED = ("heuristic", "rwm-isotropic", "weight-trace")
 
 
 class Method(Component, frozen=True):
     """One way from adaptation sentences to translations.
 
     Attributes:
-        name: what the results are filed under.
-        kind: `canonical` (the weights as they are), `sampler` or `tuner`.
+        name: by which the results are filed.
+        kind: `canonical` (unchanged weights), `sampler` or `tuner`.
         engine: the name of the sampler or tuner.
-        metric: what makes an oracle, or what a tuner optimises.
-        likelihood: of a sampler; empty means the one that `adapt` takes for the metric.
+        metric: the criterion of the oracles, or of the tuner.
+        likelihood: of a sampler; empty uses the default of `adapt` for the metric.
         rule: the decision rule of `rerank`.
-        derivations: as for `rerank`.
+        derivations: how `rerank` treats derivations of the same text.
         prior_variance: σ_T.
-        nbest_size: hypotheses that are left of each list, of both texts; 0 leaves them all.
-        own: settings of the sampler or tuner, in order of their names; the others have defaults.
-        of_likelihood: settings of the likelihood, likewise.
+        nbest_size: the number of hypotheses to keep of each list; 0 keeps all.
+        engine_settings: settings of the sampler or tuner, sorted by name.
+        likelihood_settings: settings of the likelihood, sorted by name.
     """
 
     name: str
@@ -55,110 +55,100 @@ class Method(Component, frozen=True):
     derivations: str = "separate"
     prior_variance: Positive = 0.1
     nbest_size: CountOrNone = 0
-    own: tuple[tuple[str, Value], ...] = msgspec.field(default=(), name="settings")
-    of_likelihood: tuple[tuple[str, Value], ...] = ()
+    engine_settings: tuple[tuple[str, Value], ...] = msgspec.field(default=(), name="settings")
+    likelihood_settings: tuple[tuple[str, Value], ...] = ()
 
     @property
     def needs_development(self) -> bool:
-        """Whether it learns from the text that λ_T was tuned on as well."""
+        """Whether it also learns from the text that λ_T was tuned on."""
         if self.kind == TUNER:
             return TUNERS[self.engine].takes_extra
         return self.kind == SAMPLER and "development" in SAMPLERS[self.engine].__struct_fields__
 
     def sampler(self, **more: Any) -> Sampler:
-        """Return its sampler; `more` are settings that the study makes, not its file."""
-        return SAMPLERS.resolve(self.engine, {**dict(self.own), **more})
+        """Return its sampler; `more` are settings that do not come from the file of the study."""
+        return SAMPLERS.resolve(self.engine, {**dict(self.engine_settings), **more})
 
-    def tuner(self, **more: Any) -> Tuner:
-        """Return its tuner, likewise."""
-        return TUNERS.resolve(self.engine, {**dict(self.own), **more})
+    def tuner(self) -> Tuner:
+        """Return its tuner."""
+        return TUNERS.resolve(self.engine, dict(self.engine_settings))
 
-    def likely(self) -> Likelihood | None:
-        """Return its likelihood, or None where `adapt` decides."""
+    def resolved_likelihood(self) -> Likelihood | None:
+        """Return its likelihood, or None for the default of `adapt`."""
         if not self.likelihood:
             return None
-        return LIKELIHOODS.resolve(self.likelihood, dict(self.of_likelihood))
+        return LIKELIHOODS.resolve(self.likelihood, dict(self.likelihood_settings))
 
     def with_settings(self, values: Mapping[str, Any], name: str = "") -> Method:
         """Return the method with other settings, and with another name if one is given.
 
         Raises:
-            UsageError: if a setting is unknown to the method, or makes no sense.
+            UsageError: if the method has no such setting, or a value is invalid.
 
-        >>> named_methods()["nuts"].with_settings({"prior_variance": 1, "draws": 500}).own
-        (('draws', 500),)
-        >>> named_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4}).likely()
+        >>> named_methods()["nuts"].with_settings({"prior_variance": 1, "draws": 5}).engine_settings
+        (('draws', 5),)
+        >>> steep = named_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
+        >>> steep.resolved_likelihood()
         Margin(gamma=4)
         """
         for key, value in values.items():
             if not isinstance(value, Value):
                 raise UsageError(f"{key} must be a number or a text, not {value!r}")
-        common = {key: value for key, value in values.items() if key in COMMON}
-        likelihood = common.get("likelihood", self.likelihood)
-        theirs = self._settings_of(likelihood)
-        kept = self.of_likelihood if likelihood == self.likelihood else ()
+        likelihood = values.get("likelihood", self.likelihood)
+        names: set[str] = set()  # of the settings of the likelihood that the sampler has not
+        if self.kind == SAMPLER and likelihood in LIKELIHOODS:
+            names = {*LIKELIHOODS[likelihood].__struct_fields__}
+            names -= {*SAMPLERS[self.engine].__struct_fields__}
+        kept = self.likelihood_settings if likelihood == self.likelihood else ()
+        common = {key: value for key, value in values.items() if key in _COMMON}
+        rest = {key: value for key, value in values.items() if key not in _COMMON}
+        engine = {**dict(self.engine_settings), **{k: v for k, v in rest.items() if k not in names}}
+        own = {**dict(kept), **{k: v for k, v in rest.items() if k in names}}
         changed = msgspec.structs.replace(
             self,
             **common,
             name=name or self.name,
-            own=_merged(self.own, values, lambda key: key not in COMMON and key not in theirs),
-            of_likelihood=_merged(kept, values, lambda key: key in theirs),
+            engine_settings=tuple(sorted(engine.items())),
+            likelihood_settings=tuple(sorted(own.items())),
         )
         changed.check()
         return changed
 
-    def _settings_of(self, likelihood: Any) -> tuple[str, ...]:
-        """Return the settings that a likelihood has, and the sampler has not."""
-        if self.kind != SAMPLER or likelihood not in LIKELIHOODS:
-            return ()
-        sampler = SAMPLERS[self.engine].__struct_fields__
-        return tuple(n for n in LIKELIHOODS[likelihood].__struct_fields__ if n not in sampler)
-
     def check(self) -> None:
-        """Raise a UsageError unless the settings make sense together."""
+        """Raise a UsageError unless the settings are valid together."""
         one_of(self.rule, tuple(RULES), "rule")
         one_of(self.derivations, DERIVATIONS, "treatment of derivations")
-        # What is not registered may be a column of the lists: the study knows.
+        # A metric that is not registered may be a column of the lists: the study checks that.
         if self.kind == TUNER and self.metric in METRICS:
             one_of(self.metric, counted_metrics(unreported=True), "metric")
         if self.likelihood and self.kind != SAMPLER:
-            raise UsageError(f"the method {self.name} has no likelihood: it is no sampler")
+            raise UsageError(f"the method {self.name} has no likelihood: it is not a sampler")
         if self.kind == SAMPLER:
             self.sampler()
-            self.likely()
+            self.resolved_likelihood()
         elif self.kind == TUNER:
             self.tuner()
-        elif self.own:
-            raise UsageError(
-                f"the method {self.name} has no setting {self.own[0][0]}: it has none of its own"
-            )
+        elif self.engine_settings:
+            raise UsageError(f"the method {self.name} has no setting {self.engine_settings[0][0]}")
 
 
 def named_methods() -> dict[str, Method]:
-    """Return all samplers and tuners under their names, and what the papers call otherwise."""
-    samplers = [
-        Method(
+    """Return all samplers and tuners by name, and the methods that the papers name otherwise."""
+    methods = {
+        name: Method(
             name=name,
             kind=SAMPLER,
             engine=name,
-            likelihood="oracle" if name in PUBLISHED else "",
+            likelihood="oracle" if name in _PUBLISHED else "",
         )
         for name in SAMPLERS
-    ]
-    tuners = [Method(name=name, kind=TUNER, engine=name, metric="bleu") for name in TUNERS]
-    known = {method.name: method for method in (*samplers, *tuners)}
-    walk = known["rwm-isotropic"]
-    others = [
-        Method(name="canonical", kind=CANONICAL),
-        known["heuristic"].with_settings({"rule": "viterbi"}, "heur-vit"),
-        walk.with_settings({}, "mcmc"),
-        walk.with_settings({"rule": "viterbi"}, "mcmc-vit"),
-    ]
-    return {**known, **{method.name: method for method in others}}
-
-
-def _merged(
-    old: tuple[tuple[str, Value], ...], new: Mapping[str, Value], taken: Callable[[str], bool]
-) -> tuple[tuple[str, Value], ...]:
-    """Return settings in order of their names: the old ones, and those new ones that are taken."""
-    return tuple(sorted({**dict(old), **{k: v for k, v in new.items() if taken(k)}}.items()))
+    }
+    methods |= {n: Method(name=n, kind=TUNER, engine=n, metric="bleu") for n in TUNERS}
+    walk = methods["rwm-isotropic"]
+    return {
+        **methods,
+        "canonical": Method(name="canonical", kind=CANONICAL),
+        "heur-vit": methods["heuristic"].with_settings({"rule": "viterbi"}, "heur-vit"),
+        "mcmc": walk.with_settings({}, "mcmc"),
+        "mcmc-vit": walk.with_settings({"rule": "viterbi"}, "mcmc-vit"),
+    }

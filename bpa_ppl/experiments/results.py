@@ -1,9 +1,9 @@
-"""The results of a study: a row a cell, kept one by one in a folder, and two tables at the end.
+"""The results of a study in a folder: a file per finished cell, and two tables at the end.
 
-study.json        what the results are of: settings, versions, checksums of the files
-cells/*.json      one finished cell each; the same bytes whenever and wherever it runs
-seconds/*.json    how long its stages took: clock times are never the same twice
-results.parquet   all cells in the order of the study; the same bytes again
+study.json        what the results depend on: settings, versions, checksums of the files
+cells/*.json      one finished cell each; byte-identical wherever it runs
+seconds/*.json    how long its stages took
+results.parquet   all cells in the order of the study; byte-identical
 seconds.parquet   all stages
 """
 
@@ -23,17 +23,16 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.grid import Cell
-from bpa_ppl.experiments.study import Study
+from bpa_ppl.experiments.study import Cell, Study
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_path, atomic_writer
 from bpa_ppl.nbest import Float64
 from bpa_ppl.quality import by_name
 from bpa_ppl.registry import METRICS
 
-#: Packages whose versions the results depend on.
-VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")
-#: Columns that name a cell.
+#: Packages on whose versions the results depend.
+_VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")
+#: Columns that identify a cell.
 KEYS = Cell._fields
 _KEY_FIELDS = [
     ("domain", pa.string()),
@@ -42,16 +41,16 @@ _KEY_FIELDS = [
     ("method", pa.string()),
     ("setting", pa.string()),
 ]
-#: One row a stage of a cell.
-SECONDS = pa.schema([*_KEY_FIELDS, ("stage", pa.string()), ("seconds", pa.float64())])
+#: One row for each stage of a cell.
+_SECONDS = pa.schema([*_KEY_FIELDS, ("stage", pa.string()), ("seconds", pa.float64())])
 _COUNTS = "_counts"
 
 
 class Outcome(NamedTuple):
-    """What a finished cell leaves.
+    """The outcome of a finished cell.
 
     Attributes:
-        row: of the results: the same whenever and wherever the cell runs.
+        row: of the results.
         seconds: of each stage.
     """
 
@@ -63,7 +62,7 @@ def results_schema(metrics: Iterable[str]) -> pa.Schema:
     """Return the columns of the results, one row a cell.
 
     Each metric has its value, its details (BLEU: precisions, brevity penalty, length), and its
-    counts of the chosen hypotheses, (sentences × S) row by row.
+    counts for the chosen hypotheses, (sentences × S) row by row.
 
     >>> results_schema(["ter"]).names[5:]
     ['ter', 'verdict', 'failed', 'ter_counts']
@@ -82,7 +81,7 @@ def results_schema(metrics: Iterable[str]) -> pa.Schema:
 
 
 def detail_names(metric: str) -> list[str]:
-    """Return the names of what a metric says beyond its value.
+    """Return the names of the details of a metric.
 
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']
@@ -92,12 +91,12 @@ def detail_names(metric: str) -> list[str]:
 
 
 def metrics_of(results: pa.Table) -> tuple[str, ...]:
-    """Return the names of the metrics that results were counted for."""
+    """Return the names of the metrics in a table of results."""
     return tuple(name.removesuffix(_COUNTS) for name in results.column_names if _COUNTS in name)
 
 
 def counts_of(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
-    """Return the counts of some rows of the results, (rows, sentences, S)."""
+    """Return the counts in some rows of the results, (rows, sentences, S)."""
     column = results[metric + _COUNTS]
     counts = np.array([column[row].values.to_numpy() for row in rows])
     return counts.reshape(len(counts), -1, by_name(metric).width)
@@ -106,7 +105,7 @@ def counts_of(results: pa.Table, rows: Iterable[int], metric: str) -> Float64:
 def result_row(
     cell: Cell, counts: Mapping[str, Float64], verdict: str, failed: Iterable[str]
 ) -> dict[str, Any]:
-    """Return the row of a cell, given the counts of the chosen hypotheses, (sentences, S).
+    """Return the row of a cell, given the counts for the chosen hypotheses, (sentences, S).
 
     >>> counts = {"ter": np.array([[1.0, 4.0]]), "bleu": np.array([[3.0, 2, 1, 0, 3, 2, 1, 0, 4]])}
     >>> result_row(Cell("d", 10, 0, "imh", ""), counts, "passed", [])["ter"]
@@ -126,40 +125,40 @@ def result_row(
     }
 
 
-def second_rows(cell: Cell, seconds: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return one row a stage.
-
-    >>> second_rows(Cell("d", 10, 0, "imh", ""), {"adapt": 0.5})[0]["stage"]
-    'adapt'
-    """
-    return [{**cell._asdict(), "stage": s, "seconds": value} for s, value in seconds.items()]
-
-
 class Store:
     """The results of one study, on disk.
 
     Args:
-        folder: made if it is not there.
-        study: whose results these are.
+        folder: created if it does not exist.
+        study: the study.
 
     Raises:
-        DataError: if the folder holds anything else, or cannot be written.
+        DataError: if the folder contains anything else, or cannot be written.
     """
 
     def __init__(self, folder: Path, study: Study):
         self.folder, self._metrics = folder, study.metrics
-        self._claim(identity(study))
+        make_folder(folder)
+        recorded, own = folder / "study.json", identity(study)
+        if recorded.exists():
+            _check_identity(_read_json(recorded), own, folder)
+        elif any(folder.iterdir()):
+            raise DataError("contains files, but no study: choose an empty or a new folder", folder)
+        for name in ("cells", "seconds"):
+            make_folder(folder / name)
+        if not recorded.exists():
+            _write_json(recorded, own)
         for leftover in (*folder.glob("*/.*.part.*"), *folder.glob(".*.part.*")):
             leftover.unlink()  # of a run that was killed while it wrote
 
     def missing(self, cells: Iterable[Cell]) -> set[Cell]:
         """Return the cells that are not finished."""
-        return {cell for cell in cells if not self._cell(cell).exists()}
+        return {cell for cell in cells if not self._path("cells", cell).exists()}
 
     def add(self, cell: Cell, outcome: Outcome) -> None:
-        """Keep the outcome of a cell: whole, or after a kill not at all."""
-        _write_json(self._seconds(cell), outcome.seconds)
-        _write_json(self._cell(cell), outcome.row)
+        """Write the outcome of a cell; each file is written atomically, the row last."""
+        _write_json(self._path("seconds", cell), outcome.seconds)
+        _write_json(self._path("cells", cell), outcome.row)
 
     def finish(self, cells: list[Cell]) -> Path:
         """Write the tables of all cells, and return the path of the results.
@@ -168,42 +167,30 @@ class Store:
             DataError: if the file of a cell is damaged.
         """
         seconds = [
-            row for cell in cells for row in second_rows(cell, _read_json(self._seconds(cell)))
+            {**cell._asdict(), "stage": stage, "seconds": value}
+            for cell in cells
+            for stage, value in _read_json(self._path("seconds", cell)).items()
         ]
-        _write_table(seconds, SECONDS, self.folder / "seconds.parquet")
-        rows = [_read_json(self._cell(cell)) for cell in cells]
+        _write_table(seconds, _SECONDS, self.folder / "seconds.parquet")
+        rows = [_read_json(self._path("cells", cell)) for cell in cells]
         results = self.folder / "results.parquet"
         _write_table(rows, results_schema(self._metrics), results)
         return results
 
-    def _claim(self, own: dict[str, Any]) -> None:
-        """Make the folder this study's, or see that it is."""
-        make_folder(self.folder)
-        known = self.folder / "study.json"
-        if known.exists():
-            _check_identity(_read_json(known), own, self.folder)
-        elif any(self.folder.iterdir()):
-            raise DataError("holds files, but no study: name an empty or a new folder", self.folder)
-        for name in ("cells", "seconds"):
-            make_folder(self.folder / name)
-        if not known.exists():
-            _write_json(known, own)
-
-    def _cell(self, cell: Cell) -> Path:
-        return self.folder / "cells" / f"{cell.name}.json"
-
-    def _seconds(self, cell: Cell) -> Path:
-        return self.folder / "seconds" / f"{cell.name}.json"
+    def _path(self, kind: str, cell: Cell) -> Path:
+        return self.folder / kind / f"{cell.name}.json"
 
 
 def identity(study: Study) -> dict[str, Any]:
-    """Return what the results of a study depend on; files are known by their content."""
-    # Results of studies from before there were these keys stay theirs.
-    later = ("columns", "categorical")
-    settings = {k: v for k, v in asdict(study).items() if v or k not in later}
+    """Return what the results of a study depend on; files are represented by checksums."""
+
+    def encoded(value: Any) -> Any:
+        is_file = isinstance(value, Path)
+        return sha256(value.read_bytes()).hexdigest() if is_file else msgspec.to_builtins(value)
+
     return {
-        "study": json.loads(json.dumps(settings, default=_plain)),
-        "versions": {name: version(name) for name in VERSIONS},
+        "study": json.loads(json.dumps(asdict(study), default=encoded)),
+        "versions": {name: version(name) for name in _VERSIONS},
     }
 
 
@@ -211,49 +198,40 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     """Return the tables of results and of seconds of a finished study.
 
     Raises:
-        DataError: if the study is not there, not finished, or a table is damaged.
+        DataError: if the study does not exist, is not finished, or a table is damaged.
     """
     path = folder / "results.parquet"
     if not path.is_file():
-        raise DataError("no results here: let `bpa experiment` finish first", folder)
+        raise DataError("no results here: finish `bpa experiment` first", folder)
     results = _read_table(path)
-    columns = read_identity(folder)["study"].get("columns", []) if _known(folder) else []
+    columns = []
+    if (folder / "study.json").is_file():
+        columns = read_identity(folder)["study"].get("columns", [])
     metrics = [name for name in metrics_of(results) if name in (*METRICS, *columns)]
     _check_schema(results, results_schema(metrics), path)
     seconds = _read_table(folder / "seconds.parquet")
-    _check_schema(seconds, SECONDS, folder / "seconds.parquet")
+    _check_schema(seconds, _SECONDS, folder / "seconds.parquet")
     return results, seconds
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
-    """Return what the results in a folder depend on, as `identity` has it.
+    """Return what the results in a folder depend on, as from `identity`.
 
     Raises:
-        DataError: if the study is not there, or its file is damaged.
+        DataError: if the study does not exist, or its file is damaged.
     """
     return _read_json(folder / "study.json")
 
 
-def _known(folder: Path) -> bool:
-    return (folder / "study.json").is_file()
-
-
-def _check_identity(known: dict[str, Any], own: dict[str, Any], folder: Path) -> None:
+def _check_identity(recorded: dict[str, Any], own: dict[str, Any], folder: Path) -> None:
     for part in ("study", "versions"):
-        differing = [key for key in own[part] if known.get(part, {}).get(key) != own[part][key]]
+        differing = [key for key in own[part] if recorded.get(part, {}).get(key) != own[part][key]]
         if differing:
             raise DataError(
-                f"holds the results of another study, with other {', '.join(differing)}: "
-                "name a new folder",
+                f"contains the results of another study, with other {', '.join(differing)}: "
+                "choose a new folder",
                 folder,
             )
-
-
-def _plain(value: Any) -> Any:
-    """Return a file as the checksum of its content, and a method by its settings."""
-    if isinstance(value, Path):
-        return sha256(value.read_bytes()).hexdigest()
-    return msgspec.to_builtins(value)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
@@ -281,9 +259,9 @@ def _read_table(path: Path) -> pa.Table:
     try:
         return parquet.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"not a readable Parquet file: {error}", path) from error
+        raise DataError(f"not a valid Parquet file: {error}", path) from error
 
 
 def _check_schema(table: pa.Table, schema: pa.Schema, path: Path) -> None:
     if table.schema != schema:
-        raise DataError("a Parquet file of something else: name a folder of results", path)
+        raise DataError("not a table of a study: choose a folder of results", path)

@@ -1,26 +1,49 @@
-"""Running a study: its missing cells, in several processes, each kept as soon as it is done."""
+"""Run the missing cells of a study, in several processes, and save each when it is finished."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
+import numpy as np
 
-from bpa_ppl.experiments.deciding import run_cell
-from bpa_ppl.experiments.grid import Cell, Task, tasks
-from bpa_ppl.experiments.material import development, material
-from bpa_ppl.experiments.results import Outcome, Store
-from bpa_ppl.experiments.study import Study
+from bpa_ppl.decoding import rerank
+from bpa_ppl.diagnostics import check
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.experiments.methods import SAMPLER, TUNER, Method
+from bpa_ppl.experiments.results import Outcome, Store, result_row
+from bpa_ppl.experiments.study import (
+    Cell,
+    ListFiles,
+    Study,
+    StudyDomain,
+    Task,
+    draw_sentences,
+    random_source,
+    seed_of,
+    tasks,
+)
+from bpa_ppl.formats import read_nbest, read_weights
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality import by_name, demote_to_extras, statistics
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS, Registry
+from bpa_ppl.sampling import adapt
+from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights
+from bpa_ppl.tuning import reestimate
+from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import check_backend, parallel_workers
 
-#: What a method is made of.
+#: Registries of what a method consists of.
 _REGISTRIES: tuple[Registry[Any], ...] = (METRICS, RULES, SAMPLERS, TUNERS)
+_MAX_DOMAINS = 2  # kept in memory at once
 
 
 def run_study(
@@ -34,69 +57,235 @@ def run_study(
 ) -> Path:
     """Run the cells of a study that are not finished, and write the tables of all.
 
-    A study may be killed at any time: run again, it does what is missing, and the results have
-    the same bytes as those of a study that was never killed.
+    A study can be killed at any time: run again, it runs the missing cells, and the results are
+    byte-identical to those of an uninterrupted run.
 
     Args:
         study: from `read_study`.
-        folder: of the results; made if it is not there.
-        jobs: processes at the same time; -1 takes every core.
+        folder: of the results; created if it does not exist.
+        jobs: processes at the same time; -1 uses all cores.
         backend: `local`, or `dask` for the workers of an existing cluster, which must see the
             files of the study under the same paths.
-        scheduler: the address of the cluster's scheduler, such as `tcp://host:8786`.
+        scheduler: the address of the scheduler of the cluster, such as `tcp://host:8786`.
         progress: True draws a bar on standard error, with the time left.
 
     Returns:
         the path of the table of results.
 
     Raises:
-        DataError: if files do not fit together, or the folder is of another study; before any
-            cell runs.
-        UsageError: if the backend is unknown, or cannot be used.
+        DataError: before any cell runs, if files do not fit together or the folder belongs to
+            another study.
+        UsageError: if the backend is unknown or cannot be used.
     """
     check_backend(backend, scheduler)
-    for domain in study.domains:  # whatever is wrong with the files is found before the work
+    for domain in study.domains:  # find mistakes in the files before the work starts
         material(study, domain)
     if study.development is not None:
         development(study)
     every = tasks(study)
     store = Store(Path(folder), study)
     missing = store.missing(task.cell for task in every)
-    waiting = [task for task in every if task.cell in missing]
+    # Processes keep the lists of few domains, so cells of a domain run together.
+    waiting = sorted(
+        (task for task in every if task.cell in missing),
+        key=lambda task: (task.cell.domain, task.method.nbest_size),
+    )
+    registered = [registry.registered for registry in _REGISTRIES]
+    calls = (joblib.delayed(_run)(study, task, registered) for task in waiting)
     workers = parallel_workers(jobs, backend, scheduler, ordered=False)
     with reporter(progress, "experiment") as report, workers as parallel:
         done = len(every) - len(waiting)
         report(done, len(every), "")
         start = time.monotonic()
-        for number, (cell, outcome) in enumerate(_finished(study, waiting, parallel), 1):
+        for number, (cell, outcome) in enumerate(parallel(calls), 1):
             store.add(cell, outcome)
             left = (time.monotonic() - start) / number * (len(waiting) - number)
             report(done + number, len(every), f"{timedelta(seconds=round(left))} left")
     return store.finish([task.cell for task in every])
 
 
-class _Finished(NamedTuple):
-    """A cell and what it leaves."""
-
-    cell: Cell
-    outcome: Outcome
-
-
-def _run(study: Study, task: Task, registered: list[dict[str, type]]) -> _Finished:
-    """Run a cell, with what has been registered in the process that asks for it."""
+def _run(study: Study, task: Task, registered: list[dict[str, type]]) -> tuple[Cell, Outcome]:
+    """Run a cell in a worker, after registering what the parent process has registered."""
     for registry, members in zip(_REGISTRIES, registered, strict=True):
         for name, member in members.items():
             if name not in registry.registered:
                 registry.register(name, member)
-    return _Finished(task.cell, run_cell(study, task))
+    return task.cell, run_cell(study, task)
 
 
-def _finished(study: Study, waiting: Iterable[Task], parallel: Any) -> Iterator[_Finished]:
-    """Yield the cells as they are finished, in any order."""
-    # Processes keep the lists of few domains at a time.
-    ordered = sorted(waiting, key=lambda task: (task.cell.domain, task.method.nbest_size))
-    registered = [registry.registered for registry in _REGISTRIES]
-    found: Iterator[_Finished] = parallel(
-        joblib.delayed(_run)(study, task, registered) for task in ordered
+@dataclass(frozen=True, eq=False)
+class Material:
+    """The data that the cells of a domain share.
+
+    Attributes:
+        adapt: the lists from which A is drawn.
+        test: the lists that are translated.
+        weights: λ_T, for each feature of the lists; None if there are none.
+        counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.statistics`.
+    """
+
+    adapt: NBest
+    test: NBest
+    weights: Weights | None
+    counts: dict[str, Float64]
+
+
+@lru_cache(_MAX_DOMAINS)
+def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
+    """Read the lists of a domain, cut to their first `size` hypotheses unless it is 0.
+
+    Raises:
+        DataError: if the files are invalid, do not fit together, or have too few sentences.
+    """
+    adapt = _read(domain.adapt, size, study.columns)
+    if domain.test is not None:
+        test = _read(domain.test, size, study.columns)
+    elif domain.held_out < len(adapt):
+        order = random_source(study, "held out", domain.name).permutation(len(adapt))
+        held_out, rest = np.split(order, [domain.held_out])
+        adapt, test = adapt.select(np.sort(rest)), adapt.select(np.sort(held_out))
+    else:
+        raise DataError(
+            f"{domain.held_out} of {len(adapt)} sentences cannot be held out: hold out fewer",
+            adapt.origin,
+        )
+    given = None if domain.weights is None else read_weights(domain.weights)
+    matched, origin = match(given, adapt), str(domain.weights or "no weights")
+    if test.feature_names != adapt.feature_names:
+        raise DataError(f"{test.origin} has other features than {adapt.origin}", origin)
+    largest = max(study.every_size)
+    if largest > len(adapt) and not study.replacement:
+        raise DataError(
+            f"{domain.name} has {len(adapt)} sentences, too few to draw {largest} without "
+            "replacement: use smaller sizes, or set replacement = true",
+            adapt.origin,
+        )
+    return Material(
+        adapt,
+        test,
+        None if given is None else Weights(zip(matched.names, matched.values, strict=True), origin),
+        {metric: statistics(test, by_name(metric)).counts for metric in study.metrics},
     )
-    return found
+
+
+@lru_cache(1)
+def development(study: Study) -> NBest:
+    """Return the lists of the out-of-domain development set.
+
+    Raises:
+        DataError: if the files are invalid.
+        UsageError: if the study has none.
+    """
+    if study.development is None:
+        raise UsageError("the study has no development set: add [development]")
+    return _read(study.development)
+
+
+def _read(files: ListFiles, size: int = 0, columns: tuple[str, ...] = ()) -> NBest:
+    """Read lists with references; `columns` become metrics, and are no features."""
+    references = list(files.references) or None
+    lists = read_nbest(files.nbest, references=references, first_id=files.first_id)
+    metrics = [by_name(column) for column in columns]
+    lists = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
+    return lists.truncate(size) if size else lists
+
+
+@dataclass
+class _CellRun:
+    """One run of a cell: its inputs, and what is recorded besides its choice."""
+
+    method: Method
+    study: Study
+    domain: StudyDomain
+    material: Material
+    adaptation: NBest
+    seed: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    verdict: str = ""
+    failed: tuple[str, ...] = ()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Record the duration of a stage."""
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - start
+
+
+def run_cell(study: Study, task: Task) -> Outcome:
+    """Draw A, adapt or tune, rerank the test lists, and count.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+    """
+    cell, method = task
+    domain = next(domain for domain in study.domains if domain.name == cell.domain)
+    data = material(study, domain, method.nbest_size)
+    adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
+    run = _CellRun(method, study, domain, data, adaptation, seed_of(study, cell))
+    if method.kind == SAMPLER:
+        choice = _choose_by_posterior(run)
+    else:
+        weights = _tuned_weights(run) if method.kind == TUNER else data.weights
+        with run.stage("rerank"):
+            choice = data.test.best(data.test.scores(match(weights, data.test).values))
+    rows = data.test.offsets[:-1] + choice
+    counts = {metric: every[rows] for metric, every in data.counts.items()}
+    return Outcome(result_row(cell, counts, run.verdict, run.failed), run.seconds)
+
+
+def _tuned_weights(run: _CellRun) -> Weights:
+    method = run.method
+    extra = development(run.study) if method.needs_development else None
+    with run.stage("tune"):
+        return reestimate(
+            run.adaptation,
+            run.material.weights,
+            tuner=method.tuner(),
+            metric=by_name(method.metric),
+            seed=run.seed,
+            extra=extra,
+        ).weights
+
+
+def _choose_by_posterior(run: _CellRun) -> Int64:
+    method = run.method
+    settings: dict[str, Any] = {}
+    if method.needs_development:
+        sampler = method.sampler()
+        settings["development"] = development(run.study)
+        if isinstance(sampler, WeightTrace):
+            settings = {"visited": _visited(run.study, run.domain, sampler.restarts)}
+    with run.stage("adapt"):
+        posterior = adapt(
+            run.adaptation,
+            run.material.weights,
+            sampler=method.sampler(**settings),
+            likelihood=method.resolved_likelihood(),
+            prior_variance=method.prior_variance,
+            seed=run.seed,
+            metric=by_name(method.metric),
+            categorical=run.study.categorical,
+            cache=False,
+            arviz=False,
+        )
+    with run.stage("check"):
+        report = check(posterior)
+    run.verdict = "passed" if report else "failed"
+    run.failed = tuple(finding.name for finding in report.failures)
+    with run.stage("rerank"):
+        return rerank(
+            run.material.test,
+            posterior,
+            rule=method.rule,
+            derivations=method.derivations,
+            unchecked=True,  # the verdict is among the results
+        ).choice
+
+
+@lru_cache(1)
+def _visited(study: Study, domain: StudyDomain, restarts: int) -> Float64:
+    """Return the weights that MERT visits on the development set: once for all cells."""
+    data = material(study, domain)
+    weights = data.weights or initial_weights(data.adapt)
+    return visited_weights(development(study), weights, restarts=restarts, seed=study.seed)

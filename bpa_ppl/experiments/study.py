@@ -1,39 +1,39 @@
-"""A study: which methods are compared, on which texts, with how many adaptation sentences."""
+"""A study: which methods are compared, on which texts, with how many adaptation sentences.
+
+`read_study` reads one from a TOML file, `tasks` lists its cells, and `draw_sentences` draws A.
+"""
 
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, NamedTuple
+from zlib import crc32
 
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, checked_seed, quoted
 from bpa_ppl.experiments.methods import CANONICAL, Method, Value, named_methods
 from bpa_ppl.formats.streams import read_text
+from bpa_ppl.nbest import Int64
 from bpa_ppl.quality import by_name, counted_metrics
 from bpa_ppl.registry import METRICS
 
-T = TypeVar("T")
-_KINDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    list: "a list",
-    dict: "a table",
-}
-# What goes into names of files.
-_NAME = re.compile(r"[A-Za-z0-9+_-]+")
-# Of sentences and of draws; larger ones are slips, and would fill the memory.
-_MOST = 1_000_000
-_LARGEST = 10**18  # whole numbers that fit 64 bits
+_NAME = r"[A-Za-z0-9+_-]+"  # names become parts of file names
+# A larger number of sentences or draws is a mistake, and would fill the memory.
+_Size = Annotated[int, Meta(ge=1, le=1_000_000)]
+_Name = Annotated[str, Meta(pattern=f"^{_NAME}$")]
 
 
 @dataclass(frozen=True)
 class ListFiles:
-    """N-best lists of a text, and its references; `first_id` is the id of its first sentence."""
+    """The files of a text: n-best lists, references, and the id of the first sentence."""
 
     nbest: Path
     references: tuple[Path, ...] = ()
@@ -41,15 +41,16 @@ class ListFiles:
 
 
 @dataclass(frozen=True)
-class Domain:
+class StudyDomain:
     """A domain to adapt to.
 
     Attributes:
-        name: what the results are filed under.
+        name: by which results are filed.
         weights: the canonical weights λ_T; None if there are none.
         adapt: the lists from which A is drawn.
-        test: what is translated; None takes sentences from `adapt`.
-        held_out: how many of them; a shuffle that depends on the study's seed picks them.
+        test: the lists to translate; None takes sentences from `adapt`.
+        held_out: how many sentences are then taken; a shuffle with the seed of the study picks
+            them.
     """
 
     name: str
@@ -71,22 +72,22 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that the results depend on.
+    """Everything that the results of a study depend on.
 
     Attributes:
-        domains: the texts.
-        methods: what is compared, at all sizes.
+        domains: the domains.
+        methods: the methods that are compared at all sizes.
         sizes: of A, in sentences.
         draws: of A, at each size.
         seed: of the draws of A, of samplers and of tuners.
-        replacement: whether a sentence may be drawn more than once, as published.
+        replacement: whether A is drawn with replacement, as published.
         development: the out-of-domain text that λ_T was tuned on, for methods that need it.
-        sweeps: what else is run.
-        columns: scores that the lists bring along: they are metrics, and no features.
-        categorical: columns of texts that become features for samplers, such as `system`.
+        sweeps: settings that are varied.
+        columns: scores in the lists that are metrics, not features.
+        categorical: text columns that become features for samplers, such as `system`.
     """
 
-    domains: tuple[Domain, ...]
+    domains: tuple[StudyDomain, ...]
     methods: tuple[Method, ...]
     sizes: tuple[int, ...]
     draws: int = 10
@@ -99,15 +100,66 @@ class Study:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What translations are scored by: TER, BLEU, … where there are references; columns."""
+        """The metrics of the results: TER, BLEU, … if there are references; then the columns."""
+        return (*(counted_metrics() if self.has_references else ()), *self.columns)
+
+    @property
+    def has_references(self) -> bool:
+        """Whether all texts have references."""
         texts = [text for d in self.domains for text in (d.adapt, d.test) if text is not None]
-        known = all(text.references for text in texts)
-        return (*(counted_metrics() if known else ()), *self.columns)
+        return all(text.references for text in texts)
 
     @property
     def every_size(self) -> tuple[int, ...]:
-        """The sizes of A that occur, those of sweeps too, in order."""
+        """All sizes of A, including those of sweeps, ascending."""
         return tuple(sorted({*self.sizes, *(size for s in self.sweeps for size in s.sizes)}))
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the TOML file, as it is written; lists have no repeated values."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            values = getattr(self, name)
+            if isinstance(values, list) and len({str(value) for value in values}) < len(values):
+                raise ValueError(f"{name} contains a value twice: remove one")
+
+
+class _DomainTable(_Table, frozen=True):
+    weights: str
+    adapt: str
+    adapt_references: list[str] = []
+    test: str = ""
+    test_references: list[str] = []
+    held_out: CountOrNone = 0
+    first_id: int = 0
+
+
+class _DevelopmentTable(_Table, frozen=True):
+    nbest: str
+    references: list[str] = []
+    first_id: int = 0
+
+
+class _SweepTable(_Table, frozen=True):
+    setting: str
+    values: list[Any]
+    methods: list[str]
+    sizes: list[_Size]
+
+
+class _StudyTable(_Table, frozen=True):
+    sizes: Annotated[list[_Size], Meta(min_length=1)]
+    methods: Annotated[list[str], Meta(min_length=1)]
+    domains: Annotated[dict[_Name, _DomainTable], Meta(min_length=1)]
+    draws: _Size = 10
+    seed: int = 0
+    replacement: bool = True
+    columns: list[_Name] = []
+    categorical: list[str] = []
+    development: _DevelopmentTable | None = None
+    variants: dict[_Name, dict[str, Any]] = {}
+    sweeps: dict[_Name, _SweepTable] = {}
 
 
 def read_study(path: str | Path) -> Study:
@@ -129,7 +181,7 @@ def read_study(path: str | Path) -> Study:
     like = "mert"
     metric = "ter"
 
-    [variants.steep]                       # of the likelihood, too
+    [variants.steep]                       # settings of the likelihood are possible, too
     like = "imh"
     likelihood = "margin"
     gamma = 4
@@ -145,278 +197,257 @@ def read_study(path: str | Path) -> Study:
     references = ["dev.ref"]
     ```
 
-    `seed` and `replacement = false` may be set too, and `first_id = 1` for texts whose lists are
-    numbered from one. `columns = ["mqm"]` names scores in the lists, of which more is better
-    (`-NAME`: less): they are reported, and can be the `metric` of a method; where all methods have
-    one, no references are needed. `categorical = ["system"]` makes features of a column of texts,
-    for samplers. `weights = "none"` starts without canonical weights.
+    `seed` and `replacement = false` can be set too, and `first_id = 1` for texts whose lists are
+    numbered from one. `columns = ["mqm"]` names scores in the lists, where higher is better
+    (`-NAME`: lower): they are reported, and can be the `metric` of a method; if all methods have
+    such a metric, no references are needed. `categorical = ["system"]` makes features of a text
+    column, for samplers. `weights = "none"` starts without canonical weights.
 
     Raises:
-        DataError: at the first mistake: a key, method or setting that is unknown, a missing file,
-            a value that makes no sense.
+        DataError: at the first mistake: an unknown key, method or setting, a missing file, or an
+            invalid value.
 
     >>> read_study("no.toml")
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.toml: no such file...
     """
-    table = _read_toml(Path(path))
-    known = named_methods()
-    for part in table.take_tables("variants"):
-        name = _name(part)
-        if name in known:
-            raise part.error(f"{name} is the name of a method already: choose another one")
-        base = _method(part, part.take("like", str), known)
-        known[name] = _changed(part, base, part.rest(), name)
-    study = Study(
-        domains=tuple(_domain(part) for part in table.take_tables("domains")),
-        methods=tuple(_method(table, n, known) for n in table.take_list("methods", str)),
-        sizes=tuple(sorted(table.take_list("sizes", int))),
-        draws=table.take("draws", int, 10),
-        seed=table.take("seed", int, 0),
-        replacement=table.take("replacement", bool, True),
-        development=_development(table),
-        sweeps=tuple(_sweep(part, known) for part in table.take_tables("sweeps")),
-        columns=_columns(table),
-        categorical=table.take_list("categorical", str, []),
-    )
-    table.done()
-    _check(study, table)
+    path = Path(path)
+    table = _decoded(path)
+    methods = named_methods()
+    for name, settings in table.variants.items():
+        with _located(path, f"variants.{name}"):
+            if name in methods:
+                raise UsageError(f"{name} is already the name of a method: choose another name")
+            if "like" not in settings:
+                raise UsageError("like is missing: name the method that this is a variant of")
+            base = _named_method(settings.pop("like"), methods)
+            methods[name] = base.with_settings(settings, name)
+    domains = []
+    for name, domain in table.domains.items():
+        with _located(path, f"domains.{name}"):
+            domains.append(_domain(name, domain, path.parent))
+    sweeps = []
+    for name, sweep in table.sweeps.items():
+        with _located(path, f"sweeps.{name}"):
+            sweeps.append(_sweep(sweep, methods))
+    development = None
+    if table.development is not None:
+        with _located(path, "development"):
+            one = table.development
+            development = _list_files(path.parent, one.nbest, one.references, one.first_id)
+    with _located(path, ""):
+        study = Study(
+            domains=tuple(domains),
+            methods=tuple(_named_method(name, methods) for name in table.methods),
+            sizes=tuple(sorted(table.sizes)),
+            draws=table.draws,
+            seed=checked_seed(table.seed),
+            replacement=table.replacement,
+            development=development,
+            sweeps=tuple(sweeps),
+            columns=tuple(table.columns),
+            categorical=tuple(table.categorical),
+        )
+        _check(study)
     return study
 
 
-class TomlTable:
-    """A table of a TOML file whose keys are taken one after the other.
-
-    Every wrong, missing or unknown key is an error that says where it is.
-
-    Args:
-        values: the keys and values.
-        name: of the table, for messages; empty for the whole file.
-        path: of the file.
-    """
-
-    def __init__(self, values: dict[str, Any], name: str, path: Path):
-        self._values, self.name, self.path = dict(values), name, path
-
-    def take(self, key: str, kind: type[T], default: T | None = None) -> T:
-        """Return a value; without a default it must be there.
-
-        Raises:
-            DataError: if it is missing or of another kind.
-
-        >>> TomlTable({"seed": 3}, "", Path("study.toml")).take("seed", int)
-        3
-        """
-        if key not in self._values:
-            if default is None:
-                raise self.error(f"{key} is missing: add {key} = {_KINDS[kind]}")
-            return default
-        return self._checked(self._values.pop(key), kind, key)
-
-    def take_list(self, key: str, kind: type[T], default: list[T] | None = None) -> tuple[T, ...]:
-        """Return the values of a list that is not empty, each once.
-
-        Raises:
-            DataError: as `take`, and if a value is repeated.
-
-        >>> TomlTable({"sizes": [10, 20]}, "", Path("study.toml")).take_list("sizes", int)
-        (10, 20)
-        """
-        given = self.take(key, list, default)
-        values = tuple(self._checked(value, kind, key) for value in given)
-        if len(set(values)) != len(values):
-            raise self.error(f"{key} names a value twice: leave one out")
-        if not values and default is None:
-            raise self.error(f"{key} is empty: name at least one value")
-        return values
-
-    def take_tables(self, key: str) -> list[TomlTable]:
-        """Return the tables in a table, in the order of the file."""
-        outer = self.take(key, dict, {})
-        title = f"{self.name}.{key}" if self.name else key
-        return [
-            TomlTable(self._checked(inner, dict, name), f"{title}.{name}", self.path)
-            for name, inner in outer.items()
-        ]
-
-    def rest(self) -> dict[str, Any]:
-        """Return the keys not taken so far, and take them."""
-        values, self._values = self._values, {}
-        return values
-
-    def done(self) -> None:
-        """Raise a DataError if a key has not been taken."""
-        if self._values:
-            raise self.error(
-                f"unknown key {quoted(next(iter(self._values)))}: correct or remove it"
-            )
-
-    def error(self, message: str) -> DataError:
-        """Return an error that says where it is."""
-        return DataError(f"in [{self.name}]: {message}" if self.name else message, self.path)
-
-    def _checked(self, value: Any, kind: type[T], key: str) -> T:
-        if kind is float and isinstance(value, int) and abs(value) < _LARGEST:
-            value = float(value)
-        if isinstance(value, int) and abs(value) >= _LARGEST:
-            raise self.error(f"{key} must be a number of at most 18 digits")
-        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise self.error(f"{key} must be {_KINDS[kind]}, not {quoted(value)}")
-        return value
-
-
-def _read_toml(path: Path) -> TomlTable:
+def _decoded(path: Path) -> _StudyTable:
     text = read_text(path)
     try:
-        return TomlTable(tomllib.loads(text), "", path)
-    except tomllib.TOMLDecodeError as error:
+        return msgspec.toml.decode(text, type=_StudyTable)
+    except msgspec.ValidationError as error:
+        raise DataError(f"not a valid study: {error}", path) from error
+    except msgspec.DecodeError as error:
         raise DataError(
             f"not a TOML file: {error}: write settings as NAME = VALUE, texts in quotes", path
         ) from error
-    except RecursionError as error:
-        raise DataError("lists or tables inside one another without an end", path) from error
-    except ValueError as error:  # Python reads no numbers of thousands of digits
-        raise DataError("a whole number has more than 4,000 digits: correct it", path) from error
+    except (RecursionError, ValueError) as error:  # too deep a nesting, too long a number
+        raise DataError("a value is too large to read: correct it", path) from error
 
 
-def _method(table: TomlTable, name: str, known: Mapping[str, Method]) -> Method:
-    if name not in known:
-        raise table.error(f"unknown method {quoted(name)}: choose among {', '.join(known)}")
-    return _changed(table, known[name], {})
-
-
-def _changed(
-    table: TomlTable, method: Method, settings: Mapping[str, Any], name: str = ""
-) -> Method:
+@contextmanager
+def _located(path: Path, table: str) -> Iterator[None]:
+    """Turn a UsageError into a DataError that says in which table of the file it occurred."""
     try:
-        return method.with_settings(settings, name)
+        yield
     except UsageError as error:
-        raise table.error(str(error)) from error
+        raise DataError(f"in [{table}]: {error}" if table else str(error), path) from error
 
 
-def _domain(table: TomlTable) -> Domain:
-    first_id = table.take("first_id", int, 0)
-    weights = table.take("weights", str)
-    domain = Domain(
-        name=_name(table),
-        weights=None if weights == "none" else _file(table, weights),
-        adapt=_list_files(table, "adapt", "adapt_references", first_id),
-        held_out=(held_out := table.take("held_out", int, 0)),
-        test=None if held_out else _list_files(table, "test", "test_references", first_id),
+def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
+    if name not in methods:
+        raise UsageError(f"unknown method {quoted(name)}: choose one of {', '.join(methods)}")
+    methods[name].check()
+    return methods[name]
+
+
+def _domain(name: str, table: _DomainTable, folder: Path) -> StudyDomain:
+    if not (table.test or table.held_out):
+        raise UsageError("test is missing: add test, or held_out")
+    adapt = _list_files(folder, table.adapt, table.adapt_references, table.first_id)
+    test = None
+    if not table.held_out:
+        test = _list_files(folder, table.test, table.test_references, table.first_id)
+    weights = None if table.weights == "none" else _existing(folder, table.weights)
+    return StudyDomain(name, weights, adapt, test, table.held_out)
+
+
+def _list_files(folder: Path, nbest: str, references: Sequence[str], first_id: int) -> ListFiles:
+    files = tuple(_existing(folder, name) for name in references)
+    return ListFiles(_existing(folder, nbest), files, first_id)
+
+
+def _existing(folder: Path, name: str) -> Path:
+    if not (folder / name).is_file():
+        raise UsageError(f"file not found: {folder / name}; paths are relative to the study")
+    return folder / name
+
+
+def _sweep(table: _SweepTable, methods: Mapping[str, Method]) -> Sweep:
+    for value in table.values:
+        if not isinstance(value, Value) or (
+            isinstance(value, str) and not re.fullmatch(_NAME, value)
+        ):
+            raise UsageError(f"values must be numbers or names, not {quoted(value)}")
+        for name in table.methods:
+            _named_method(name, methods).with_settings({table.setting: value})
+    return Sweep(
+        table.setting, tuple(table.values), tuple(table.methods), tuple(sorted(table.sizes))
     )
-    table.done()
-    if held_out < 0:
-        raise table.error(f"held_out must be positive, not {held_out}")
-    return domain
 
 
-def _development(table: TomlTable) -> ListFiles | None:
-    given = table.take("development", dict, {})
-    if not given:
-        return None
-    part = TomlTable(given, "development", table.path)
-    files = _list_files(part, "nbest", "references", part.take("first_id", int, 0))
-    part.done()
-    return files
-
-
-def _list_files(table: TomlTable, nbest: str, references: str, first_id: int) -> ListFiles:
-    return ListFiles(
-        _file(table, table.take(nbest, str)),
-        tuple(_file(table, name) for name in table.take_list(references, str, [])),
-        first_id,
-    )
-
-
-def _file(table: TomlTable, name: str) -> Path:
-    found = table.path.parent / name
-    if not found.is_file():
-        raise table.error(f"there is no file {found}: paths are relative to the study's folder")
-    return found
-
-
-def _sweep(table: TomlTable, known: Mapping[str, Method]) -> Sweep:
-    setting, values = table.take("setting", str), table.take("values", list)
-    for value in values:
-        if not isinstance(value, Value) or (isinstance(value, str) and not _NAME.fullmatch(value)):
-            raise table.error(f"values must be numbers or names, not {quoted(value)}")
-    sweep = Sweep(
-        setting=setting,
-        values=tuple(values),
-        methods=table.take_list("methods", str),
-        sizes=tuple(sorted(table.take_list("sizes", int))),
-    )
-    table.done()
-    for name in sweep.methods:
-        for value in sweep.values:
-            _changed(table, _method(table, name, known), {setting: value})
-    return sweep
-
-
-def _columns(table: TomlTable) -> tuple[str, ...]:
-    """Return the columns that are metrics."""
-    names = table.take_list("columns", str, [])
-    for name in names:
-        if name in METRICS:
-            raise table.error(f"columns: {name} is the name of a metric: rename the column")
-        if not _NAME.fullmatch(name):
-            raise table.error(f"columns: {name} may have letters, digits, + - and _ only")
-    return names
-
-
-def _name(table: TomlTable) -> str:
-    """Return the last part of the name of a table."""
-    name = table.name.split(".", 1)[1]
-    if not _NAME.fullmatch(name):
-        raise table.error("a name may have letters, digits, + - and _ only: change it")
-    return name
-
-
-def _check(study: Study, table: TomlTable) -> None:
-    """Raise a DataError if the parts of a study do not fit together."""
-    if not study.domains:
-        raise table.error("there is no domain: add a table [domains.NAME]")
-    sizes = [*study.sizes, *(size for sweep in study.sweeps for size in sweep.sizes)]
-    for what, values in (("draws", [study.draws]), ("sizes", sizes)):
-        odd = next((value for value in values if not 1 <= value <= _MOST), None)
-        if odd is not None:
-            raise table.error(f"{what} must be from 1 to {_MOST:,}, not {odd:,}")
-    try:
-        checked_seed(study.seed)
-    except UsageError as error:
-        raise table.error(str(error)) from error
-    known = {method.name for method in study.methods}
+def _check(study: Study) -> None:
+    """Raise a UsageError if the parts of a study do not fit together."""
+    for column in study.columns:
+        if column in METRICS:
+            raise UsageError(f"columns: {column} is the name of a metric: rename the column")
+    methods = {method.name for method in study.methods}
     for sweep in study.sweeps:
-        if not known.issuperset(sweep.methods):
-            missing = next(name for name in sweep.methods if name not in known)
-            raise DataError(f"sweep of {missing}, which is not among the methods", table.path)
-    swept = [str(v) for sweep in study.sweeps if sweep.setting == "metric" for v in sweep.values]
-    learning = [method.metric for method in study.methods if method.kind != CANONICAL]
-    for metric in [*learning, *swept]:
-        _check_metric(metric, study, table)
+        if missing := [name for name in sweep.methods if name not in methods]:
+            raise UsageError(f"sweep of {missing[0]}, which is not among the methods")
+    metrics = [method.metric for method in study.methods if method.kind != CANONICAL]
+    metrics += [str(v) for sweep in study.sweeps if sweep.setting == "metric" for v in sweep.values]
+    choices = [*(name for name in METRICS if name != "column"), *study.columns]
+    for metric in metrics:
+        if metric not in choices:
+            raise UsageError(
+                f"unknown metric {metric!r}: choose one of {', '.join(choices)}, or name a column "
+                "of the lists in columns"
+            )
+        if "references" in by_name(metric).needs and not study.has_references:
+            raise UsageError(
+                f"the metric {metric} needs references: add adapt_references (and "
+                "test_references), or name a column of the lists in columns and make it the "
+                "metric of each method"
+            )
     for method in study.methods:
         if method.needs_development and study.development is None:
-            raise table.error(
+            raise UsageError(
                 f"the method {method.name} needs the text that λ_T was tuned on: add [development]"
             )
 
 
-def _check_metric(metric: str, study: Study, table: TomlTable) -> None:
-    """Raise a DataError if there is no such metric, or it needs references that are not there."""
-    choices = [*(name for name in METRICS if name != "column"), *study.columns]
-    if metric not in choices:
-        known = ", ".join(choices)
-        raise table.error(
-            f"unknown metric {metric!r}: choose one of {known}, or name a column of the lists in "
-            "columns"
-        )
-    texts = [text for d in study.domains for text in (d.adapt, d.test) if text is not None]
-    if _needs_references(metric) and not all(text.references for text in texts):
-        raise table.error(
-            f"the metric {metric} needs references: add adapt_references (and test_references), "
-            "or name a column of the lists in columns and make it the metric of each method"
-        )
+class Cell(NamedTuple):
+    """One run of one method.
+
+    Attributes:
+        domain: the name of the domain.
+        size: |A|.
+        draw: the number of the draw of A, from 0.
+        method: the name of the method.
+        setting: `name=value` if it is swept, else empty.
+    """
+
+    domain: str
+    size: int
+    draw: int
+    method: str
+    setting: str
+
+    @property
+    def name(self) -> str:
+        """The name of the files of the cell.
+
+        >>> Cell("captions", 10, 0, "imh", "draws=500").name
+        'captions.10.0.imh.draws=500'
+        """
+        return ".".join(map(str, self))
 
 
-def _needs_references(metric: str) -> bool:
-    return "references" in by_name(metric).needs
+class Task(NamedTuple):
+    """A cell, and the method with the settings that it runs with."""
+
+    cell: Cell
+    method: Method
+
+
+def tasks(study: Study) -> list[Task]:
+    """Return all cells of a study in the order of the results: domain, size, draw, method.
+
+    >>> from pathlib import Path
+    >>> from bpa_ppl.experiments.methods import named_methods
+    >>> files = ListFiles(Path("nbest"), (Path("ref"),))
+    >>> domain = StudyDomain("d", Path("moses.ini"), files, held_out=10)
+    >>> methods = named_methods()
+    >>> study = Study((domain,), (methods["imh"], methods["mert"]), sizes=(10, 20), draws=1)
+    >>> [task.cell.name for task in tasks(study)]
+    ['d.10.0.imh.', 'd.10.0.mert.', 'd.20.0.imh.', 'd.20.0.mert.']
+    """
+    every = (
+        Task(Cell(domain.name, size, draw, method.name, setting), method)
+        for domain in study.domains
+        for size in study.every_size
+        for draw in range(study.draws)
+        for setting, method in _variants(study, size)
+    )
+    # A value may occur in two sweeps: its cells run once.
+    return list({task.cell: task for task in every}.values())
+
+
+def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
+    """Yield what runs at a size: the methods, then the swept settings."""
+    if size in study.sizes:
+        yield from (("", method) for method in study.methods)
+    methods = {method.name: method for method in study.methods}
+    for sweep in study.sweeps:
+        for name in sweep.methods if size in sweep.sizes else ():
+            for value in sweep.values:
+                changed = methods[name].with_settings({sweep.setting: value})
+                yield f"{sweep.setting}={value}", changed
+
+
+def random_source(study: Study, *key: str | int) -> np.random.Generator:
+    """Return a random generator that depends only on the seed of a study and on `key`.
+
+    >>> study = Study((), (), (10,), seed=1)
+    >>> first, other, again = (random_source(study, "A", n).random() for n in (0, 1, 0))
+    >>> first == again, first == other
+    (True, False)
+    """
+    words = [crc32(word.encode()) if isinstance(word, str) else word for word in key]
+    return np.random.default_rng([study.seed, *words])
+
+
+def draw_sentences(study: Study, cell: Cell, sentences: int) -> Int64:
+    """Return the positions of A, (|A|,), among some sentences: the same for every method.
+
+    >>> study = Study((), (), (10,), replacement=False)
+    >>> sorted(draw_sentences(study, Cell("d", 4, 0, "imh", ""), sentences=4).tolist())
+    [0, 1, 2, 3]
+    """
+    source = random_source(study, "A", cell.domain, cell.size, cell.draw)
+    return source.choice(sentences, size=cell.size, replace=study.replacement)
+
+
+def seed_of(study: Study, cell: Cell) -> int:
+    """Return the seed of the sampler or tuner of a cell: it differs between draws of A.
+
+    >>> study, cell = Study((), (), (10,)), Cell("d", 10, 0, "imh", "")
+    >>> seed_of(study, cell) == seed_of(study, cell._replace(method="mert"))
+    True
+    >>> seed_of(study, cell) == seed_of(study, cell._replace(draw=1))
+    False
+    """
+    source = random_source(study, "method", cell.domain, cell.size, cell.draw)
+    return int(source.integers(2**31))

@@ -17,6 +17,7 @@ from bpa_ppl.nbest import Int32, Int64
 
 #: The two sides of a phrase pair.
 Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
 #: An array of Arrow with texts, or a sequence of texts.
 Texts: TypeAlias = Any
 

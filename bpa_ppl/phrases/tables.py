@@ -19,14 +19,16 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer
 from bpa_ppl.nbest import Float64, Int32
 from bpa_ppl.phrases.pairs import PhrasePairs, Side, Texts, index_in, interned, keys, union
-from bpa_ppl.phrases.parquet_tables import (
+from bpa_ppl.phrases.table_files import (
+    TextTable,
     is_parquet,
     numbers_in,
+    open_table,
+    read_marginal,
     read_parquet,
     slices,
     write_parquet,
 )
-from bpa_ppl.phrases.text_tables import TextTable, open_table, read_marginal
 
 #: The columns of Moses' phrase table, in its order; the directions are ours, not its symbols'.
 MOSES_COLUMNS = ("inverse", "inverse_lexical", "direct", "direct_lexical")

@@ -2,6 +2,7 @@
 
 from bpa_ppl.sampling.adapting import adapt, draws_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
+from bpa_ppl.sampling.conditioning import update
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.heuristic import perturbed
 from bpa_ppl.sampling.learning import learn_hierarchy, learn_prior, learn_prior_jointly
@@ -26,4 +27,5 @@ __all__ = [
     "learn_prior_jointly",
     "perturbed",
     "target_of",
+    "update",
 ]

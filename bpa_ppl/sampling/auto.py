@@ -8,7 +8,7 @@ from dataclasses import replace
 import jax
 
 from bpa_ppl.component import Count
-from bpa_ppl.diagnostics.checks.checking import check
+from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.posterior import Draws
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.density import anatomy, constrained_draws

@@ -26,8 +26,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     BaselineComparison,
     GainSums,
 )
-from bpa_ppl.diagnostics.predictive.left_out import in_sample, leave_one_out
-from bpa_ppl.diagnostics.predictive.likelihood import GOOD_PARETO_K
+from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, in_sample, leave_one_out
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
@@ -61,17 +60,16 @@ def compare_baselines(
     mean of the standardised features, the best single feature and the best single system.
 
     On the adaptation sentences everything is leave-one-out: feature, direction and system are
-    selected on the other sentences, and the adapted weights are those of the posterior without
-    the sentence, by Pareto-smoothed importance sampling (Vehtari et al. 2017). Where the posterior
-    is a single point, or has no log-likelihood of the sentences, its choices are evaluated on the
-    sentences that it was adapted to, which favours them.
+    selected on the other sentences, and the posterior is that without the sentence, by
+    Pareto-smoothed importance sampling (Vehtari et al. 2017). If the posterior is a single point,
+    or has no log-likelihood of the sentences, it is evaluated in-sample, which favours it.
 
     Args:
         nbest: the lists that the posterior was adapted to, in the same order; or new ones.
-        posterior: from `adapt`; None compares the baselines alone.
-        choice: (sentences,) the position that `rerank` chose from each of new lists; the baselines
-            are then those selected on the adaptation sentences. None compares by leave-one-out.
-        metric: what a gain is in; None is that of the posterior, or `ter`.
+        posterior: from `adapt`; None compares only the baselines.
+        choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
+            then those selected on the adaptation sentences. None compares by leave-one-out.
+        metric: of the gains; None uses that of the posterior, or `ter`.
         where: as for `rerank`.
 
     Raises:
@@ -114,24 +112,24 @@ def with_baselines(
 ) -> Draws:
     """Return a posterior with its comparison recorded, and warn where a baseline is better.
 
-    Only where gains are judgements or there are no canonical weights; else the comparison with the
-    canonical weights is what matters. Never for a posterior of preferences.
+    Only if gains are judgements or there are no canonical weights; otherwise the comparison with
+    the canonical weights is relevant. Never for a posterior of preferences.
 
     Args:
         draws: from `adapt`.
         lists: the adaptation sentences, prepared.
-        metric: what a gain is in.
-        gains: (hypotheses,) where they are known.
+        metric: of the gains.
+        gains: (hypotheses,) if they are available.
     """
     judged = isinstance(metric, Column)
-    if "comparisons" in draws.attrs:  # each preference is an observation besides the lists
+    if "comparisons" in draws.attrs:  # observations are preferences, not lists
         return draws
     if metric is None or not (judged or (without_canonical(draws) and gains is not None)):
         return draws
-    known = gains_of(lists, metric) if gains is None else gains
-    if len(with_judged(lists, np.isfinite(known))[0]) < 2:
+    gains = gains_of(lists, metric) if gains is None else gains
+    if len(with_judged(lists, np.isfinite(gains))[0]) < 2:
         return draws
-    found = _compared(lists, known, _name(metric), draws)
+    found = _compared(lists, gains, _name(metric), draws)
     if found.is_beaten:
         warn_user(found.warning)
     return draws.with_attrs(**{_RECORD: found.record()})
@@ -148,9 +146,10 @@ def recorded_comparison(draws: Draws) -> BaselineComparison | None:
 
 
 def criterion(nbest: NBest, draws: Draws) -> Metric | None:
-    """Return what a posterior was adapted to, or TER where lists lack that column.
+    """Return the criterion of a posterior, or TER if lists lack its column.
 
-    None where they have neither the column nor references.
+    Returns:
+        None if the lists have neither the column nor references.
     """
     goal = criterion_of(draws.attrs)
     if goal is not None and set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
@@ -165,7 +164,7 @@ def _all_references(nbest: NBest) -> bool:
 
 
 def no_gains(nbest: NBest, draws: Draws) -> DataError:
-    """Return the error for lists that can be evaluated by nothing: see `criterion`."""
+    """Return the error for lists that cannot be evaluated: see `criterion`."""
     goal = criterion_of(draws.attrs)
     if goal is None or not goal.columns:
         return DataError("the lists have no references: read them with references", nbest.origin)
@@ -177,14 +176,14 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
 
 
 def gains_of(nbest: NBest, metric: Metric) -> Float64:
-    """Return the gain of every candidate, (hypotheses,); NaN where a column has no value."""
+    """Return the gain of every candidate, (hypotheses,); NaN if a column has no value."""
     return gains_in(nbest, metric, cache=False)
 
 
 def _compared(
     lists: NBest, all_gains: Float64, unit: str, draws: Draws | None
 ) -> BaselineComparison:
-    """Return the comparison on adaptation sentences, all of it by leave-one-out.
+    """Return the comparison on adaptation sentences, by leave-one-out.
 
     Raises:
         DataError: if fewer than two lists have two judged candidates.
@@ -193,7 +192,7 @@ def _compared(
     gains = all_gains[judged]
     if len(nbest) < 2:
         raise DataError(
-            "baselines are compared on two lists or more, with two judged candidates each",
+            "baselines need at least two lists with two judged candidates each",
             lists.origin,
         )
     sources = () if draws is None else Preparation.recorded(draws.attrs, draws.constants).sources
@@ -208,8 +207,12 @@ def _compared(
     )
     adapted, exact, doubtful = None, False, 0
     if draws is not None:
-        scores, exact, doubtful = _adapted_scores(draws, nbest)
-        adapted = gains_of_best(nbest, scores, gains)
+        exact = draws.kind != "point" and draws.pointwise is not None
+        found = leave_one_out(draws, nbest) if exact else in_sample(draws, nbest)
+        by_mean = draws.attrs.get("rule") == "mean"
+        scores = found.mean_scores(nbest) if by_mean else found.probabilities(nbest)
+        adapted = gains_of_best(nbest, np.concatenate(scores), gains)
+        doubtful = int(np.sum(found.pareto_k > GOOD_PARETO_K))
     sums = GainSums()
     ends = _bounds(nbest, gains)
     sums.add({**selected.gains, **ends}, ends[RANDOM], ends[BEST], adapted)
@@ -228,19 +231,6 @@ def _compared(
     return BaselineComparison(tuple(table), selected.baselines, unit, how, unjudged, doubtful)
 
 
-def _adapted_scores(draws: Draws, lists: NBest) -> tuple[Float64, bool, int]:
-    """Return the scores by which the adapted weights choose, by the rule that `rerank` takes.
-
-    Returns:
-        (hypotheses,) scores, whether they are leave-one-out, and for how many lists k̂ is high.
-    """
-    exact = draws.kind != "point" and draws.pointwise is not None
-    found = leave_one_out(draws, lists) if exact else in_sample(draws, lists)
-    by_mean = draws.attrs.get("rule") == "mean"
-    scores = found.mean_scores(lists) if by_mean else found.probabilities(lists)
-    return np.concatenate(scores), exact, int(np.sum(found.pareto_k > GOOD_PARETO_K))
-
-
 def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
     """Return the mean and the highest gain of each list, over its judged candidates."""
     starts, judged = nbest.offsets[:-1], np.isfinite(gains)
@@ -252,34 +242,34 @@ def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
 
 
 def without_canonical(draws: Draws) -> bool:
-    """Return whether a posterior was made without canonical weights, or does not record any."""
+    """Return whether a posterior has no canonical weights, or does not record them."""
     return draws.canonical is None or "canonical_weights" in draws.attrs
 
 
 def canonical_scores(draws: Draws, lists: NBest) -> Float64 | None:
-    """Return (hypotheses,) scores by the canonical weights; None where none were given."""
-    if draws.canonical is None or "canonical_weights" in draws.attrs:
+    """Return (hypotheses,) scores by the canonical weights; None if there are none."""
+    if draws.canonical is None or without_canonical(draws):
         return None
     return lists.scores(draws.aligned(lists, draws.canonical[None])[0])
 
 
 def _signs(draws: Draws) -> dict[str, int]:
-    """Return the signs of the prior means of the weights; 1 where one is 0."""
+    """Return the signs of the prior means of the weights; 1 if one is 0."""
     mean = draws.constants.get("prior_mean", draws.canonical)
     free = {} if mean is None else dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
     return {name: -1 if value < 0 else 1 for name, value in {**draws.fixed, **free}.items()}
 
 
 class BaselineTally:
-    """Compares choices from new lists, which may come in parts, with the baselines.
+    """Compare choices from new lists, which may be read in parts, with the baselines.
 
-    The baselines are those selected on the adaptation sentences. Where a posterior does not record
-    any, the better of the first candidate and the mean of the standardised features is taken, by
-    the gains of the new lists themselves, which favours the baseline.
+    The baselines are those selected on the adaptation sentences. If a posterior does not record
+    any, the better of the first candidate and the mean of the standardised features is used, by
+    the gains of the new lists, which favours the baseline.
 
     Args:
         draws: the posterior.
-        metric: what a gain is in; None is the criterion of the posterior, or TER.
+        metric: of the gains; None uses the criterion of the posterior, or TER.
     """
 
     def __init__(self, draws: Draws, metric: Metric | None = None):
@@ -290,16 +280,19 @@ class BaselineTally:
         self._names: dict[str, None] = {}
 
     def add(self, lists: NBest, choice: npt.NDArray[np.int64]) -> None:
-        """Count the choices from some lists, which have the features of the posterior.
+        """Add choices from some lists, which have the features of the posterior.
 
-        Of equal scores a baseline takes the first. Lists that lack what a gain needs are left out.
+        For equal scores a baseline chooses the first. Lists without gains are ignored.
         """
         metric = criterion(lists, self._draws) if self._metric is None else self._metric
         if metric is None:
             return
         self._metric = metric
         if self._baselines is None:
-            self._baselines = _without_selection(self._draws, lists)
+            spread = zip(lists.feature_names, spread_within(lists).tolist(), strict=True)
+            varying = {name: value for name, value in spread if value > 0}
+            signs = _signs(self._draws)
+            self._baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})
         gains = gains_of(lists, metric)
         scores = self._baselines.scores(lists, canonical_scores(self._draws, lists))
         first = lists.offsets[:-1]
@@ -318,7 +311,7 @@ class BaselineTally:
         self._unjudged += int(np.sum(~np.isfinite(gains)))
 
     def comparison(self) -> BaselineComparison | None:
-        """Return the comparison on all lists; None where none has gains."""
+        """Return the comparison on all lists; None if none has gains."""
         if self._baselines is None or self._metric is None or not self._names:
             return None
         baselines = self._baselines
@@ -333,13 +326,6 @@ class BaselineTally:
             baselines = replace(baselines, best=max(gain, key=lambda name: gain[name]))
         unit = _name(self._metric)
         return BaselineComparison(tuple(rows), baselines, unit, unjudged=self._unjudged)
-
-
-def _without_selection(draws: Draws, lists: NBest) -> Baselines:
-    """Return baselines for a posterior that does not record any."""
-    names = zip(lists.feature_names, spread_within(lists).tolist(), strict=True)
-    spread = {name: value for name, value in names if value > 0}
-    return Baselines(spread, {name: _signs(draws).get(name, 1) for name in spread})
 
 
 def _name(metric: Metric) -> str:

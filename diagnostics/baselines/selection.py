@@ -1,4 +1,4 @@
-"""Baselines: simple ways to choose from n-best lists, selected on lists with gains."""
+"""Select baselines, simple ways to choose from n-best lists, on lists with gains."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MEAN = "mean of the standardised features"
 FEATURE = "best single feature"
 SYSTEM = "best single system"
 #: Extras that may name the system of each candidate.
-SYSTEM_COLUMNS = ("system", "model")
-#: A system competes if it has a candidate in at least this share of the lists.
+_SYSTEM_COLUMNS = ("system", "model")
+#: A system is considered if it has a candidate in at least this share of the lists.
 _MIN_SHARE = 0.5
 
 
@@ -89,13 +89,13 @@ class Baselines:
         return nbest.best(self.scores(nbest, canonical)[name])
 
     def detail(self, name: str) -> str:
-        """Return which feature or system a baseline stands for; empty for the others."""
+        """Return the feature or the system of a baseline; empty for the others."""
         if name == FEATURE:
             return f"low {self.feature}" if self.directions[self.feature] < 0 else self.feature
         return str(self.systems[0]) if name == SYSTEM and self.systems else ""
 
     def named(self, name: str) -> str:
-        """Return the name of a baseline with what it stands for.
+        """Return the name of a baseline with its feature or system.
 
         >>> Baselines(feature="TER", directions={"TER": -1}).named(FEATURE)
         'best single feature (low TER)'
@@ -104,7 +104,7 @@ class Baselines:
         return f"{name} ({detail})" if detail else name
 
     def advice(self, name: str) -> str:
-        """Return how to use a baseline in place of the adapted weights.
+        """Return how to use a baseline instead of the adapted weights.
 
         >>> Baselines(systems=["B", "A"]).advice(SYSTEM)
         'take the candidates of B'
@@ -155,7 +155,7 @@ def select_baselines(
 ) -> Selected:
     """Select the best feature, its direction and the best system, and evaluate by leave-one-out.
 
-    Equal scores share: the gain of a list is then the mean over the candidates of the best score.
+    For equal scores, the gain of a list is the mean over the candidates with the best score.
 
     Args:
         nbest: at least two lists.
@@ -163,7 +163,7 @@ def select_baselines(
         signs: 1 or −1 of features in the mean of the standardised features; 1 unless given.
         canonical: (hypotheses,) scores by the canonical weights, where there are any.
         column: the extra that names the system of a candidate; empty if there is none.
-        ignore: features that are no baseline, such as indicators of systems.
+        ignore: features that are not baselines, such as indicators of systems.
 
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
     >>> found = select_baselines(lists, np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]))
@@ -210,8 +210,8 @@ _SIGNS = (1, -1)
 def gains_of_best(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
     """Return the gain of the highest score of each list, (sentences,).
 
-    Candidates of equal score share: it is their mean. Candidates without a gain (NaN) do not
-    count, and where none of the best has a gain, the gain of the list is NaN.
+    For candidates of equal score it is their mean. Candidates without a gain (NaN) are ignored; if
+    none of the best has a gain, the gain of the list is NaN.
 
     Args:
         nbest: the lists.
@@ -232,7 +232,7 @@ def gains_of_best(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
 
 
 def left_out_gains(gains: Float64) -> Float64:
-    """Return the gain of each list by what has the highest mean gain on the other lists.
+    """Return the gain of each list by the way with the highest mean gain on the other lists.
 
     Args:
         gains: (sentences, ways) gain of each list by several ways to choose.
@@ -249,20 +249,20 @@ def system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
 
     Args:
         nbest: the lists.
-        categorical: extras that come first; then `system` and `model`.
+        categorical: extras to try first, before `system` and `model`.
 
     >>> lists = NBest.from_lists([["a", "b"]] * 2, [[[0.0]] * 2] * 2, ["LM0"])
     >>> system_column(lists), system_column(lists.with_extras(system=["X", "Y"] * 2))
     ('', 'system')
     """
-    for column in (*categorical, *SYSTEM_COLUMNS):
+    for column in (*categorical, *_SYSTEM_COLUMNS):
         if len(_recurring(nbest, column)) > 1:
             return column
     return ""
 
 
 def _recurring(nbest: NBest, column: str) -> dict[str, Int64]:
-    """Return the rows of each value of an extra that at least half of the lists have."""
+    """Return the rows of each value of an extra that occurs in at least half of the lists."""
     texts = nbest.extras.get(column, ())
     if not len(texts) or not any(isinstance(text, str) and text for text in texts):
         return {}
@@ -270,20 +270,20 @@ def _recurring(nbest: NBest, column: str) -> dict[str, Int64]:
     list_of = np.repeat(np.arange(len(nbest)), nbest.sizes)
     order = np.argsort(index, kind="stable")
     groups = np.split(order, np.cumsum(np.bincount(index, minlength=len(names)))[:-1])
-    least = _MIN_SHARE * len(nbest)
+    min_lists = _MIN_SHARE * len(nbest)
     return {
         str(name): rows
         for name, rows in zip(names, groups, strict=True)
-        if name and len(rows) >= least and len(np.unique(list_of[rows])) >= least
+        if name and len(rows) >= min_lists and len(np.unique(list_of[rows])) >= min_lists
     }
 
 
 def _systems(nbest: NBest, gains: Float64, column: str) -> tuple[list[str], Float64 | None]:
     """Return the systems, best first, and the gain of each list by leave-one-out selection.
 
-    Systems are ranked by how far their candidates are above the mean of their lists, which is the
-    order of the mean gains where each list has all systems. In a list without the best system it
-    is the best of those that the list has.
+    Systems are ranked by the mean difference of their candidates from the mean of the list, which
+    is the order of the mean gains if each list has all systems. For a list without the best
+    system, the best system of the list is used.
     """
     rows = _recurring(nbest, column) if column else {}
     if not rows:
@@ -297,12 +297,12 @@ def _systems(nbest: NBest, gains: Float64, column: str) -> tuple[list[str], Floa
         total = np.bincount(where, weights=weight, minlength=len(nbest))
         table[count > 0, j] = total[count > 0] / count[count > 0]
     above = table - mean[:, None]
-    there, filled = np.isfinite(above), np.nan_to_num(above)
+    present, filled = np.isfinite(above), np.nan_to_num(above)
     names = list(rows)
-    ranking = np.argsort(-filled.sum(axis=0) / there.sum(axis=0), kind="stable")
-    others = there.sum(axis=0) - there
+    ranking = np.argsort(-filled.sum(axis=0) / present.sum(axis=0), kind="stable")
+    others = present.sum(axis=0) - present
     left_out = (filled.sum(axis=0) - filled) / np.maximum(others, 1)
-    left_out = np.where(there & (others > 0), left_out, -np.inf)
+    left_out = np.where(present & (others > 0), left_out, -np.inf)
     chosen = np.take_along_axis(table, np.argmax(left_out, axis=1)[:, None], axis=1)[:, 0]
     found = np.where(np.isfinite(left_out).any(axis=1), chosen, mean)
     return [names[j] for j in ranking], found

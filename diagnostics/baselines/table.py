@@ -1,4 +1,4 @@
-"""The table that compares adapted weights with baselines: mean gains, headroom and intervals."""
+"""The comparison of adapted weights with baselines as a table of gains, headroom and intervals."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ RANDOM = "random candidate"
 BEST = "best candidate"
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 PROBABILITY = 0.95
-_MOST_FEATURES = 10  # single features in a printed table
+_MAX_FEATURES = 10  # in a printed table
 _MINUS = str.maketrans("-", "−")
 
 
-class Row(NamedTuple):
+class BaselineRow(NamedTuple):
     """One way to choose, compared with the adapted weights.
 
     Attributes:
-        name: what chooses.
+        name: of the way to choose.
         kind: `adapted`, `baseline`, `feature` (a single one), or `bound` (the random and the best
             candidate).
-        lists: how many lists the mean is over: those whose chosen candidate is judged.
+        lists: the number of lists whose chosen candidate is judged.
         gain: the mean gain.
-        headroom: the share of what lies between the random and the best candidate of these lists.
+        headroom: the share of the difference between the random and the best candidate.
         difference: the mean gain of the adapted weights minus that of this row, over the lists
-            where both choices are judged; NaN where there is nothing to compare.
-        low: lower end of the 95% interval of the difference, Student's t over lists.
-        high: its upper end.
+            where both choices are judged; NaN if there are none.
+        low: lower end of the 95% interval of the difference, by Student's t over lists.
+        high: upper end.
 
-    >>> row = Row("first candidate", "baseline", 40, 1.0, 0.2, 0.5, 0.25, 0.75)
+    >>> row = BaselineRow("first candidate", "baseline", 40, 1.0, 0.2, 0.5, 0.25, 0.75)
     >>> row.clear, row.cells
     (True, ['first candidate', '1.000', '20%', '+0.500', '+0.250 to +0.750'])
     """
@@ -61,7 +61,7 @@ class Row(NamedTuple):
 
     @property
     def cells(self) -> list[str]:
-        """The row as it is printed."""
+        """The cells of the printed row."""
         interval = "–"
         if math.isfinite(self.low):
             interval = f"{self.low:+.3f} to {self.high:+.3f}"
@@ -75,18 +75,18 @@ class BaselineComparison:
     """Adapted weights compared with baselines on lists with gains.
 
     Attributes:
-        rows: the adapted weights (where they were compared), the baselines, single features, the
+        rows: the adapted weights (if they were compared), the baselines, single features, the
             random and the best candidate.
-        baselines: what is selected on the adaptation sentences.
+        baselines: as selected on the adaptation sentences.
         unit: the name of the gain.
-        evaluation: `leave-one-out`: each list was chosen from without its own gains; `in-sample`:
-            the adapted weights know them, the baselines do not; or `new lists`.
-        unjudged: how many candidates have no gain.
-        doubtful: for how many lists leave-one-out is unreliable (Pareto k̂ > 0.7).
+        evaluation: `leave-one-out`: choices from a list do not use its gains; `in-sample`: those
+            of the adapted weights do; or `new lists`.
+        unjudged: the number of candidates without a gain.
+        doubtful: the number of lists where leave-one-out is unreliable (Pareto k̂ > 0.7).
 
     >>> rows = [
-    ...     Row("adapted weights", "adapted", 9, 1.0, 0.5),
-    ...     Row("best single feature", "baseline", 9, 1.5, 0.75, -0.5, -1.25, 0.25),
+    ...     BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5),
+    ...     BaselineRow("best single feature", "baseline", 9, 1.5, 0.75, -0.5, -1.25, 0.25),
     ... ]
     >>> selected = Baselines(feature="comet", directions={"comet": 1}, best="best single feature")
     >>> found = BaselineComparison(tuple(rows), selected, "mqm")
@@ -102,7 +102,7 @@ class BaselineComparison:
     ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval')
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[BaselineRow, ...]
     baselines: Baselines
     unit: str
     evaluation: str = NEW
@@ -110,12 +110,12 @@ class BaselineComparison:
     doubtful: int = 0
 
     @property
-    def adapted(self) -> Row | None:
-        """The row of the adapted weights; None where they were not compared."""
+    def adapted(self) -> BaselineRow | None:
+        """The row of the adapted weights; None if they were not compared."""
         return self.row(ADAPTED)
 
     @property
-    def baseline(self) -> Row | None:
+    def baseline(self) -> BaselineRow | None:
         """The row of the best baseline, as selected on the adaptation sentences."""
         return self.row(self.baselines.best)
 
@@ -134,7 +134,7 @@ class BaselineComparison:
 
     @property
     def warning(self) -> str:
-        """What to do about a baseline that beats the adapted weights; empty if none does."""
+        """A warning if the best baseline has a higher mean gain than the adapted weights."""
         row = self.baseline
         if row is None or not self.is_beaten:
             return ""
@@ -168,12 +168,12 @@ class BaselineComparison:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on how the numbers were made."""
+        """Sentences on how the numbers were computed."""
         found = []
         if self.evaluation == LEFT_OUT:
-            found.append("Leave-one-out: each list is chosen from without its own gains.")
+            found.append("Leave-one-out: choices from a list do not use its gains.")
         if self.evaluation == IN_SAMPLE:
-            found.append("The adapted weights know the gains of these lists; the baselines do not.")
+            found.append("In-sample: the adapted weights use the gains of these lists.")
         if self.doubtful:
             found.append(f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
         if self.unjudged:
@@ -181,15 +181,12 @@ class BaselineComparison:
             found.append(f"{candidates} without a gain left out.")
         return found
 
-    def row(self, name: str) -> Row | None:
+    def row(self, name: str) -> BaselineRow | None:
         """Return the row of one way to choose; None if there is none."""
         return next((row for row in self.rows if row.name == name and row.kind != "feature"), None)
 
     def table(self) -> tuple[tuple[str, ...], list[list[str]]]:
-        """Return the names of the columns, and the rows with what they stand for.
-
-        Of single features the best ten are among them.
-        """
+        """Return the names of the columns, and the rows, with at most ten single features."""
         header: tuple[str, ...] = (
             "choice",
             f"mean {self.unit}",
@@ -198,7 +195,7 @@ class BaselineComparison:
             f"{_percent()} interval",
         )
         single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda row: -row.gain)
-        kept = {row.name for row in single[:_MOST_FEATURES]}
+        kept = {row.name for row in single[:_MAX_FEATURES]}
         shown = [row for row in self.rows if row.kind != "feature" or row.name in kept]
         columns = slice(0, 3 if self.adapted is None else None)
         rows = [[self._named(row), *row.cells[1:]][columns] for row in shown]
@@ -210,7 +207,8 @@ class BaselineComparison:
 
     def record(self) -> dict[str, Any]:
         """Return the comparison as plain values, which `from_record` reads."""
-        rows = [[None if _is_nan(cell) else cell for cell in row] for row in self.rows]
+        # JSON has no NaN: a NaN is the only value that is not equal to itself.
+        rows = [[None if cell != cell else cell for cell in row] for row in self.rows]
         return {
             "unit": self.unit,
             "evaluation": self.evaluation,
@@ -225,16 +223,16 @@ class BaselineComparison:
         """Return a comparison from its record.
 
         Raises:
-            DataError: if it is not one.
+            DataError: if it is invalid.
 
-        >>> row = Row("adapted weights", "adapted", 9, 1.0, 0.5)
+        >>> row = BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5)
         >>> one = BaselineComparison((row,), Baselines(), "mqm")
         >>> str(BaselineComparison.from_record(one.record())) == str(one)
         True
         """
         try:
             cells = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
-            rows = tuple(Row._make(row) for row in cells)
+            rows = tuple(BaselineRow._make(row) for row in cells)
             rest = {name: record[name] for name in ("unit", "evaluation", "unjudged", "doubtful")}
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
         except (KeyError, TypeError) as error:
@@ -242,14 +240,14 @@ class BaselineComparison:
                 f"the posterior's comparison with baselines cannot be read ({error}): adapt again"
             ) from error
 
-    def _named(self, row: Row) -> str:
+    def _named(self, row: BaselineRow) -> str:
         if row.kind == "feature":
             return f"low {row.name}" if self.baselines.directions[row.name] < 0 else row.name
         return self.baselines.named(row.name)
 
 
 class GainSums:
-    """Sums over lists from which the rows are made, for lists that come in parts.
+    """Sums over lists from which rows are computed, for lists that are read in parts.
 
     >>> sums = GainSums()
     >>> first, adapted = np.array([1.0, 3.0]), np.array([3.0, 3.0])
@@ -274,7 +272,7 @@ class GainSums:
             one = _sums(values, random, best, adapted)
             self._sums[name] = self._sums.get(name, 0.0) + one
 
-    def rows(self, kinds: Mapping[str, str]) -> list[Row]:
+    def rows(self, kinds: Mapping[str, str]) -> list[BaselineRow]:
         """Return a row for each way to choose.
 
         Args:
@@ -284,7 +282,7 @@ class GainSums:
 
 
 def _sums(values: Float64, random: Float64, best: Float64, adapted: Float64 | None) -> Float64:
-    """Return the number of lists, Σ gain, Σ random, Σ best, and n, Σ d and Σ d² of differences."""
+    """Return n, Σ gain, Σ random, Σ best of judged lists, and n, Σ d and Σ d² of differences."""
     judged = np.isfinite(values)
     parts = [judged, values, random, best]
     sums = [float(np.sum(part, where=judged)) for part in parts]
@@ -294,13 +292,13 @@ def _sums(values: Float64, random: Float64, best: Float64, adapted: Float64 | No
     return np.array(sums)
 
 
-def _row(name: str, kind: str, sums: Float64) -> Row:
+def _row(name: str, kind: str, sums: Float64) -> BaselineRow:
     count, gain, random, best, pairs, difference, squares = sums.tolist()
     if not count:
-        return Row(name, kind, 0, math.nan, math.nan)
+        return BaselineRow(name, kind, 0, math.nan, math.nan)
     headroom = (gain - random) / (best - random) if best > random else math.nan
     interval = mean_interval(int(pairs), difference, squares)
-    return Row(name, kind, int(count), gain / count, headroom, *interval)
+    return BaselineRow(name, kind, int(count), gain / count, headroom, *interval)
 
 
 def mean_interval(count: int, total: float, squares: float) -> tuple[float, float, float]:
@@ -330,7 +328,3 @@ def _percent() -> str:
 
 def _number(value: float, form: str, unit: str = "") -> str:
     return f"{value:{form}}{unit}" if math.isfinite(value) else "–"
-
-
-def _is_nan(cell: Any) -> bool:
-    return isinstance(cell, float) and math.isnan(cell)

@@ -1,97 +1,121 @@
-"""compare: samplers of one posterior side by side, each against a long reference run."""
+"""Compare samplers of one posterior, each with a long reference run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from bpa_ppl.diagnostics.comparison.accuracy import (
+import numpy as np
+
+from bpa_ppl.diagnostics.comparison.statistics import (
     Discrepancy,
     Distance,
+    Efficiency,
     discrepancies,
+    efficiency,
     sliced_wasserstein,
 )
-from bpa_ppl.diagnostics.comparison.downstream import Downstream, downstream
-from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, efficiency
-from bpa_ppl.diagnostics.comparison.sameness import check_same_posterior
 from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.errors import DataError, NotConverged
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.quality import counted_metrics, resolve, statistics
+from bpa_ppl.quality.bleu import LengthRatio
+from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.quality.base import References
 
-#: The probability of finding fault with a sampler that is right; half of it for the marginal
+#: The probability that a correct sampler is found to differ: half of it is for the marginal
 #: distributions of the weights together, half for their joint distribution.
 LEVEL = 0.01
-#: With fewer effective draws their own Monte-Carlo error is not known.
-FEWEST = 50
-#: Nor is it where chains disagree more than this (Gelman et al. 2013, §11.5).
-_R_HAT = 1.1
-_REFERENCE_R_HAT, _REFERENCE_ESS = 1.01, 1000
+#: With fewer effective draws, or a larger R-hat, Monte-Carlo errors are unreliable (Gelman et al.
+#: 2013, §11.5).
+_MIN_ESS, _MAX_R_HAT = 50, 1.1
+_REFERENCE_MIN_ESS, _REFERENCE_MAX_R_HAT = 1000, 1.01
 
 AGREES, DIFFERS, UNDECIDED = "agrees", "DIFFERS", "undecided"
 _HEADER = ("sampler", "verdict", "R-hat", "bulk ESS", "ESS/s", "ESS/evaluation")
+_PRIOR = {
+    "prior_mean": "the mean of its prior",
+    "prior_variance": "the variance of its prior",
+    "prior_covariance": "the covariance of its prior",
+}
+_MAX_NAMED = 3  # features that are named in a message
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What the comparison found about one sampler.
+class ChangedTranslations:
+    """Translations chosen with one posterior, compared with those chosen with another.
+
+    Attributes:
+        changed: the number of translations that differ.
+        sentences: the number of sentences.
+        scores: corpus scores, and the ratio of lengths, if there are references.
+    """
+
+    changed: int
+    sentences: int
+    scores: tuple[ScoreDifference, ...] = ()
+
+
+@dataclass(frozen=True)
+class SamplerResult:
+    """The result of the comparison for one sampler.
 
     Attributes:
         sampler: its name.
+        efficiency: cost and quality of its draws.
         verdict: `agrees`, `DIFFERS` or `undecided`; empty without a reference.
-        reason: one sentence.
-        efficiency: what its draws cost and are worth.
-        discrepancies: each property of each weight against the reference.
+        reason: of the verdict, one sentence.
+        discrepancies: of each property of each weight from the reference.
         distance: of the joint distributions.
-        downstream: its translations against the reference's.
+        downstream: its translations compared with those of the reference.
     """
 
     sampler: str
-    verdict: str
-    reason: str
     efficiency: Efficiency
+    verdict: str = ""
+    reason: str = ""
     discrepancies: tuple[Discrepancy, ...] = ()
     distance: Distance | None = None
-    downstream: Downstream | None = None
+    downstream: ChangedTranslations | None = None
 
     @property
     def agrees(self) -> bool | None:
-        """Whether it agrees with the reference; None where that is not known."""
+        """Whether it agrees with the reference; None if that is unknown."""
         return {AGREES: True, DIFFERS: False}.get(self.verdict)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All samplers side by side; `bool` is true if each agrees with the reference.
+    """The results of all samplers; `bool` is true if each agrees with the reference.
 
     Attributes:
         samplers: in the order given.
-        reference: what the reference run was, in words; empty if there was none.
+        reference: a description of the reference run; empty if there was none.
 
-    >>> import numpy as np
     >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
     >>> found = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
     >>> found.passed, found["a"].verdict, list(found.as_dict()["samplers"])
     (True, '', ['a'])
     """
 
-    samplers: tuple[Compared, ...]
+    samplers: tuple[SamplerResult, ...]
     reference: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether no sampler differs or is left undecided."""
+        """Whether no sampler differs or is undecided."""
         return all(one.verdict in (AGREES, "") for one in self.samplers)
 
     def __bool__(self) -> bool:
         return self.passed
 
-    def __getitem__(self, sampler: str) -> Compared:
+    def __getitem__(self, sampler: str) -> SamplerResult:
         return {one.sampler: one for one in self.samplers}[sampler]
 
     def as_dict(self) -> dict[str, Any]:
@@ -100,7 +124,7 @@ class Comparison:
             "samplers": {one.sampler: asdict(one) for one in self.samplers}
         }
 
-    def _lines(self) -> tuple[list[tuple[str, ...]], list[str]]:
+    def _rows(self) -> tuple[list[tuple[str, ...]], list[str]]:
         """Return a row of the table for each sampler, and the reasons of the verdicts."""
         rows = []
         for one in self.samplers:
@@ -111,13 +135,13 @@ class Comparison:
         return rows, [f"{one.sampler}: {one.reason}" for one in self.samplers if one.reason]
 
     def __str__(self) -> str:
-        rows, reasons = self._lines()
+        rows, reasons = self._rows()
         return "\n".join([text_table(rows, _HEADER), *(f"- {reason}" for reason in reasons)])
 
     def _repr_html_(self) -> str:
         from bpa_ppl.diagnostics.pages.page import Items, Table
 
-        rows, reasons = self._lines()
+        rows, reasons = self._rows()
         table = Table(_HEADER, rows, passed=[one.agrees for one in self.samplers])
         return table.html() + (Items(reasons).html() if reasons else "")
 
@@ -133,25 +157,24 @@ def compare(
     """Compare samplers of one posterior by their draws of the weights.
 
     Each sampler is compared with a long reference run: mean, standard deviation and quantiles of
-    each weight in Monte-Carlo standard errors, Holm's correction for their number, and the sliced
-    Wasserstein distance of the joint distributions with its null distribution. A sampler that is
-    right is said to differ with a probability of at most 1%.
+    each weight in Monte-Carlo standard errors, with Holm's correction, and the sliced Wasserstein
+    distance of the joint distributions with its null distribution. A correct sampler is found to
+    differ with a probability of at most 1%.
 
     Args:
-        posteriors: for each sampler its runs from different seeds: from `adapt` or anybody's with
-            a variable `weights`. An attribute `sampling_time` of the draws, or of the group
+        posteriors: for each sampler its runs with different seeds: from `adapt`, or any posterior
+            with a variable `weights`. An attribute `sampling_time` of the draws, or of the group
             `posterior`, in seconds, gives the statistics per second.
-        reference: runs to be trusted, ten times as long or longer; None leaves verdicts out.
+        reference: reference runs, at least ten times as long; None leaves verdicts out.
         decode: chooses translations with a posterior; the first run of each sampler is decoded.
         references: of those translations.
         seed: of random directions and resamples.
 
     Raises:
-        DataError: if a sampler has no run, or a posterior is of other data or another model than
-            the reference, or the first where there is none, as far as they record it.
+        DataError: if a sampler has no run, or a posterior has other data or another model than the
+            reference (the first posterior if there is none), as far as they record them.
         NotConverged: if the reference has too few effective draws, or its chains disagree.
 
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> def draws(shift, count):
     ...     return Draws({"weights": rng.normal(shift, 1.0, (4, count, 2))}, ("LM0", "WP0"))
@@ -159,105 +182,193 @@ def compare(
     >>> found["a"].verdict, found["b"].verdict
     ('agrees', 'DIFFERS')
     """
-    _check_same(posteriors, reference)
-    truth = None if reference is None else _trusted(runs_together(reference))
-    together = {name: runs_together(_some(name, runs)) for name, runs in posteriors.items()}
-    features = (truth or next(iter(together.values()))).features
-    together = {name: draws.reordered(features) for name, draws in together.items()}
+    all_runs = {name: [as_draws(run) for run in runs] for name, runs in posteriors.items()}
+    for name, runs in all_runs.items():
+        if not runs:
+            raise DataError(f"there is no run of {name} to compare")
+    expected = as_draws(reference[0]) if reference else next(iter(all_runs.values()))[0]
+    for name, runs in all_runs.items():
+        for run in runs:
+            check_same_posterior(name, run, expected)
+    truth, description = None, ""
+    if reference:
+        truth = runs_together(reference)
+        _check_reference(truth)
+        sampler = reference[0].attrs.get("sampler", "unknown sampler")
+        size = f"{len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"
+        description = f"{sampler}, {size}"
     standard = decode(reference[0]) if decode and reference else None
-    samplers = []
-    for name, runs in posteriors.items():
-        draws = together[name]
-        verdict = _Verdict() if truth is None else _verdict(draws, truth, seed)
-        cost = efficiency([as_draws(run) for run in runs], draws, truth or draws)
-        matters = None
+    results = []
+    for name, runs in all_runs.items():
+        together = runs_together(runs).reordered((truth or expected).features)
+        downstream = None
         if decode and standard:
-            matters = downstream(decode(runs[0]), standard, references, seed=seed)
-        one = Compared(name, efficiency=cost, downstream=matters, **verdict._asdict())
-        samplers.append(one)
-    return Comparison(tuple(samplers), _described(reference, truth))
+            translations = decode(posteriors[name][0])
+            downstream = changed_translations(translations, standard, references, seed=seed)
+        verdict = _Verdict() if truth is None else _verdict(together, truth, seed)
+        cost = efficiency(runs, together, truth or together)
+        results.append(SamplerResult(name, cost, downstream=downstream, **verdict))
+    return Comparison(tuple(results), description)
 
 
-def _check_same(
-    posteriors: Mapping[str, Sequence[Posterior]], reference: Sequence[Posterior] | None
-) -> None:
-    """Refuse draws of another posterior than the reference, or than the first."""
-    every = [(name, as_draws(run)) for name, runs in posteriors.items() for run in runs]
-    expected = [as_draws(run) for run in reference or ()] + [draws for _, draws in every]
-    for name, draws in every:
-        check_same_posterior(name, draws, expected[0])
-
-
-class _Verdict(NamedTuple):
-    verdict: str = ""
-    reason: str = ""
-    discrepancies: tuple[Discrepancy, ...] = ()
-    distance: Distance | None = None
+class _Verdict(TypedDict, total=False):
+    verdict: str
+    reason: str
+    discrepancies: tuple[Discrepancy, ...]
+    distance: Distance
 
 
 def _verdict(draws: Draws, truth: Draws, seed: int) -> _Verdict:
     found, distance = discrepancies(draws, truth), sliced_wasserstein(draws, truth, seed)
-    unsure = _why_undecided(draws)
-    if unsure:
-        return _Verdict(UNDECIDED, f"{unsure} {_as_it_stands(found)}", found, distance)
-    reasons = [_worst_of(found), _far_away(distance)]
-    wrong = "; ".join(reason for reason in reasons if reason)
-    return _Verdict(DIFFERS if wrong else AGREES, wrong, found, distance)
+    size, r_hat = smallest_ess(draws), largest_r_hat(draws)
+    reason = ""
+    if r_hat > _MAX_R_HAT:
+        reason = f"its chains disagree (R-hat {r_hat:.2f}): raise warmup, then draws"
+    elif size < _MIN_ESS:
+        reason = f"{size:.0f} effective draws are too few, {_MIN_ESS} are needed: raise draws"
+    if reason:
+        worst = max(found, key=lambda one: abs(one.bias))
+        now = f"{worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd"
+        reason += f" (the {now})"
+        verdict = UNDECIDED
+    else:
+        reason = "; ".join(_differences(found, distance))
+        verdict = DIFFERS if reason else AGREES
+    return {"verdict": verdict, "reason": reason, "discrepancies": found, "distance": distance}
 
 
-def _why_undecided(draws: Draws) -> str:
-    ess, r_hat = smallest_ess(draws), largest_r_hat(draws)
-    if r_hat > _R_HAT:
-        return f"its chains disagree (R-hat {r_hat:.2f}): raise warmup, then draws"
-    if ess < FEWEST:
-        return f"{ess:.0f} effective draws are too few, and {FEWEST} are needed: raise draws"
-    return ""
-
-
-def _as_it_stands(found: Sequence[Discrepancy]) -> str:
-    worst = max(found, key=lambda gap: abs(gap.bias))
-    return f"(the {worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd)"
-
-
-def _worst_of(found: Sequence[Discrepancy]) -> str:
-    worst = max(found, key=lambda gap: abs(gap.z))
-    if worst.p_value >= LEVEL / 2:
-        return ""
-    count = sum(gap.p_value < LEVEL / 2 for gap in found)
-    return (
-        f"{count} of {len(found)} marginal properties are off, most of all the {worst.quantity} of "
-        f"{worst.weight}: by {worst.bias:+.2f} posterior sd (z = {worst.z:+.1f}, "
-        f"p = {worst.p_value:.2g} after Holm)"
-    )
-
-
-def _far_away(distance: Distance) -> str:
-    if distance.p_value >= LEVEL / 2:
-        return ""
-    return (
-        f"the joint distribution is {distance.value:.3f} posterior sd away, and parts of the "
-        f"reference at most {distance.null[-1]:.3f} (p = {distance.p_value:.2g})"
-    )
-
-
-def _trusted(truth: Draws) -> Draws:
-    ess, r_hat = smallest_ess(truth), largest_r_hat(truth)
-    if not (r_hat <= _REFERENCE_R_HAT and ess >= _REFERENCE_ESS):
-        raise NotConverged(
-            f"the reference has {ess:.0f} effective draws and R-hat {r_hat:.3f}, and needs "
-            f"{_REFERENCE_ESS} and at most {_REFERENCE_R_HAT}: make its run longer"
+def _differences(found: Sequence[Discrepancy], distance: Distance) -> Iterator[str]:
+    """Yield in words the significant differences from the reference."""
+    significant = [one for one in found if one.p_value < LEVEL / 2]
+    if significant:
+        worst = max(found, key=lambda one: abs(one.z))
+        yield (
+            f"{len(significant)} of {len(found)} marginal properties are off, most of all the "
+            f"{worst.quantity} of {worst.weight}: by {worst.bias:+.2f} posterior sd "
+            f"(z = {worst.z:+.1f}, p = {worst.p_value:.2g} after Holm)"
         )
-    return truth
+    if distance.p_value < LEVEL / 2:
+        yield (
+            f"the joint distribution is {distance.value:.3f} posterior sd away, and parts of the "
+            f"reference at most {distance.null[-1]:.3f} (p = {distance.p_value:.2g})"
+        )
 
 
-def _some(name: str, runs: Sequence[Posterior]) -> Sequence[Posterior]:
-    if not runs:
-        raise DataError(f"there is no run of {name} to compare")
-    return runs
+def _check_reference(truth: Draws) -> None:
+    size, r_hat = smallest_ess(truth), largest_r_hat(truth)
+    if not (r_hat <= _REFERENCE_MAX_R_HAT and size >= _REFERENCE_MIN_ESS):
+        raise NotConverged(
+            f"the reference has {size:.0f} effective draws and R-hat {r_hat:.3f}, and needs at "
+            f"least {_REFERENCE_MIN_ESS} and at most {_REFERENCE_MAX_R_HAT}: make its run longer"
+        )
 
 
-def _described(reference: Sequence[Posterior] | None, truth: Draws | None) -> str:
-    if not reference or truth is None:
-        return ""
-    sampler = reference[0].attrs.get("sampler", "unknown sampler")
-    return f"{sampler}, {len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"
+def changed_translations(
+    ours: Sequence[str],
+    theirs: Sequence[str],
+    references: References | None = None,
+    *,
+    seed: int = 0,
+) -> ChangedTranslations:
+    """Compare two choices of translations of the same sentences.
+
+    Args:
+        ours: (sentences,) texts.
+        theirs: (sentences,) texts.
+        references: one tuple a sentence; None leaves scores out.
+        seed: of the bootstrap (Koehn 2004).
+
+    Raises:
+        DataError: if the numbers of translations differ, or there are none.
+
+    >>> found = changed_translations(["a cat", "b"], ["the cat", "b"], [("a cat",), ("b",)])
+    >>> found.changed, found.scores[0].metric, round(found.scores[0].difference, 2)
+    (1, 'ter', -33.33)
+    """
+    if len(ours) != len(theirs) or not ours:
+        raise DataError(f"{len(ours)} translations cannot be compared with {len(theirs)}")
+    texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
+    changed = sum(a != b for a, b in texts)
+    if references is None:
+        return ChangedTranslations(changed, len(ours))
+    pairs = NBest.from_lists(texts, [np.zeros((2, 1))] * len(ours), ["none"], references=references)
+    scores = []
+    for metric in (*map(resolve, counted_metrics()), LengthRatio()):
+        counts = statistics(pairs, metric).counts  # two rows a sentence: ours, theirs
+        scores.append(
+            score_difference(counts[::2], counts[1::2], metric, probability=0.95, seed=seed)
+        )
+    return ChangedTranslations(changed, len(ours), tuple(scores))
+
+
+def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
+    """Refuse draws with other data or another model; properties that are not recorded are ignored.
+
+    Args:
+        name: of the draws, for the message.
+        draws: the draws to check.
+        expected: the draws that they are compared with.
+
+    Raises:
+        DataError: if they differ; the message says in what.
+
+    >>> one = Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), attrs={"likelihood": "oracle"})
+    >>> other = Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), attrs={"likelihood": "risk"})
+    >>> check_same_posterior("mine", other, one)
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: mine is a posterior of another model: its likelihood is risk, not ...
+    """
+    for what, differences in (
+        ("other data", _data_differences),
+        ("another model", _model_differences),
+    ):
+        if first := next(differences(draws, expected), ""):
+            raise DataError(
+                f"{name} is a posterior of {what}: {first}; only posteriors of the same lists, "
+                "oracles, features, likelihood and prior can be compared"
+            )
+
+
+def _data_differences(draws: Draws, expected: Draws) -> Iterator[str]:
+    if different := sorted(set(draws.features) ^ set(expected.features)):
+        count = len(different) - _MAX_NAMED
+        more = f" and {count} more" if count > 0 else ""
+        yield f"only one of both has the features {', '.join(different[:_MAX_NAMED])}{more}"
+    ids, other_ids = draws.sentence_ids, expected.sentence_ids
+    counts = [
+        one.attrs.get("adaptation_sentences", None if own is None else len(own))
+        for one, own in ((draws, ids), (expected, other_ids))
+    ]
+    if None not in counts and counts[0] != counts[1]:
+        yield f"it was adapted to {counts[0]} sentences, not to {counts[1]}"
+    if ids is not None and other_ids is not None and not np.array_equal(ids, other_ids):
+        yield "its sentences have other ids, or another order"
+    for site in sorted(set(draws.observed) & set(expected.observed)):
+        ours, theirs = np.asarray(draws.observed[site]), np.asarray(expected.observed[site])
+        if ours.shape != theirs.shape:
+            yield f"{site} has the shape {ours.shape}, not {theirs.shape}"
+        elif count := int(np.sum(ours != theirs)):
+            metric = draws.attrs.get("oracle_metric", "a metric that it does not record")
+            yield f"{count} of its {ours.size} oracles, by {metric}, are different"
+
+
+def _model_differences(draws: Draws, expected: Draws) -> Iterator[str]:
+    for key in ("likelihood", "prior"):
+        ours, theirs = draws.attrs.get(key), expected.attrs.get(key)
+        if None not in (ours, theirs) and ours != theirs:
+            yield f"its {key} is {_description(ours)}, not {_description(theirs)}"
+    places = [expected.features.index(name) for name in draws.features]
+    for constant, what in _PRIOR.items():
+        if constant in draws.constants and constant in expected.constants:
+            ours, theirs = (np.asarray(one.constants[constant]) for one in (draws, expected))
+            theirs = theirs[np.ix_(*[places] * theirs.ndim)]
+            if not np.allclose(ours, theirs, rtol=1e-5, atol=1e-9):
+                yield f"{what} is different"
+
+
+def _description(value: Any) -> str:
+    """Return a recorded likelihood or prior in words."""
+    if not isinstance(value, dict):
+        return str(value)
+    settings = [f"{key} {item}" for key, item in value.items() if key != "name"]
+    return str(value.get("name", "unnamed") + (f" ({', '.join(settings)})" if settings else ""))

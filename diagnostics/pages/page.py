@@ -1,13 +1,13 @@
 """Self-contained HTML pages: a verdict, then sections of text, tables and figures, all escaped.
 
-A page needs no network and no script: figures are embedded, and its own policy forbids the rest.
-Build the blocks, put them into sections, and ask for the page:
+A page needs no network and no script: figures are embedded, and its content security policy forbids
+everything else. Build blocks, put them into sections, and render the page:
 
     table = Table(("weight", "mean"), [("LM0", 0.5)], caption="Means of the posterior.")
-    picture = drawn(matplotlib_figure, "LM0 keeps level at 0.5 in all four chains")
+    picture = drawn(matplotlib_figure, "traces of LM0 in four chains")
     html = page("Posterior", Verdict("converged", True), [Section("Weights", (table, picture))])
 
-How things look as HTML is said in templates/: `page.html`, `blocks.html` and `style.css`.
+The templates are `page.html`, `blocks.html` and `style.css` in templates/.
 """
 
 from __future__ import annotations
@@ -22,27 +22,25 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from bpa_ppl.diagnostics.pages.canvas import save
-from bpa_ppl.diagnostics.pages.panels import Panel
+from bpa_ppl.diagnostics.pages.figures import save
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure as MatplotlibFigure
 
-#: What a browser shows as an image, and its media type.
-MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
+#: Kinds of images and their media types.
+_MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
 _DPI = 120
 _NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?")
-_SHORT = 26  # characters that are kept in one line
-_BEGINNING = 70  # characters by which a text is known
+_SHORT = 26  # characters of a cell that are not wrapped
 _NARROW = 3  # columns
 _MARKS = {True: "good", False: "bad", None: "neutral"}
 
 
 @cache
 def _templates() -> Environment:
-    """Return the templates, which escape whatever is put into them."""
+    """Return the environment of the templates, which escape all values."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -54,8 +52,8 @@ def _templates() -> Environment:
     )
 
 
-class _Block:
-    """What stands in a section: a macro of blocks.html draws it."""
+class Block:
+    """A part of a section, which a macro of blocks.html renders."""
 
     macro: ClassVar[str]
 
@@ -76,12 +74,12 @@ class _Block:
         macros = _templates().get_template("blocks.html").module
         return str(getattr(macros, self.macro)(self))
 
-    #: By this name templates find that a block is HTML already, not text to be escaped.
+    #: By this name, templates recognise that a block is HTML, and do not escape it.
     __html__ = html
 
 
 @dataclass(frozen=True)
-class Text(_Block):
+class Text(Block):
     """A paragraph."""
 
     macro: ClassVar = "text"
@@ -89,7 +87,7 @@ class Text(_Block):
 
 
 @dataclass(frozen=True)
-class Items(_Block):
+class Items(Block):
     """A list of sentences."""
 
     macro: ClassVar = "items"
@@ -97,40 +95,40 @@ class Items(_Block):
 
 
 @dataclass(frozen=True)
-class Code(_Block):
-    """Text to be copied as it stands, such as a command."""
+class Code(Block):
+    """Verbatim text, such as a command."""
 
     macro: ClassVar = "code"
     text: str
 
 
-class _Cell(NamedTuple):
-    """A cell of a table as it is shown; `kind` is how: a number, a short text, or neither."""
+class _TableCell(NamedTuple):
+    """A cell of a table; `kind` is `number`, `short` or empty."""
 
     text: str
     kind: str
 
 
-class _Row(NamedTuple):
-    """A row of cells; `kind` is the mark that it gets, if any."""
+class _TableRow(NamedTuple):
+    """A row of cells; `kind` is how it is marked, if at all."""
 
-    cells: list[_Cell]
+    cells: list[_TableCell]
     kind: str
 
 
 @dataclass(frozen=True)
-class Table(_Block):
-    """A table; columns of numbers stand to the right.
+class Table(Block):
+    """A table; columns of numbers are aligned to the right.
 
-    A number is shown with four significant digits; for others give it as text, which counts as a
-    number too if it reads as one, with a sign or a per cent sign. A dash stands for none.
+    Numbers are shown with four significant digits. For another format, pass a text: a text that
+    looks like a number, or a dash for a missing one, is treated as a number.
 
     Attributes:
         header: the names of the columns.
-        rows: cells, as many a row as there are columns; the first names the row.
-        caption: what the table shows.
-        passed: for each row whether it keeps its limit; None, or no sequence at all, is no verdict.
-            A colour is never the only sign of it: say it in a cell too.
+        rows: cells, one a column; the first names the row.
+        caption: describes the table.
+        passed: for each row whether it is within its limit; None, or an empty sequence, is no
+            verdict. The colour must not be the only sign: repeat it in a cell.
     """
 
     macro: ClassVar = "table"
@@ -141,17 +139,17 @@ class Table(_Block):
 
     @property
     def narrow(self) -> bool:
-        """Whether it fits on a telephone as it is; a wider one becomes a list there."""
+        """Whether it fits on a phone; a wider one becomes a list there."""
         texts = (cell for row in self.rows for cell in row if isinstance(cell, str))
         return len(self.header) <= _NARROW and all(len(text) <= _SHORT for text in texts)
 
-    def head(self) -> list[_Cell]:
-        """Return the names of the columns, as the template shows them."""
+    def head(self) -> list[_TableCell]:
+        """Return the names of the columns, for the template."""
         kinds = ["number" if numeric else "" for numeric in self._numeric()]
-        return [_Cell(name, kind) for name, kind in zip(self.header, kinds, strict=True)]
+        return [_TableCell(name, kind) for name, kind in zip(self.header, kinds, strict=True)]
 
-    def body(self) -> Iterator[_Row]:
-        """Yield the rows, as the template shows them."""
+    def body(self) -> Iterator[_TableRow]:
+        """Yield the rows, for the template."""
         numeric = self._numeric()
         marks = self.passed or [None] * len(self.rows)
         for row, passed in zip(self.rows, marks, strict=True):
@@ -160,21 +158,27 @@ class Table(_Block):
                 "number" if number else "short" if len(text) <= _SHORT else ""
                 for text, number in zip(shown, numeric, strict=True)
             ]
-            cells = [_Cell(*pair) for pair in zip(shown, kinds, strict=True)]
-            yield _Row(cells, "" if passed is None else _MARKS[passed])
+            cells = [_TableCell(*pair) for pair in zip(shown, kinds, strict=True)]
+            yield _TableRow(cells, "" if passed is None else _MARKS[passed])
 
     def _numeric(self) -> list[bool]:
-        return [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.header))]
+        """Return for each column whether all its cells are numbers, missing ones aside."""
+        found = []
+        for i in range(len(self.header)):
+            cells = [row[i] for row in self.rows if row[i] not in ("", "–")]
+            texts = [cell for cell in cells if isinstance(cell, str)]
+            found.append(bool(cells) and all(_NUMBER.fullmatch(text) for text in texts))
+        return found
 
 
 @dataclass(frozen=True)
-class Figure(_Block):
-    """A picture, embedded.
+class Figure(Block):
+    """An embedded image.
 
     Attributes:
         image: the bytes of the file.
-        alternative: what the picture shows, for those who do not see it.
-        caption: how to read it.
+        alternative: describes the image for readers who do not see it.
+        caption: explains how to read it.
         kind: `png` or `svg`.
     """
 
@@ -186,60 +190,42 @@ class Figure(_Block):
 
     @property
     def source(self) -> str:
-        """The image as an address that holds all of its bytes."""
-        return f"data:{MEDIA[self.kind]};base64,{b64encode(self.image).decode('ascii')}"
-
-
-@dataclass(frozen=True)
-class Panels(_Block):
-    """Plots beside and below each other: as many in a row as there is room for.
-
-    Attributes:
-        panels: the plots.
-        alternative: what they show, for those who do not see them.
-        caption: how to read them.
-        kind: `one`, `two` or `three` in a row on a wide screen.
-    """
-
-    macro: ClassVar = "panels"
-    panels: Sequence[Panel]
-    alternative: str
-    caption: str = ""
-    kind: str = "two"
+        """The image as a data URL."""
+        return f"data:{_MEDIA[self.kind]};base64,{b64encode(self.image).decode('ascii')}"
 
 
 class Word(NamedTuple):
-    """A word of a text that is held against another; whether it is in that one too."""
+    """A word of a text, and whether it also occurs in the other text."""
 
     text: str
     same: bool
 
 
-class Side(NamedTuple):
-    """One of two texts that are held against each other."""
+class TextSide(NamedTuple):
+    """One of two texts that are compared."""
 
     title: str
     words: Sequence[Word]
 
 
 @dataclass(frozen=True)
-class SideBySide(_Block):
-    """Two texts beside each other, with the words marked in which they differ.
+class SideBySide(Block):
+    """Two texts side by side, with the words marked in which they differ.
 
     Attributes:
-        title: what they are.
-        known: what belongs to both, such as the source, with a name each.
-        sides: the texts; what is marked in the first is gone, in the second new.
+        title: of the block.
+        context: names and texts that belong to both, such as the source.
+        sides: the texts; marked words are deleted in the first, and inserted in the second.
     """
 
     macro: ClassVar = "side_by_side"
     title: str
-    known: Sequence[tuple[str, str]]
-    sides: tuple[Side, Side]
+    context: Sequence[tuple[str, str]]
+    sides: tuple[TextSide, TextSide]
 
     @classmethod
     def of(
-        cls, title: str, known: Sequence[tuple[str, str]], titles: tuple[str, str], *texts: str
+        cls, title: str, context: Sequence[tuple[str, str]], titles: tuple[str, str], *texts: str
     ) -> SideBySide:
         """Mark the words in which two texts differ.
 
@@ -251,18 +237,15 @@ class SideBySide(_Block):
         kept = [{b.a + k for b in blocks for k in range(b.size)}]
         kept += [{b.b + k for b in blocks for k in range(b.size)}]
         sides = [
-            Side(name, [Word(word, place in same) for place, word in enumerate(words)])
+            TextSide(name, [Word(word, place in same) for place, word in enumerate(words)])
             for name, words, same in zip(titles, (before, after), kept, strict=True)
         ]
-        return cls(title, known, (sides[0], sides[1]))
-
-
-Block = Text | Items | Code | Table | Figure | Panels | SideBySide
+        return cls(title, context, (sides[0], sides[1]))
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with a title, listed in its contents."""
+    """A section of a page, with a title that is listed in the contents."""
 
     title: str
     blocks: Sequence[Block] = field(default_factory=tuple)
@@ -270,12 +253,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the reader came for, in one sentence, with what to do about it.
+    """The main result of a page in one sentence, with advice.
 
     Attributes:
         text: the sentence.
-        passed: good or bad; None is neither.
-        advice: sentences that follow.
+        passed: whether it is good or bad; None is neither.
+        advice: further sentences.
     """
 
     text: str
@@ -299,10 +282,10 @@ def drawn(
     """Return a matplotlib figure as a block of a page.
 
     Args:
-        figure: about 10 inches wide, which is the width of the page.
-        alternative: what it shows, for those who do not see it.
-        caption: how to read it.
-        kind: `png` for dense pictures such as traces, `svg` for those of few lines.
+        figure: about 10 inches wide.
+        alternative: describes the figure for readers who do not see it.
+        caption: explains how to read it.
+        kind: `png` for dense figures such as traces, `svg` for figures of few lines.
     """
     file = BytesIO()
     save(figure, file, kind, _DPI)
@@ -319,8 +302,8 @@ def page(
 
     Args:
         title: of the page.
-        verdict: what stands first; or several, in order.
-        sections: what follows, in order.
+        verdict: the main result, or several.
+        sections: of the page, in order.
         note: a line at the end, such as a signature.
 
     >>> html = page("Weights", Verdict("converged", True), [Section("All", (Text("none moved"),))])
@@ -340,7 +323,7 @@ def page(
 
 
 def write_page(html: str, path: str | Path) -> None:
-    """Write a page, whole or not at all; `-` is standard output.
+    """Write a page atomically; `-` is standard output.
 
     Raises:
         DataError: if the file cannot be written.
@@ -353,8 +336,8 @@ def write_page(html: str, path: str | Path) -> None:
         file.write(html)
 
 
-def beginning(text: str, most: int = _BEGINNING) -> str:
-    """Return the first words of a text, by which a reader knows it.
+def beginning(text: str, most: int = 70) -> str:
+    """Return the first words of a text.
 
     >>> beginning("keep this leaflet"), beginning("keep this leaflet", 10)
     ('keep this leaflet', 'keep this…')
@@ -362,10 +345,3 @@ def beginning(text: str, most: int = _BEGINNING) -> str:
     if len(text) <= most:
         return text
     return f"{text[:most].rpartition(' ')[0] or text[:most]}…"
-
-
-def _is_numeric(column: Sequence[str | float]) -> bool:
-    given = [cell for cell in column if cell not in ("", "–")]
-    return bool(given) and all(
-        not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None for cell in given
-    )

@@ -10,8 +10,7 @@ import numpy as np
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.models.instance_weighting.problem import Problem
 from bpa_ppl.nbest import Float64
-from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY
-from bpa_ppl.phrases.svm_feature import SVM
+from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
 
 #: How IN and OUT are mixed (Eq. 4): one α, or α_y = c_I(y) / (c_I(y) + β).
 MIXTURES = ("linear", "map")

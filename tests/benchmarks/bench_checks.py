@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bpa_ppl import NBest, adapt, check
-from bpa_ppl.diagnostics.checks.checking import drift
+from bpa_ppl.diagnostics.checks import drift
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
 from bpa_ppl.sampling.imh import accept

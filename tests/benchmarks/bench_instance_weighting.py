@@ -45,8 +45,13 @@ from bpa_ppl.models.instance_weighting.objective import log_likelihood
 from bpa_ppl.models.instance_weighting.variants import MIXTURES, prepared
 from bpa_ppl.phrases.mixtures import METHODS, counts_of, mix
 from bpa_ppl.phrases.mixtures import held_out as plain_held_out
-from bpa_ppl.phrases.pair_features import PAIR_FEATURES, pair_features, read_corpus
-from bpa_ppl.phrases.svm_feature import SVM, svm_feature
+from bpa_ppl.phrases.pair_features import (
+    PAIR_FEATURES,
+    SVM,
+    pair_features,
+    read_corpus,
+    svm_feature,
+)
 from bpa_ppl.phrases.tables import PhraseCounts, read_counts, write_table
 
 SIDES = ("target", "source")

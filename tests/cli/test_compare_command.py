@@ -85,7 +85,7 @@ def test_a_posterior_of_another_model_or_of_other_data_is_refused(folder: Path) 
         ((*COMPARE, "--posterior", "none.nc"), "--posterior takes NAME=VALUE"),
         ((*COMPARE, "--posterior", "mine=none.nc"), "no such file"),
         ((*COMPARE, "--samplers", "map", *SHORT), "1 draws a chain are too few"),
-        (("calibrate", *LISTS, "--replications", 3), "ask for 20 or more"),
+        (("calibrate", *LISTS, "--replications", 3), "at least 20"),
         (("calibrate", *LISTS, "--samplers", "gibbs"), "unknown sampler 'gibbs'"),
         (("calibrate", *LISTS, "--samplers", ""), "names no sampler"),
         (

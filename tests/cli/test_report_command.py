@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 
 import bpa_ppl
-from bpa_ppl.diagnostics.report_page.page import posterior_page
+from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.posterior import inference_data
 
 

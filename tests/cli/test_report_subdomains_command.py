@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 
 from bpa_ppl import read_nbest
-from bpa_ppl.diagnostics.subdomains.page import subdomains_page
+from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, PhraseCounts, Subdomains, write_counts
 
 SOURCE = [["la", "maison"], ["le", "chat"], ["la", "maison"]] * 4
@@ -46,7 +46,7 @@ def test_phrases_of_a_table(found: Subdomains, table: str) -> None:
     pairs = ["chat", "la"], ["cat", "the"]
     page = subdomains_page(found, title="Subdomains z.parquet", pairs=pairs, least=2)
     assert Path("z.html").read_text("utf-8") == page
-    assert "that were given" in page
+    assert "Phrases of the pairs" in page
 
 
 def test_phrases_of_lists(found: Subdomains) -> None:

@@ -11,10 +11,9 @@ from pages import Outline
 
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding.improvement import evaluate_improvement
-from bpa_ppl.diagnostics.comparison.downstream import downstream
-from bpa_ppl.diagnostics.improvement import Improvement
-from bpa_ppl.diagnostics.report_page.improvement import improvement_section
-from bpa_ppl.reporting import report_page, texts_of
+from bpa_ppl.decoding.report import report_page, texts_of
+from bpa_ppl.diagnostics.comparison.comparison import changed_translations
+from bpa_ppl.diagnostics.improvement import Improvement, improvement_section
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 COUNT = "adaptation_sentences"
@@ -56,7 +55,8 @@ def test_the_scores_are_those_of_the_corpus(found: Improvement) -> None:
         assert change.score.score == pytest.approx(scores[1])
         assert change.score.difference == pytest.approx(scores[1] - scores[0])
     assert (
-        tuple(c.score for c in found.changes) == downstream(after, before, pool.references).scores
+        tuple(c.score for c in found.changes)
+        == changed_translations(after, before, pool.references).scores
     )
     assert [change.name for change in found.changes] == ["TER", "BLEU", "length"]
 
@@ -98,13 +98,13 @@ def test_it_got_worse_where_it_did(found: Improvement) -> None:
 
 
 def test_scores_of_the_first_candidates_where_others_were_the_baseline(found: Improvement) -> None:
-    sentence = "The first candidate of the list, which is what most systems print"
+    sentence = "The first candidates of the lists, which most systems output"
     assert sentence not in repr(improvement_section(found)[1])
     pool = lists()
     by_others = replace(draws(-1.0), constants={"canonical": -np.ones(1)})
     section = repr(improvement_section(evaluate_improvement(pool, by_others))[1])
     ter = corpus_score(pool.chosen(np.zeros(40, int)), pool.references, "ter").value
-    expected = f"{sentence}, is another translation in 40 of 40 sentences, and has TER {ter:.2f}"
+    expected = f"{sentence}, differ from the baseline in 40 of 40 sentences, and have TER {ter:.2f}"
     assert expected in section
 
 

@@ -33,11 +33,11 @@ from bpa_ppl.diagnostics.baselines.table import (
     BEST,
     RANDOM,
     BaselineComparison,
+    BaselineRow,
     GainSums,
-    Row,
 )
-from bpa_ppl.diagnostics.predictive.left_out import leave_one_out
-from bpa_ppl.diagnostics.report_page.page import posterior_page
+from bpa_ppl.diagnostics.leave_one_out import leave_one_out
+from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality import Column
 
@@ -159,7 +159,9 @@ class Plain:
         return found
 
 
-def check_row(row: Row | None, gains: list[float], adapted: list[float], pool: Plain) -> None:
+def check_row(
+    row: BaselineRow | None, gains: list[float], adapted: list[float], pool: Plain
+) -> None:
     """A row holds the mean, the share of the headroom, and SciPy's paired interval."""
     assert row is not None
     random = np.mean([np.mean(g) for _, g, _ in pool.lists])
@@ -353,9 +355,9 @@ def test_a_record_is_read_back_as_it_was() -> None:
         recorded_comparison(draws.with_attrs(baselines={"rows": 3}))
 
 
-def row(name: str, difference: float, reach: float) -> Row:
+def row(name: str, difference: float, reach: float) -> BaselineRow:
     ends = difference - reach, difference + reach
-    return Row(name, "baseline", 9, 1.0, 0.5, difference, *ends)
+    return BaselineRow(name, "baseline", 9, 1.0, 0.5, difference, *ends)
 
 
 @pytest.mark.parametrize(
@@ -371,7 +373,7 @@ def row(name: str, difference: float, reach: float) -> Row:
 @pytest.mark.parametrize("name", [FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM])
 def test_verdicts(name: str, difference: float, reach: float, verdict: str, beaten: bool) -> None:
     selected = Baselines(feature="TER", directions={"TER": -1}, systems=["B", "A"], best=name)
-    adapted = Row(ADAPTED, "adapted", 9, 1.0, 0.5)
+    adapted = BaselineRow(ADAPTED, "adapted", 9, 1.0, 0.5)
     found = BaselineComparison((adapted, row(name, difference, reach)), selected, "mqm")
     assert (found.verdict, found.is_beaten) == (verdict, beaten)
     assert bool(found.warning) == beaten

@@ -13,9 +13,9 @@ from scipy.stats import chisquare, kstest
 from targets import plane
 
 from bpa_ppl import UsageError
-from bpa_ppl.calibrating import LOG_LIKELIHOOD, calibrate_sampler, simulated
-from bpa_ppl.diagnostics.calibration.calibration import RANKED, Calibration, Replication, calibrate
+from bpa_ppl.diagnostics.calibration import RANKED, Calibration, Replication, calibrate
 from bpa_ppl.diagnostics.significance import bands, uniformity
+from bpa_ppl.experiments.calibration import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.models import Prior
 from bpa_ppl.sampling import RandomWalk, Sampled, Target, target_of
 from bpa_ppl.sampling.chains import Plan, run_chains
@@ -112,7 +112,7 @@ def test_threads_change_nothing() -> None:
 
 
 def test_too_few_replications_are_refused() -> None:
-    with pytest.raises(UsageError, match="20 or more"):
+    with pytest.raises(UsageError, match="at least 20"):
         calibrate(gaussian, ["x"], replications=5)
 
 

@@ -11,16 +11,19 @@ from foreign import autoregressive, foreign
 from scipy.stats import norm, rankdata, wasserstein_distance
 
 from bpa_ppl import DataError, Draws, NotConverged, corpus_score
-from bpa_ppl.diagnostics.comparison.accuracy import discrepancies, sliced_wasserstein
 from bpa_ppl.diagnostics.comparison.comparison import (
     AGREES,
     DIFFERS,
     UNDECIDED,
     Comparison,
+    changed_translations,
     compare,
 )
-from bpa_ppl.diagnostics.comparison.downstream import downstream
-from bpa_ppl.diagnostics.comparison.efficiency import nested_r_hat
+from bpa_ppl.diagnostics.comparison.statistics import (
+    discrepancies,
+    nested_r_hat,
+    sliced_wasserstein,
+)
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.diagnostics.significance import holm
 from bpa_ppl.posterior import as_draws, import_arviz
@@ -159,7 +162,7 @@ def test_a_poor_reference_is_refused() -> None:
 @pytest.mark.parametrize(
     ("posteriors", "told"),
     [
-        (lambda: runs(count=1, draws=5), "5 draws a chain are too few"),
+        (lambda: runs(count=1, draws=5), "5 draws per chain are too few"),
         (
             lambda: [*runs(count=1), *runs(count=1, draws=60)],
             "must agree in features and number of draws",
@@ -279,7 +282,7 @@ def test_differences_of_scores_are_those_of_the_corpus() -> None:
     ours = ["the cat sat on a mat", "hello", "one three two four", "a b"] * 5
     theirs = ["the cat sat", "hello world", "one two three four", "a b"] * 5
     references = [("the cat sat on it",), ("hello world",), ("one two three four",), ("a b",)] * 5
-    found = downstream(ours, theirs, references)
+    found = changed_translations(ours, theirs, references)
     assert (found.changed, found.sentences) == (15, 20)
     assert [one.metric for one in found.scores] == ["ter", "bleu", "length"]
     for one in found.scores:
@@ -298,7 +301,7 @@ def test_the_bootstrap_interval_is_that_of_the_normal_approximation() -> None:
     rng = np.random.default_rng(4)
     wrong = rng.uniform(size=400) < 0.3
     ours = ["x" if w else "a" for w in wrong]
-    (ter, *_) = downstream(ours, ["a"] * 400, [("a",)] * 400).scores
+    (ter, *_) = changed_translations(ours, ["a"] * 400, [("a",)] * 400).scores
     half = 1.96 * 100 * wrong.std() / np.sqrt(400)
     assert ter.high - ter.low == pytest.approx(2 * half, rel=0.15)
 
@@ -312,7 +315,7 @@ def test_equal_translations_do_not_differ(reference: list[InferenceData]) -> Non
     assert found.changed == 0
     assert all((s.difference, s.low, s.high) == (0, 0, 0) for s in found.scores)
     with pytest.raises(DataError, match="1 translations cannot be compared with 2"):
-        downstream(["a"], texts)
+        changed_translations(["a"], texts)
 
 
 def recorded(**changes: object) -> Draws:
@@ -349,11 +352,11 @@ def recorded(**changes: object) -> Draws:
         ),
         (
             {"constants": {"prior_mean": np.ones(3)}},
-            "another model: the mean of its prior is another",
+            "another model: the mean of its prior is different",
         ),
         (
             {"constants": {"prior_variance": np.full(3, 0.2)}},
-            "another model: the variance of its prior is another",
+            "another model: the variance of its prior is different",
         ),
         ({"features": ("LM0", "TM0", "X")}, "other data: only one of both has the features WP0, X"),
     ],
@@ -361,7 +364,7 @@ def recorded(**changes: object) -> Draws:
 def test_posteriors_of_other_data_or_models_are_refused(changes: dict, told: str) -> None:
     with pytest.raises(DataError, match=f"mine is a posterior of {told}"):
         compare({"right": [recorded()], "mine": [recorded(**changes)]})
-    with pytest.raises(DataError, match="are compared"):
+    with pytest.raises(DataError, match="can be compared"):
         compare({"mine": [recorded(**changes)]}, [recorded()])
 
 

@@ -15,12 +15,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.diagnostics.calibration.calibration import Replication, calibrate
-from bpa_ppl.diagnostics.calibration.page import calibration_page
+from bpa_ppl.diagnostics.calibration import Replication, calibrate, calibration_page
 from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
-from bpa_ppl.diagnostics.comparison.files import write_comparison
-from bpa_ppl.diagnostics.comparison.page import comparison_page, figures
-from bpa_ppl.diagnostics.pages.canvas import canvas, log_ticks, logarithmic
+from bpa_ppl.diagnostics.comparison.page import comparison_page, figures, write_comparison
+from bpa_ppl.diagnostics.pages.figures import empty_figure, log_axis
 
 NAMES = ("LM0", "<script>TM0</script>")
 
@@ -122,13 +120,11 @@ RANGES = [
 
 @pytest.mark.parametrize(("low", "high"), RANGES)
 def test_labels_of_logarithmic_axes_never_overlap(low: float, high: float) -> None:
-    figure, ((left, right),) = canvas(1, 2, 1.5)
+    figure, ((left, right),) = empty_figure(1, 2, 1.5)
     for axis in (left, right):
         axis.barh(["a sampler with a long name", "b"], [low, high])
-        logarithmic(axis, low, high)
+        log_axis(axis, low, high)
     assert_apart(figure)
-    assert 2 <= len(log_ticks(low, high)) <= 8
-    assert all(low <= place <= high for place in log_ticks(low, high))
 
 
 def assert_apart(figure: Figure) -> None:

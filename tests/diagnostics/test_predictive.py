@@ -15,14 +15,14 @@ from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated, plane, skewed
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
-from bpa_ppl.diagnostics.predictive.checks import predictive_check, reliability
-from bpa_ppl.diagnostics.predictive.likelihood import (
+from bpa_ppl.diagnostics.leave_one_out import (
     Sensitivity,
     compare_loo,
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.predictive.page import model_sections
+from bpa_ppl.diagnostics.predictive_checks import predictive_check, reliability
+from bpa_ppl.diagnostics.report_page import model_sections
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
@@ -317,7 +317,7 @@ def of_likelihood(name: str, **settings: float) -> Draws:
 def test_values_of_a_margin_are_said_to_be_no_probabilities() -> None:
     proper, improper = of_likelihood("oracle"), of_likelihood("margin", gamma=2.0)
     assert "a probability of 0." in str(loo(proper))
-    assert "of the likelihood margin, which is no probability" in str(loo(improper))
+    assert "of the likelihood margin, which is not a probability" in str(loo(improper))
     html = [
         "".join(block.html() for section in model_sections(draws) for block in section.blocks)
         for draws in (proper, improper)
@@ -373,7 +373,7 @@ def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
             ["disagree on all 4 weights: is the prior too narrow?"],
         ),
         (sensitive((0.1, 0.2), (0, 0.2)), ["Prior and data disagree on w0: is", "both", "data"]),
-        (sensitive((0.1, 0.0), (0, 0)), ["The prior decides w0: there are few", "neither"]),
+        (sensitive((0.1, 0.0), (0, 0)), ["The prior determines w0: there are few", "neither"]),
         (sensitive(*[(0.1, 0.2)] * 5, (0, 0.1)), ["disagree on 5 of 6 weights"]),
         (sensitive((0.0, 0.3)), ["No weight depends on the prior."]),
     ],
@@ -381,7 +381,7 @@ def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
 def test_what_holds_of_many_weights_is_said_once(
     found: tuple[Sensitivity, ...], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bpa_ppl.diagnostics.predictive.page.power_sensitivity", lambda _: found)
+    monkeypatch.setattr("bpa_ppl.diagnostics.report_page.power_sensitivity", lambda _: found)
     section = model_sections(observing(total=log_p()))[0]
     html = "".join(block.html() for block in section.blocks)
     assert all(sentence in html for sentence in said)
@@ -400,5 +400,5 @@ def test_sentences_are_shown_by_their_texts_where_these_are_known() -> None:
     first = f'<th scope="row">{worst}: sentence {"abcdef"[worst]} word'
     assert first in shown(texts)
     assert "…</th>" in shown(texts)
-    with pytest.raises(DataError, match="5 texts are not those of the 6 sentences"):
+    with pytest.raises(DataError, match="5 texts"):
         shown(texts[:5])

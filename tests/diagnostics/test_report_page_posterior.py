@@ -15,8 +15,8 @@ from xarray import DataArray, DataTree
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.diagnostics import Thresholds, check
-from bpa_ppl.diagnostics.report_page.movement import highest_density
-from bpa_ppl.diagnostics.report_page.page import posterior_page
+from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.diagnostics.report_tables import highest_density
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
 from bpa_ppl.posterior.arviz_functions import TAILS, arviz_data, generation
 
@@ -158,10 +158,8 @@ def test_correlations_are_numpy_s(chains: InferenceData, page_of_chains: Outline
 
 
 def test_every_figure_has_an_alternative(page_of_chains: Outline) -> None:
-    alternatives = page_of_chains.values("div", "aria-label")
+    alternatives = page_of_chains.values("img", "alt")
     assert len(alternatives) == page_of_chains.tags.count("figure") == 5
-    assert "img" not in page_of_chains.tags
-    assert page_of_chains.values("div", "role") == ["img"] * 5
     assert all(alternatives)
     assert "TM0" in " ".join(alternatives)
 
@@ -338,7 +336,7 @@ def test_hyperparameters_have_a_table_and_their_traces() -> None:
     theirs = import_arviz().hdi(posterior, var_names=["scale"], **wanted)["scale"].values
     assert (low, high) == pytest.approx(theirs, abs=0.06)  # ArviZ's has one draw more
     assert outline.column(1, "R-hat")["total"] == "–"
-    assert "Trace and rank plots of raw[0], raw[1]" in outline.values("div", "aria-label")
+    assert "Trace and rank plots of raw[0], raw[1]" in outline.values("img", "alt")
     assert any("the 2 of 6 weights and other parameters" in text for text in outline.texts)
 
 
@@ -411,7 +409,7 @@ def test_many_weights_make_no_endless_page() -> None:
     names = [f"sparse{i}" for i in range(60)]
     draws = autoregressive(0.1, 12, 100, 60, seed=1)
     html = posterior_page(foreign(draws, names))
-    assert len(html) < 3_000_000
+    assert len(html) < 6_000_000
     assert len(Outline(html).tables[WEIGHTS]) == 61
     assert "the 8 of 60 weights that mix worst, the first 8 of 12 chains" in html
     assert "The 40 that moved most" in html
@@ -421,7 +419,7 @@ def test_the_weights_that_mix_worst_are_shown() -> None:
     draws = autoregressive(0.1, 4, 400, 3, seed=1)
     draws[..., 1] = autoregressive(0.98, 4, 400, 1, seed=2)[..., 0]
     outline = Outline(posterior_page(foreign(draws, NAMES), shown=1))
-    assert "Trace and rank plots of TM0" in outline.values("div", "aria-label")
+    assert "Trace and rank plots of TM0" in outline.values("img", "alt")
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl.diagnostics.pages.canvas import canvas, write_figure
+from bpa_ppl.diagnostics.pages.figures import empty_figure, write_figure
 from bpa_ppl.diagnostics.pages.page import drawn
 
 
 def picture() -> Any:
-    figure, axes = canvas(1, 1, 2.0)
+    figure, axes = empty_figure(1, 1, 2.0)
     axes[0, 0].hist(np.random.default_rng(0).normal(size=100))
     axes[0, 0].plot([0.0, 1.0], [1.0, 0.0], "o")
     return figure

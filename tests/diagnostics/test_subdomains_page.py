@@ -10,12 +10,12 @@ import pytest
 from pages import Outline
 
 from bpa_ppl import UsageError
-from bpa_ppl.diagnostics.subdomains.page import subdomains_page
-from bpa_ppl.diagnostics.subdomains.spreading import (
+from bpa_ppl.diagnostics.subdomains import (
     along,
     associated_words,
     frequent_phrases,
     spread,
+    subdomains_page,
     typical_words,
 )
 from bpa_ppl.phrases import NumberedText, Subdomains

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from bpa_ppl import DataError, Draws, NBest
 from bpa_ppl.diagnostics import calibrated, reliability, risk_coverage, temperature
-from bpa_ppl.diagnostics.predictive.left_out import left_out
+from bpa_ppl.diagnostics.leave_one_out import left_out
 from bpa_ppl.posterior import as_draws
 
 NAMES = ("LM0", "WP0")

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from bpa_ppl.experiments import Aggregates, aggregate
-from bpa_ppl.experiments.grid import Cell
 from bpa_ppl.experiments.results import result_row, results_schema
+from bpa_ppl.experiments.study import Cell
 from bpa_ppl.quality.bootstrap import replicates, resamples
 
 DRAWS, SENTENCES, WORDS = 6, 400, 10

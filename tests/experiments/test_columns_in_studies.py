@@ -59,7 +59,7 @@ def test_it_runs_reports_the_column_and_is_drawn(study: Path) -> None:
         ('metric = "comet"', 'metric = "ter"', "the metric ter needs references: add adapt_ref"),
         ('"judged"', '"map"', "the metric ter needs references"),
         ('columns = ["comet"]', 'columns = ["ter"]', "ter is the name of a metric"),
-        ('columns = ["comet"]', 'columns = ["a.b"]', r"a\.b may have letters"),
+        ('columns = ["comet"]', 'columns = ["a.b"]', "matching regex"),
     ],
 )
 def test_mistakes_are_found_when_it_is_read(study: Path, old: str, new: str, message: str) -> None:

@@ -17,7 +17,7 @@ distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa
 
 
 def _has_worked() -> bool:
-    return "bpa_ppl.experiments.deciding" in sys.modules
+    return "bpa_ppl.experiments.running" in sys.modules
 
 
 @pytest.mark.slow

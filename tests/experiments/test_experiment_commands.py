@@ -34,7 +34,7 @@ def test_from_a_study_to_a_page(study_file: Path, capsys: pytest.CaptureFixture[
     ("old", "new", "message"),
     [
         ('"mira"', '"mirra"', "unknown method 'mirra'"),
-        ('"nbest"', '"lists"', "there is no file"),
+        ('"nbest"', '"lists"', "file not found"),
         ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "too few to draw 15"),
     ],
 )
@@ -57,9 +57,9 @@ def test_another_study(
 ) -> None:
     study_file.write_text(study_file.read_text("utf-8").replace("seed = 5", "seed = 6"), "utf-8")
     assert bpa("experiment", study_file, "-o", finished) == 2
-    assert "holds the results of another study, with other seed" in capsys.readouterr().err
+    assert "contains the results of another study, with other seed" in capsys.readouterr().err
 
 
 def test_figures_without_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bpa("figures", tmp_path) == 2
-    assert "no results here: let `bpa experiment` finish first" in capsys.readouterr().err
+    assert "no results here" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bpa_ppl.experiments import read_study
-from bpa_ppl.experiments.grid import Cell, draw_sentences, seed_of, tasks
+from bpa_ppl.experiments.study import Cell, draw_sentences, seed_of, tasks
 
 CELL = Cell("leaflet", 8, 0, "map", "")
 

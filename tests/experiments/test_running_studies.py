@@ -15,8 +15,8 @@ from sacrebleu.metrics import BLEU, TER
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError
 from bpa_ppl.experiments import read_results, read_study, run_study
-from bpa_ppl.experiments.grid import Cell, draw_sentences, seed_of, tasks
-from bpa_ppl.experiments.material import material
+from bpa_ppl.experiments.running import material
+from bpa_ppl.experiments.study import Cell, draw_sentences, seed_of, tasks
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -166,7 +166,7 @@ def test_the_folder_of_another_study(
 ) -> None:
     study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
     before = bytes_of(finished)
-    with pytest.raises(DataError, match=f"another study, with other {differing}: name a new"):
+    with pytest.raises(DataError, match=f"another study, with other {differing}: "):
         run_study(read_study(study_file), finished)
     assert bytes_of(finished) == before
 
@@ -179,7 +179,7 @@ def test_other_content_is_another_study(study_file: Path, finished: Path) -> Non
 
 
 def test_a_folder_with_other_files(study_file: Path) -> None:
-    with pytest.raises(DataError, match="holds files, but no study: name an empty or a new folder"):
+    with pytest.raises(DataError, match="contains files, but no study"):
         run_study(read_study(study_file), study_file.parent)
 
 
@@ -207,10 +207,10 @@ def test_a_damaged_cell(study_file: Path, finished: Path) -> None:
 
 
 def test_results_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no results here: let `bpa experiment` finish first"):
+    with pytest.raises(DataError, match="no results here"):
         read_results(tmp_path)
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match="not a readable Parquet file"):
+    with pytest.raises(DataError, match="not a valid Parquet file"):
         read_results(tmp_path)
 
 

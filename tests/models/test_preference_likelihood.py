@@ -14,7 +14,7 @@ from scipy.stats import kstest, norm
 from targets import integrated
 
 from bpa_ppl import NBest, UsageError, adapt
-from bpa_ppl.calibrating import calibrate_sampler
+from bpa_ppl.experiments.calibration import calibrate_sampler
 from bpa_ppl.models import Hierarchical, Preference, Prior
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
@@ -274,7 +274,7 @@ def test_calibration_finds_a_prior_of_ties_that_is_another(
     lists: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test of the test: ν is simulated from one prior, and inferred with another."""
-    import bpa_ppl.calibrating as calibrating
+    import bpa_ppl.experiments.calibration as calibrating
 
     simulated = calibrating.simulated
 

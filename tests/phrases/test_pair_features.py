@@ -16,9 +16,9 @@ from bpa_ppl.phrases.pair_features import (
     ParallelCorpus,
     pair_features,
     read_corpus,
+    svm_feature,
     word_statistics,
 )
-from bpa_ppl.phrases.svm_feature import svm_feature
 from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import UsageError
-from bpa_ppl.phrases.selection import select_lines, select_sentences, sentence_perplexities
+from bpa_ppl.phrases.extraction import select_lines, select_sentences, sentence_perplexities
 from bpa_ppl.text.language_model import NgramModel
 
 DOMAIN = [["the", "cat", "sat"], ["the", "dog", "sat"], ["a", "cat", "ran"]]

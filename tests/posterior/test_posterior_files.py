@@ -18,7 +18,7 @@ import xarray
 from foreign import foreign
 
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
-from bpa_ppl.diagnostics.report_page.page import posterior_page
+from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws, to_arviz
 from bpa_ppl.posterior.adapter import SCHEMA_VERSION, to_tree

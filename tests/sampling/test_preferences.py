@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, adapt, check, rerank, update
+from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo
-from bpa_ppl.diagnostics.predictive.left_out import leave_one_out
+from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
-from bpa_ppl.reporting import report_page, texts_of
 from bpa_ppl.sampling import evaluate, target_of
 from bpa_ppl.sampling.comparisons import compared, observed
 from bpa_ppl.weights import match
@@ -218,7 +218,7 @@ def test_no_sentence_gives_the_prior(lists: NBest) -> None:
 
 
 def test_other_things_that_make_no_sense_are_refused(lists: NBest) -> None:
-    from bpa_ppl.calibrating import calibrate_sampler
+    from bpa_ppl.experiments.calibration import calibrate_sampler
 
     with pytest.raises(UsageError, match="choose oracle or preference"):
         calibrate_sampler(lists, ZERO, "imh", likelihood="margin")

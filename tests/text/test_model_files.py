@@ -15,9 +15,8 @@ import pytest
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.arpa import read_arpa
-from bpa_ppl.text.kenlm_binary import KenlmModel
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.model_files import is_model, judged, model_of
+from bpa_ppl.text.model_files import KenlmModel, is_model, judged, model_of
 from bpa_ppl.text.words import words_of
 
 GOLDEN = Path(__file__).parent / "golden"

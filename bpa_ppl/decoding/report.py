@@ -1,0 +1,138 @@
+"""The report about a posterior: whether it helped, what it learned, and whether to believe it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.quality import choice_sets, has_preferences
+
+if TYPE_CHECKING:
+    from bpa_ppl.diagnostics.pages.page import Section, Verdict
+    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.posterior.adapter import Posterior
+
+_FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
+_SEEN = "These are the lists that the weights were adapted to: evaluate on new ones."
+
+
+def report_page(
+    posterior: Posterior,
+    lists: NBest | None = None,
+    *,
+    known: NBest | None = None,
+    where: Where | None = None,
+    title: str = "Posterior of the weights",
+    shown: int = 8,
+) -> str:
+    """Return a self-contained HTML page about a posterior, which `bpa report` writes.
+
+    Args:
+        posterior: from `adapt`, or anybody's with a variable `weights`.
+        lists: new lists with references, or with the column that it was adapted to: the page then
+            begins with whether it helped: compared with the canonical weights, or, where none
+            were given, with the best simple baseline. It shows what each added feature contributed.
+        known: the lists that it was adapted to: their sentences are then shown by their texts.
+            Where `lists` are these, they need not be given again.
+        where: as for `rerank`.
+        title: of the page.
+        shown: how many weights or other variables, those that mix worst, have their chains drawn.
+
+    Raises:
+        DataError: if lists and posterior do not fit together, or nothing is there to score by.
+        UsageError: if no weight is to be shown.
+
+    >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
+    >>> new = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
+    >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
+    (True, False)
+    """
+    draws = as_draws(posterior)
+    answer, more = (None, []) if lists is None else _of_lists(draws, lists, where)
+    if known is None and lists is not None and _same_lists(draws, lists):
+        known = lists
+    return posterior_page(
+        draws,
+        title=title,
+        shown=shown,
+        more=more,
+        answer=answer,
+        texts=None if known is None else texts_of(draws, known),
+    )
+
+
+def _of_lists(
+    draws: Draws, lists: NBest, where: Where | None
+) -> tuple[tuple[Verdict, Section], list[Section]]:
+    """Return whether it helped, and what the added features contributed where there are some."""
+    from bpa_ppl.decoding.contributions import contributions
+    from bpa_ppl.decoding.improvement import evaluate_improvement
+    from bpa_ppl.diagnostics import check
+    from bpa_ppl.diagnostics.report_sections import contributions_section, improvement_section
+    from bpa_ppl.features.recipes import columns_of
+
+    caveats = [] if check(draws) else [_FAILED]
+    caveats += [_SEEN] if _same_lists(draws, lists) else []
+    answer = improvement_section(evaluate_improvement(lists, draws, where=where), caveats)
+    if not columns_of(draws.attrs) or not lists.references or not all(lists.references):
+        return answer, []
+    return answer, [contributions_section(contributions(lists, draws, where=where), len(lists))]
+
+
+def _same_lists(draws: Draws, lists: NBest) -> bool:
+    """Say whether a posterior records that it was adapted to these lists."""
+    return draws.attrs.get("lists") == lists.origin and _same_sentences(draws, lists)
+
+
+def _observed(draws: Draws, lists: NBest) -> NBest:
+    """Return the lists of which a posterior has one observation each: choices, if compared."""
+    compared = "comparisons" in draws.attrs and has_preferences(lists)
+    return choice_sets(lists).nbest if compared else lists
+
+
+def _same_sentences(draws: Draws, lists: NBest) -> bool:
+    """Say whether lists may be of the adaptation sentences: as many, with the same ids."""
+    lists = _observed(draws, lists)
+    count, ids = draws.attrs.get("adaptation_sentences"), draws.sentence_ids
+    if ids is not None:
+        return np.array_equal(np.asarray(ids), lists.sentence_ids)
+    return count is None or int(count) == len(lists)
+
+
+def texts_of(posterior: Posterior, known: NBest) -> list[str]:
+    """Return a text by which each adaptation sentence is known to a reader.
+
+    Args:
+        posterior: whose oracles they are, where it records them.
+        known: the lists that it was adapted to.
+
+    Returns:
+        the oracle of each, or the candidate that was preferred; else its first reference, else
+        its first hypothesis.
+
+    Raises:
+        DataError: if they have other sentences than the posterior records.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
+    >>> texts_of(Draws({"weights": np.zeros((1, 1, 1))}, ("LM0",), observed={"oracle": [1]}), lists)
+    ['b']
+    """
+    draws = as_draws(posterior)
+    if not _same_sentences(draws, known):
+        raise DataError(
+            "these sentences have other ids, or another number, than those that the posterior was "
+            "adapted to: give the lists that it was adapted to (known)",
+            known.origin,
+        )
+    known = _observed(draws, known)
+    oracle = np.asarray(draws.observed.get("oracle", ()))
+    whole = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(known),)
+    if whole and np.all((oracle >= 0) & (oracle < known.sizes)):
+        return list(known.chosen(oracle))
+    every = known.references or [()] * len(known)
+    return [refs[0] if refs else known.texts(s)[0] for s, refs in enumerate(every)]

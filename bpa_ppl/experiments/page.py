@@ -1,0 +1,371 @@
+"""The page, the figures and the tables of a study."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
+from bpa_ppl.diagnostics.pages.page import (
+    Block,
+    Code,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    drawn,
+    page,
+    write_page,
+)
+from bpa_ppl.errors import one_of
+from bpa_ppl.experiments.aggregates import (
+    CurvePoint,
+    Difference,
+    Seconds,
+    aggregate,
+    median_seconds,
+)
+from bpa_ppl.experiments.methods import CANONICAL
+from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
+from bpa_ppl.formats.streams import atomic_path
+from bpa_ppl.quality import by_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SIGNIFICANT = 0.05
+_LENGTH = "length_ratio"
+_HEIGHT = 3.6  # inches
+_MARKERS = "osv^D<>pX*"
+_INTERVALS = (
+    "Each number is the mean over draws of A; ± is the published size of the 95% interval, twice "
+    "the empirical standard deviation over draws. points.csv also has a bootstrap interval of each "
+    "mean over test sentences and draws, and the standard errors due to the sampling of A and of "
+    "test sentences."
+)
+_TIMES = (
+    "Seconds from lists and references to weights, without reading files: this includes the "
+    "search for oracles, the statistics of the metric and, the first time, compilation. Medians "
+    "over draws of A; they depend on the load of the machine."
+)
+_VERDICTS = (
+    "All posteriors are used here, whether they passed or not; outside of studies those that fail "
+    "are refused."
+)
+_METRICS = (
+    "TER and BLEU are those of sacreBLEU with default settings, BLEU of tokenised text (tokenize "
+    "none). Files are represented by their SHA-256 checksums."
+)
+_LENGTHS = (
+    "mean over draws of A: scores that improve because outputs become shorter or longer are "
+    "recognised here."
+)
+#: Domain, size and method.
+_Key = tuple[str, int, str]
+
+
+def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
+    """Write the page, the figures and the numbers of a finished study next to its results.
+
+    Args:
+        folder: of the results.
+        kind: of the figure files: `png`, `pdf` or `none`; the page contains its own figures.
+
+    Returns:
+        the paths of the files, the page first.
+
+    Raises:
+        DataError: if there are no results, or a file cannot be written.
+        UsageError: if there is no such kind of figure.
+    """
+    one_of(kind, FIGURE_KINDS, "kind of figures")
+    target = Path(folder)
+    results, seconds = read_results(target)
+    (points, differences), times = aggregate(results), median_seconds(seconds)
+    figures = _figures(points, times, metrics_of(results))
+    sections = [*_sections(results, points, differences, times, figures), _provenance(target)]
+    summary = Verdict(_summary(points, metrics_of(results)[0], mean_lengths(results)))
+    write_page(page("Learning curves", summary, sections), target / "index.html")
+    files = [target / "index.html"]
+    numbers = {
+        "points": [vars(point) for point in points],
+        "differences": [vars(difference) for difference in differences],
+        "median_seconds": [time._asdict() for time in times],
+    }
+    for name, rows in numbers.items():
+        files.append(target / f"{name}.csv")
+        with atomic_path(files[-1]) as temporary:
+            csv.write_csv(pa.Table.from_pylist(rows), temporary)
+    return [*files, *write_figure_files(figures, target, kind)]
+
+
+def _figures(
+    points: Sequence[CurvePoint], times: Sequence[Seconds], metrics: Sequence[str]
+) -> dict[str, Figure]:
+    """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`."""
+    figures = {metric: _quality_figure(points, metric) for metric in metrics}
+    if learned := [time for time in times if not time.setting and time.learning]:
+        figures["seconds"] = _seconds_figure(learned)
+    for setting in dict.fromkeys(p.setting.partition("=")[0] for p in points if p.setting):
+        figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics[0])
+    return figures
+
+
+def _sections(
+    results: pa.Table,
+    points: list[CurvePoint],
+    differences: Sequence[Difference],
+    times: Sequence[Seconds],
+    figures: Mapping[str, Figure],
+) -> list[Section]:
+    domains, metrics = _distinct(point.domain for point in points), metrics_of(results)
+
+    def picture(name: str, description: str) -> Block:
+        return drawn(figures[name], description, f"{description}.")
+
+    def tables(cells: Mapping[_Key, str], caption: str) -> list[Block]:
+        return [
+            _size_table(
+                {key[1:]: cell for key, cell in cells.items() if key[0] == domain},
+                caption.format(domain=domain),
+            )
+            for domain in domains
+        ]
+
+    plain = [point for point in points if not point.setting]
+    sections = []
+    for metric in metrics:
+        scores = {_key(p): f"{p.mean:.1f} ± {p.interval:.1f}" for p in plain if p.metric == metric}
+        what = f"Mean {metric.upper()} and its interval size against the number of sentences"
+        caption = f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ."
+        blocks = [Text(_INTERVALS), picture(metric, what), *tables(scores, caption)]
+        sections.append(Section(f"{metric.upper()} against |A|", blocks))
+    if lengths := mean_lengths(results):
+        cells = {key: f"{value:.3f}" for key, value in lengths.items()}
+        caption = f"Words of the translations over words of the references, {{domain}}, {_LENGTHS}"
+        sections.append(Section("Length against |A|", tables(cells, caption)))
+    if "seconds" in figures:
+        cells = {_key(t): f"{t.learning:.2f}" for t in times if not t.setting and t.learning}
+        what = "Seconds to adapt or tune against the number of adaptation sentences"
+        some = tables(cells, "Median seconds to adapt or tune, {domain}.")
+        sections.append(Section("Time", [Text(_TIMES), picture("seconds", what), *some]))
+    if swept := [name for name in figures if name.startswith("sweep_")]:
+        what = f"Mean {metrics[0].upper()} against "
+        blocks = [picture(name, what + name.removeprefix("sweep_")) for name in swept]
+        sections.append(Section("Settings", blocks))
+    detailed = [metric for metric in metrics if detail_names(metric)]
+    if details := [_details_table(results, d, metric) for metric in detailed for d in domains]:
+        sections.append(Section("Details", details))
+    passed = {_key(p): f"{p.passed:.0%}" for p in plain if np.isfinite(p.passed)}
+    verdicts = tables(passed, "Posteriors that passed their check, {domain}.")
+    sections.append(Section("Diagnostics", [Text(_VERDICTS), *verdicts]))
+    pairs = [_significance_table(differences, d, metric) for d in domains for metric in metrics]
+    return [*sections, Section("Significance", pairs)]
+
+
+def _provenance(folder: Path) -> Section:
+    """Return the section with the settings, and the versions of packages."""
+    identity = read_identity(folder)
+    study = identity["study"]
+    rows = [(key, str(study[key])) for key in ("sizes", "draws", "seed", "replacement")]
+    rows += [(f"version of {name}", version) for name, version in identity["versions"].items()]
+    settings = Code(json.dumps(study, indent=1, ensure_ascii=False))
+    return Section("How it was made", [Text(_METRICS), Table(("what", "value"), rows), settings])
+
+
+def _summary(points: Sequence[CurvePoint], metric: str, lengths: Mapping[_Key, float]) -> str:
+    """Return the best method of each domain with the fewest sentences, with all its scores."""
+    better, word = (min, "lowest") if by_name(metric).lower_is_better else (max, "highest")
+    plain = [point for point in points if not point.setting]
+    parts = []
+    for domain in _distinct(point.domain for point in plain):
+        here = [p for p in plain if p.metric == metric and p.domain == domain]
+        smallest = min(point.size for point in here)
+        best = better((p for p in here if p.size == smallest), key=lambda point: point.mean)
+        others = [
+            f"{p.metric.upper()} {p.mean:.1f}"
+            for p in plain
+            if _key(p) == _key(best) and p.metric != metric
+        ]
+        others += [f"length {lengths[_key(best)]:.3f}"] if _key(best) in lengths else []
+        more = f" ({', '.join(others)})" if others else ""
+        parts.append(
+            f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best.mean:.1f} ± "
+            f"{best.interval:.1f}, of {best.method}{more}"
+        )
+    return "; ".join(parts) + "."
+
+
+def mean_lengths(results: pa.Table) -> dict[_Key, float]:
+    """Return the ratio of words in choices and references, mean over draws of A.
+
+    Args:
+        results: from `read_results`; without BLEU there are none.
+
+    Returns:
+        by domain, size and method.
+    """
+    if _LENGTH not in results.column_names:
+        return {}
+    plain = results.filter(pc.field("setting") == "")
+    grouped = plain.group_by(["domain", "size", "method"], use_threads=False)
+    rows = grouped.aggregate([(_LENGTH, "mean")]).to_pylist()
+    return {(r["domain"], r["size"], r["method"]): r[f"{_LENGTH}_mean"] for r in rows}
+
+
+def _size_table(cells: Mapping[tuple[int, str], str], caption: str) -> Table:
+    """Return a table with one row a method and one column a size of A."""
+    sizes = sorted({size for size, _ in cells})
+    methods = _distinct(method for _, method in cells)
+    rows = [[method, *(cells[size, method] for size in sizes)] for method in methods]
+    return Table(["method", *(f"|A| = {size}" for size in sizes)], rows, caption)
+
+
+def _details_table(results: pa.Table, domain: str, metric: str) -> Table:
+    """Return a metric with its details, such as precisions: means at the largest size of A."""
+    here = results.filter((pc.field("domain") == domain) & (pc.field("setting") == ""))
+    largest = pc.max(here["size"]).as_py()
+    columns = [metric, *detail_names(metric)]
+    grouped = (
+        here.filter(pc.field("size") == largest)
+        .group_by("method", use_threads=False)
+        .aggregate([(column, "mean") for column in columns])
+    )
+    rows = [
+        [row["method"], *(f"{row[f'{column}_mean']:.3g}" for column in columns)]
+        for row in grouped.to_pylist()
+    ]
+    header = ["method", metric.upper(), *(name.replace("_", " ") for name in columns[1:])]
+    caption = f"{metric.upper()} and its components, means over draws, {domain}, |A| = {largest}."
+    return Table(header, rows, caption)
+
+
+def _significance_table(differences: Sequence[Difference], domain: str, metric: str) -> Table:
+    """Return for each pair of methods at how many sizes of A the one is lower, and higher."""
+    here = [d for d in differences if d.domain == domain and d.metric == metric]
+    methods = _distinct(name for d in here for name in (d.first, d.second))
+    lower: dict[tuple[str, str], int] = {}  # (lower, higher) -> number of sizes
+    for one in here:
+        if one.adjusted < _SIGNIFICANT and one.difference:
+            pair = (one.first, one.second) if one.difference < 0 else (one.second, one.first)
+            lower[pair] = lower.get(pair, 0) + 1
+
+    def cell(ours: str, theirs: str) -> str:
+        counts = (("−", lower.get((ours, theirs), 0)), ("+", lower.get((theirs, ours), 0)))
+        some = " ".join(f"{sign}{n}" for sign, n in counts if n)
+        return some or ("" if ours == theirs else "·")
+
+    rows = [[ours, *(cell(ours, theirs) for theirs in methods)] for ours in methods]
+    caption = (
+        f"{metric.upper()}, {domain}: at how many of the {len({d.size for d in here})} sizes of A "
+        "the method of the row is significantly lower (−) and higher (+) than that of the column, "
+        "at 5% by paired bootstrap over draws and sentences, adjusted by Holm's method."
+    )
+    return Table(["method", *methods], rows, caption)
+
+
+def _quality_figure(points: Sequence[CurvePoint], metric: str) -> Figure:
+    """Draw the mean score and its interval size against |A|, one row of axes a domain."""
+    chosen = [p for p in points if p.metric == metric and not p.setting]
+    domains = _distinct(point.domain for point in chosen)
+    figure, rows = empty_figure(len(domains), 2, _HEIGHT)
+    for domain, (left, right) in zip(domains, rows, strict=True):
+        here = [point for point in chosen if point.domain == domain]
+        for method, style in _styles(point.method for point in here):
+            curve = [point for point in here if point.method == method]
+            sizes = [point.size for point in curve]
+            if method == CANONICAL:
+                left.axhline(curve[0].mean, **style)
+            else:
+                left.plot(sizes, [point.mean for point in curve], **style)
+                right.plot(sizes, [point.interval for point in curve], **style)
+        left.set_ylabel(f"{domain}: {metric.upper()}")
+        right.set_ylabel(f"{metric.upper()}, interval size 2σ")
+        for axes in (left, right):
+            _size_axis(axes, [point.size for point in here])
+    _legend(figure, rows[0][0])
+    return figure
+
+
+def _seconds_figure(times: Sequence[Seconds]) -> Figure:
+    """Draw the median seconds of learning against |A|, one row of axes a domain."""
+    domains = _distinct(time.domain for time in times)
+    figure, rows = empty_figure(len(domains), 1, _HEIGHT)
+    for domain, (axes,) in zip(domains, rows, strict=True):
+        here = [time for time in times if time.domain == domain]
+        for method, style in _styles(time.method for time in here):
+            curve = [time for time in here if time.method == method]
+            axes.plot([t.size for t in curve], [t.learning for t in curve], **style)
+        axes.set_ylabel(f"{domain}: seconds")
+        axes.set_yscale("log")
+        _size_axis(axes, [time.size for time in here])
+    _legend(figure, rows[0][0])
+    return figure
+
+
+def _sweep_figure(points: Sequence[CurvePoint], setting: str, metric: str) -> Figure:
+    """Draw the mean score ± its interval size against the values of a swept setting."""
+    chosen = [p for p in points if p.metric == metric and p.setting.startswith(f"{setting}=")]
+    values = _distinct(point.setting.partition("=")[2] for point in chosen)
+    curves: dict[str, list[CurvePoint]] = {}
+    for p in chosen:
+        curves.setdefault(f"{p.method}, {p.domain}, |A| = {p.size}", []).append(p)
+    figure, ((axes,),) = empty_figure(1, 1, _HEIGHT)
+    for number, (name, style) in enumerate(_styles(curves)):
+        curve = curves[name]
+        # Shifted, so that the bars do not hide each other.
+        shift = 0.06 * (number - (len(curves) - 1) / 2)
+        places = [values.index(point.setting.partition("=")[2]) + shift for point in curve]
+        means, spread = [p.mean for p in curve], [p.interval for p in curve]
+        axes.errorbar(places, means, yerr=spread, capsize=2, **style)
+    axes.set_xticks(range(len(values)), values)
+    axes.set(xlabel=setting, ylabel=f"{metric.upper()}, mean ± 2σ")
+    axes.grid(alpha=0.3)
+    _legend(figure, axes)
+    return figure
+
+
+def _styles(names: Iterable[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the line style of each name: the canonical weights have a plain dashed line."""
+    colours = cycle(f"C{number}" for number in range(10))
+    styles = []
+    for number, name in enumerate(_distinct(names)):
+        style: dict[str, Any] = {"label": label(name), "linewidth": 1.3, "markersize": 4}
+        if name == CANONICAL:
+            style |= {"color": "black", "linestyle": "--"}
+        else:
+            marker = _MARKERS[number % len(_MARKERS)]
+            line = "-" if number <= 10 else ":"
+            style |= {"color": next(colours), "marker": marker, "linestyle": line}
+        styles.append((name, style))
+    return styles
+
+
+def _size_axis(axes: Any, sizes: Iterable[int]) -> None:
+    ticks = sorted(set(sizes))
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, ticks)
+    axes.minorticks_off()
+    axes.set_xlabel("|A|, sentences")
+    axes.grid(alpha=0.3)
+
+
+def _legend(figure: Figure, axes: Any) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=5, fontsize="small")
+
+
+def _key(one: CurvePoint | Seconds) -> _Key:
+    return one.domain, one.size, one.method
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

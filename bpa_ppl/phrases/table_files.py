@@ -1,0 +1,318 @@
+"""Files of phrase tables: Parquet, one row a pair, and text with fields between ` ||| `."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.streams import AnyPath, InputFile, arrow_file, atomic_path, decoded
+from bpa_ppl.nbest import Float64
+from bpa_ppl.phrases.pairs import PhrasePairs
+
+_MAGIC = b"PAR1"
+_ROWS = 1 << 20  # that are written at once
+
+
+def is_parquet(file: InputFile) -> bool:
+    """Say whether a file begins as Parquet does.
+
+    Raises:
+        DataError: if it cannot be read, or is empty.
+    """
+    try:
+        return file.first_line.startswith(_MAGIC)
+    except DataError as error:
+        if error.__cause__ is not None:  # the file cannot be read
+            raise
+        raise DataError("empty: there are no phrases in it", file.origin) from error
+
+
+def read_parquet(file: InputFile) -> pa.Table:
+    """Return the rows of a Parquet file, with sound columns `source` and `target`.
+
+    Raises:
+        DataError: if it is no whole Parquet file, or has no such columns.
+    """
+    sides = ["source", "target"]
+    with as_data_errors(file.origin), file.on_disk() as path:
+        schema = parquet.read_schema(path)
+        for name in sides:
+            if name not in schema.names or not _holds_texts(schema.field(name).type):
+                message = f"no column {name} of texts: it is no table of phrases"
+                raise DataError(message, file.origin)
+        # The sources are sorted where the file is ours, and then need no dictionary.
+        table = parquet.ParquetFile(path, read_dictionary=["target"]).read()
+        table.validate(full=True)
+    for name in sides:
+        if table.column(name).null_count:
+            raise DataError(f"the column {name} has empty rows: make the table again", file.origin)
+    return table
+
+
+def _holds_texts(kind: pa.DataType) -> bool:
+    held = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(held) or pa.types.is_large_string(held))
+
+
+@contextmanager
+def as_data_errors(origin: str) -> Iterator[None]:
+    """Turn what Arrow says of a damaged file into our error, which names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        message = f"no whole Parquet file ({reason}): fetch or make it again"
+        raise DataError(message, origin) from error
+
+
+def numbers_in(table: pa.Table, name: str, origin: str) -> Float64:
+    """Return (rows,) float64, a column of numbers from 0 on.
+
+    Raises:
+        DataError: if there is none of that name, or it holds something else.
+    """
+    if name not in table.column_names:
+        raise DataError(f"no column {name}: it is not the table of phrases that is needed", origin)
+    column = table.column(name)
+    if column.null_count or not (
+        pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+    ):
+        raise DataError(f"the column {name} must hold numbers in each row", origin)
+    values = column.cast(pa.float64()).to_numpy()
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"{name} must be a number from 0 on, not {values[wrong[0]]}", origin, int(wrong[0]) + 1
+        )
+    return np.asarray(values)
+
+
+def write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
+    """Write pairs with columns of numbers, some rows at once.
+
+    Raises:
+        DataError: if the file cannot be written.
+    """
+    names = ["source", "target", *columns]
+    kinds = [pa.large_string()] * 2 + [pa.float64()] * len(columns)
+    schema = pa.schema(list(zip(names, kinds, strict=True)))
+    with (
+        atomic_path(path) as temporary,
+        parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
+    ):
+        for rows in slices(len(table)):
+            texts = [table.texts(side, rows) for side in ("source", "target")]
+            numbers = [pa.array(values[rows]) for values in columns.values()]
+            writer.write_table(pa.Table.from_arrays([*texts, *numbers], schema=schema))
+
+
+def slices(length: int) -> Iterator[slice]:
+    """Return the parts of a table that are written at once."""
+    return (slice(start, start + _ROWS) for start in range(0, length, _ROWS))
+
+
+SEPARATOR = b" ||| "
+#: Stands for the separator while Arrow splits the lines: a control character that no text has.
+_DELIMITER = b"\x1f"
+_POINTS = re.compile(rb"\d+-\d+(\s+\d+-\d+)*")
+_FORMS = (
+    "lines are `source ||| target ||| count`, or as Moses' extract or its phrase table has them"
+)
+
+
+class Fields(NamedTuple):
+    """Some lines of a file, split.
+
+    Attributes:
+        columns: an Arrow array of large strings for each field.
+        first: the number of the first line, from 1.
+        block: the lines themselves.
+    """
+
+    columns: list[pa.Array]
+    first: int
+    block: bytes
+
+
+class TextTable:
+    """A file of phrase pairs as text, looked at first and then read in blocks.
+
+    Args:
+        file: the file.
+        width: the fields of each line.
+        kind: what the field after the phrases holds: `count`, `points` of an alignment, `scores`.
+        phrases: how many of the first fields are phrases: 2, or 1.
+    """
+
+    def __init__(self, file: InputFile, width: int, kind: str, phrases: int = 2):
+        self.file, self.origin = file, file.origin
+        self.width, self.kind, self.phrases = width, kind, phrases
+
+    def blocks(self) -> Iterator[Fields]:
+        """Yield the fields of the lines, block by block.
+
+        Raises:
+            DataError: with file and line, if a line has other fields than the first one.
+        """
+        first = 1
+        for block in self.file.blocks():
+            yield Fields(self._split(block, first), first, block)
+            first += block.count(b"\n")
+
+    def _split(self, block: bytes, first: int) -> list[pa.Array]:
+        if _DELIMITER in block:
+            line = first + block.count(b"\n", 0, block.index(_DELIMITER))
+            raise DataError("a control character (U+001F): remove it", self.origin, line)
+        names = [str(number) for number in range(self.width)]
+        try:
+            table = csv.read_csv(
+                arrow_file(block.replace(SEPARATOR, _DELIMITER)),
+                csv.ReadOptions(use_threads=False, block_size=1 << 28, column_names=names),
+                csv.ParseOptions(
+                    delimiter=_DELIMITER.decode(), quote_char=False, ignore_empty_lines=False
+                ),
+                csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.large_string()), strings_can_be_null=False
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise self._bad_line(block, first) from error
+        columns = [table.column(name).combine_chunks() for name in names]
+        trimmed = [_spaced(column) for column in columns[: self.phrases]]
+        if any(pc.any(pc.equal(column, "")).as_py() for column in trimmed):
+            raise self._bad_line(block, first)
+        return trimmed + columns[self.phrases :]
+
+    def _bad_line(self, block: bytes, first: int) -> DataError:
+        """Return the error of the first line that is to blame."""
+        decoded(block, self.origin, first)
+        for number, line in enumerate(block.split(b"\n")[:-1], start=first):
+            fields = line.rstrip(b"\r").split(SEPARATOR)
+            if len(fields) != self.width:
+                message = f"{len(fields)} fields, and the first line has {self.width}: {_FORMS}"
+                return DataError(message, self.origin, number)
+            if not all(field.strip() for field in fields[: self.phrases]):
+                return DataError("an empty phrase: remove the line", self.origin, number)
+        return DataError("a line that cannot be split into fields", self.origin, first)
+
+    def numbers(self, fields: Fields, column: int, width: int) -> Float64:
+        """Return (lines, width) float64, the numbers in one field, spaces between them.
+
+        Raises:
+            DataError: with file and line, if there are others than so many numbers, or one is
+                negative or not finite.
+        """
+        # Moses ends its lines with empty fields: ` ||| |||`.
+        trimmed = pc.utf8_rtrim(fields.columns[column], " |\t\r")
+        texts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(trimmed))
+        lengths = pc.list_value_length(texts).to_numpy(zero_copy_only=False)
+        wrong = lengths != width
+        if not wrong.any():
+            try:
+                values: Float64 = pc.cast(pc.list_flatten(texts), pa.float64()).to_numpy()
+            except pa.ArrowInvalid:
+                values = np.array([_float(t) for t in pc.list_flatten(texts).to_pylist()])
+            values = values.reshape(-1, width)
+            wrong = ~(np.isfinite(values) & (values >= 0)).all(axis=1)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            what = "a number" if width == 1 else f"{width} numbers"
+            found = fields.columns[column][row].as_py()
+            raise DataError(
+                f"field {column + 1} must be {what} from 0 on, not {found!r}",
+                self.origin,
+                fields.first + row,
+            )
+        return values
+
+    def check_points(self, fields: Fields) -> None:
+        """Check the field of alignment points.
+
+        Raises:
+            DataError: with file and line, if one is none.
+        """
+        sound = pc.match_substring_regex(fields.columns[2], r"^\s*\d+-\d+(\s+\d+-\d+)*\s*$")
+        if not pc.all(sound).as_py():
+            row = pc.index(sound, False).as_py()
+            found = fields.columns[2][row].as_py()
+            raise DataError(
+                f"alignment points are written 0-0 1-2, not {found!r}",
+                self.origin,
+                fields.first + row,
+            )
+
+
+def open_table(file: InputFile) -> TextTable:
+    """Tell by its first line what a table of phrase pairs holds.
+
+    Raises:
+        DataError: if it is none, or the file is empty.
+    """
+    fields = _first_fields(file)
+    kind = _kind(fields)
+    if not kind:
+        raise DataError(f"no table of phrases: {_FORMS}", file.origin, 1)
+    return TextTable(file, len(fields), kind)
+
+
+def read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
+    """Read how often phrases occur: `phrase ||| count`, a line each.
+
+    Returns:
+        The phrases, and (phrases,) float64 their counts.
+
+    Raises:
+        DataError: with file and line, if a line is not so.
+    """
+    file = InputFile(path)
+    if len(_first_fields(file)) != 2:
+        raise DataError("counts of phrases are written `phrase ||| count`", file.origin, 1)
+    table = TextTable(file, 2, "count", phrases=1)
+    parts = [(fields.columns[0], table.numbers(fields, 1, 1)[:, 0]) for fields in table.blocks()]
+    phrases = pa.chunked_array([part for part, _ in parts]).combine_chunks()
+    return phrases, np.concatenate([counts for _, counts in parts])
+
+
+def _spaced(phrases: pa.Array) -> pa.Array:
+    """Return phrases with single spaces between their words, and none around them."""
+    trimmed = pc.ascii_trim_whitespace(phrases)
+    odd = pc.any(pc.match_substring_regex(trimmed, r"\s\s|[^\S ]")).as_py()
+    return pc.replace_substring_regex(trimmed, r"\s+", " ") if odd else trimmed
+
+
+def _first_fields(file: InputFile) -> list[bytes]:
+    try:
+        return file.first_line.rstrip(b"\r").split(SEPARATOR)
+    except DataError as error:
+        if error.__cause__ is not None:  # the file cannot be read
+            raise
+        raise DataError("empty: there are no phrases in it", file.origin) from error
+
+
+def _kind(fields: list[bytes]) -> str:
+    """Return what the third field holds; an empty text where it is none of a table."""
+    if len(fields) < 3 or not all(field.strip() for field in fields[:2]):
+        return ""
+    third = fields[2].strip()
+    if _POINTS.fullmatch(third):
+        return "points"
+    if not third or any(math.isnan(_float(word)) for word in third.split()):
+        return ""
+    return "count" if len(fields) == 3 and len(third.split()) == 1 else "scores"
+
+
+def _float(text: str | bytes) -> float:
+    """Return the number that a text is; NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,278 @@
+"""Simulation-based calibration of samplers: run, verdict and page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bpa_ppl.diagnostics.estimates import independent, smallest_ess
+from bpa_ppl.diagnostics.pages.figures import empty_figure, label
+from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
+from bpa_ppl.diagnostics.significance import bands, holm, uniformity
+from bpa_ppl.errors import UsageError
+from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.tables import text_table
+from bpa_ppl.workers import parallel_workers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: The probability that an exact sampler fails.
+LEVEL = 0.01
+#: The number of draws of each posterior among which the truth is ranked.
+RANKED = 99
+
+
+class Replication(NamedTuple):
+    """True values, and draws of the posterior given data simulated from them.
+
+    Attributes:
+        truth: (quantities,) such as the weights and their log-likelihood.
+        draws: (chains, draws, quantities).
+        log_weight: (chains, draws) log importance weights, or None.
+
+    >>> one = Replication(truth=[0.3], draws=np.zeros((1, 99, 1)))
+    >>> one.log_weight is None
+    True
+    """
+
+    truth: Any
+    draws: Any
+    log_weight: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The result of simulation-based calibration; `bool` is the verdict, `str` the table.
+
+    Attributes:
+        sampler: its name.
+        names: of the quantities.
+        ranks: (replications, quantities) of the truth among the draws, scaled to [0, 1]: uniform
+            if the sampler is exact.
+        p_values: (quantities,) of uniformity, adjusted by Holm.
+        ess: the smallest effective sample size of a posterior, for its worst quantity.
+
+    >>> ranks = np.linspace(0.005, 0.995, 100)[:, None]
+    >>> found = Calibration("nuts", ("LM0",), ranks, np.array([1.0]), 400.0)
+    >>> print(found)
+    nuts, 100 replications: calibrated
+    LM0  p = 1
+    >>> found.passed, found.as_dict()["passed"]
+    (True, True)
+    """
+
+    sampler: str
+    names: tuple[str, ...]
+    ranks: Float64
+    p_values: Float64
+    ess: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the ranks of all quantities are uniform, at a joint level of 1%."""
+        return bool(np.all(self.p_values >= LEVEL))
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain data, for JSON."""
+        return {
+            "sampler": self.sampler,
+            "passed": self.passed,
+            "level": LEVEL,
+            "replications": len(self.ranks),
+            "smallest_ess": self.ess,
+            "p_values": dict(zip(self.names, self.p_values.tolist(), strict=True)),
+            "ranks": {name: self.ranks[:, k].tolist() for k, name in enumerate(self.names)},
+        }
+
+    def _lines(self) -> tuple[str, list[tuple[str, str]], list[str]]:
+        """Return a title, a row for each quantity, and notes."""
+        verdict = "calibrated" if self.passed else "NOT calibrated"
+        rows = []
+        for name, p, ranks in zip(self.names, self.p_values, self.ranks.T, strict=True):
+            fault = "" if p >= LEVEL else f"  FAILED: {_fault(ranks)}"
+            rows.append((name, f"p = {p:.3g}{fault}"))
+        title = f"{self.sampler}, {len(self.ranks)} replications: {verdict}"
+        few = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
+        return title, rows, [few] if self.ess < RANKED else []
+
+    def __str__(self) -> str:
+        title, rows, notes = self._lines()
+        return "\n".join([title, text_table(rows), *(f"- {note}" for note in notes)])
+
+    def _repr_html_(self) -> str:
+        title, rows, notes = self._lines()
+        table = Table(("quantity", "uniform ranks"), rows, passed=(self.p_values >= LEVEL).tolist())
+        return "".join(block.html() for block in (Text(title), table, *map(Text, notes)))
+
+
+def calibrate(
+    replicate: Callable[[int], Replication],
+    names: Sequence[str],
+    *,
+    replications: int = 200,
+    sampler: str = "sampler",
+    seed: int = 0,
+    jobs: int = 1,
+    progress: bool | Reporter = False,
+) -> Calibration:
+    """Run simulation-based calibration (Talts et al. 2018; Modrák et al. 2023).
+
+    If truths are drawn from the prior, data from the model given the truth, and draws from the
+    posterior given the data, the rank of the truth among independent draws is uniform.
+
+    Args:
+        replicate: makes replication number i, which depends only on that number.
+        names: of the quantities that it returns.
+        replications: their number; 200 detect a bias of 1/4 of a posterior standard deviation.
+        sampler: its name.
+        seed: of the selection of draws, and of ties.
+        jobs: the number of threads.
+        progress: True draws a bar on standard error.
+
+    Raises:
+        UsageError: if there are too few replications.
+
+    >>> def exact(i):
+    ...     rng = np.random.default_rng(i)
+    ...     truth = rng.normal()
+    ...     data = rng.normal(truth)
+    ...     return Replication([truth], rng.normal(data / 2, 0.5**0.5, size=(1, 99, 1)))
+    >>> bool(calibrate(exact, ["location"], replications=100))
+    True
+    """
+    if replications < 20:
+        raise UsageError(f"replications must be at least 20, not {replications}")
+    columns = tuple(names)
+    from joblib import delayed
+
+    ranks, sizes = np.empty((replications, len(columns))), np.empty(replications)
+    # Threads, not processes, because they share compiled programs.
+    workers = parallel_workers(jobs, "threads")
+    with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
+        for i, one in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
+            ranks[i], sizes[i] = _ranks(one, columns, np.random.default_rng([seed, i]))
+            report(i + 1, replications, "replications")
+    p_values = holm([uniformity(ranks[:, k]) for k in range(len(columns))])
+    return Calibration(sampler, columns, ranks, p_values, float(sizes.min()))
+
+
+def _ranks(
+    one: Replication, names: tuple[str, ...], rng: np.random.Generator
+) -> tuple[Float64, float]:
+    """Return the ranks of the true values, (quantities,) in [0, 1], and the smallest ESS.
+
+    A rank from 0 to L gets a random position in its part of the interval, so that ranks are
+    exactly uniform. Ties, such as in a chain that does not move, are broken at random.
+    """
+    log_weight = None if one.log_weight is None else np.asarray(one.log_weight, np.float64)
+    kind = "chains" if log_weight is None else "weighted"
+    draws = Draws({WEIGHTS: np.asarray(one.draws)}, names, kind, log_weight)
+    picked, truth = independent(draws, RANKED, rng), np.asarray(one.truth, np.float64)
+    tied = (picked == truth).sum(axis=0)
+    rank = (picked < truth).sum(axis=0) + rng.integers(0, tied + 1)
+    return (rank + rng.uniform(size=len(rank))) / (RANKED + 1), smallest_ess(draws)
+
+
+def calibration_page(
+    calibrations: Sequence[Calibration],
+    *,
+    title: str = "Samplers calibrated",
+    made: Mapping[str, str] | None = None,
+    command: str = "",
+) -> str:
+    """Return a self-contained HTML page about the calibration of some samplers.
+
+    Args:
+        calibrations: one a sampler.
+        title: of the page.
+        made: its provenance: data, settings, seed.
+        command: that reproduces it.
+    """
+    rows = [
+        (
+            one.sampler,
+            "calibrated" if one else "NOT calibrated",
+            float(one.p_values.min()),
+            one.names[int(one.p_values.argmin())],
+            float(len(one.ranks)),
+            one.ess,
+        )
+        for one in calibrations
+    ]
+    header = ("sampler", "verdict", "smallest p", "of", "replications", "smallest ESS")
+    verdicts = Table(header, rows, f"Level {LEVEL:g}.", passed=[bool(one) for one in calibrations])
+    sections = [Section("Verdicts", (Text(_METHOD), verdicts))]
+    for one in calibrations:
+        verdict = "calibrated" if one else "not calibrated"
+        quantities = f"Distribution of the ranks of {len(one.names)} quantities"
+        alternative = f"{quantities} under {one.sampler}, {verdict}"
+        picture = drawn(ecdf_figure(one), alternative, _READING, "svg")
+        rank_rows = [
+            (name, float(p), float(ranks.mean()), float(ranks.std()))
+            for name, p, ranks in zip(one.names, one.p_values, one.ranks.T, strict=True)
+        ]
+        caption = f"Uniform ranks have mean 0.5 and standard deviation {12**-0.5:.3f}."
+        passed = [bool(p >= LEVEL) for p in one.p_values]
+        table = Table(("quantity", "p", "mean rank", "sd of ranks"), rank_rows, caption, passed)
+        sections.append(Section(one.sampler, (picture, table)))
+    blocks: list[Block] = [Table(("what", "value"), list((made or {}).items()))]
+    blocks += [Code(command)] if command else []
+    wrong = [one.sampler for one in calibrations if not one]
+    summary = Verdict(f"Calibrated: {', '.join(one.sampler for one in calibrations)}.", True)
+    if wrong:
+        summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
+    return page(title, summary, [*sections, Section("How it was made", blocks)])
+
+
+def ecdf_figure(calibration: Calibration) -> Figure:
+    """Draw the ECDF of the ranks of each quantity minus that of uniform ranks, with bands."""
+    count, names = len(calibration.ranks), calibration.names
+    points, lower, upper = bands(count, _PROBABILITY)
+    figure, axes = empty_figure(-(-len(names) // _COLUMNS), _COLUMNS, 1.7)
+    for axis in axes.flat[len(names) :]:
+        axis.remove()
+    for axis, name, ranks in zip(axes.flat, names, calibration.ranks.T, strict=False):
+        reached = np.searchsorted(np.sort(ranks), points, side="right") / count
+        axis.fill_between(points, lower - points, upper - points, color="#9aa0a6", alpha=0.4)
+        axis.plot(points, reached - points, color="#1f6f8b")
+        axis.axhline(0, color="#9aa0a6", linewidth=0.8)
+        axis.set_title(label(name), fontsize="small")
+        axis.tick_params(labelsize="small")
+    return figure
+
+
+def _fault(ranks: Float64) -> str:
+    """Describe non-uniform ranks by the moment that deviates most from that of uniform ones."""
+    # Both in standard errors times √N: a uniform value has variance 1/12, and its squared deviation
+    # from 1/2 has variance 1/180.
+    location = (ranks.mean() - 1 / 2) * np.sqrt(12)
+    scale = (np.mean((ranks - 1 / 2) ** 2) - 1 / 12) * np.sqrt(180)
+    if abs(location) > abs(scale):
+        return "the draws are too small" if location > 0 else "the draws are too large"
+    return "the draws are too narrow" if scale > 0 else "the draws are too wide"
+
+
+_PROBABILITY = 0.95
+_COLUMNS = 4
+_METHOD = (
+    "Weights are drawn from the prior, oracles from the model given the weights, and the sampler "
+    f"is run on them; the true values are ranked among {RANKED} of its draws. The ranks are "
+    "uniform if the sampler draws from the posterior. p is the p-value of uniformity, with Holm's "
+    "correction for the number of quantities."
+)
+_READING = (
+    "The ECDF of the ranks minus that of uniform ranks. Grey: the band that contains the whole "
+    f"line of an exact sampler with a probability of {100 * _PROBABILITY:g}%, for one quantity. A "
+    "line above the band at the left: draws too large; below: too small; above and then below: "
+    "too narrow; below and then above: too wide."
+)

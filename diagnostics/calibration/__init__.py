@@ -1,1 +1,0 @@
-"""Simulation-based calibration."""

@@ -1,1 +1,0 @@
-"""Is a posterior fit to be used?"""

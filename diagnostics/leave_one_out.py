@@ -1,0 +1,393 @@
+"""Leave-one-out and power scaling: what recorded log-likelihoods show without sampling again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.posterior import Draws, as_draws, importance_weights
+from bpa_ppl.posterior.statistics import (
+    compare_psis_loo,
+    loo_log_weights,
+    power_scaling,
+    psis_loo,
+)
+from bpa_ppl.registry import LIKELIHOODS
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
+_MAX_DRAWS = 1000
+
+
+class LeaveOneOutDraws(NamedTuple):
+    """D draws with importance weights for the posteriors without each of S sentences (K features).
+
+    Attributes:
+        weights: (D, K) the draws, in the order of the columns of the lists.
+        log_weight: (S, D) logarithms of their importance weights.
+        pareto_k: (S,) above 0.7 the weights for the sentence are unreliable.
+    """
+
+    weights: Float64
+    log_weight: Float64
+    pareto_k: Float64
+
+    def probabilities(self, lists: NBest) -> list[Float64]:
+        """Return p(e|f, A without the sentence) of each list, (N,) each."""
+        from bpa_ppl.models.probabilities import normalised
+
+        found = []
+        for s in range(len(lists)):
+            features = lists.features[lists.rows(s)].astype(np.float64)
+            p = normalised((features - features[:1]) @ self.weights.T, axis=0)[1]
+            found.append(p @ importance_weights(self.log_weight[s]))
+        return found
+
+    def mean_scores(self, lists: NBest) -> list[Float64]:
+        """Return scores by the mean weights of the posterior without the sentence, (N,) each."""
+        found = []
+        for s in range(len(lists)):
+            mean = importance_weights(self.log_weight[s]) @ self.weights
+            found.append(lists.features[lists.rows(s)].astype(np.float64) @ mean)
+        return found
+
+
+def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
+    """Return draws of the posterior without each sentence, by Pareto-smoothed importance sampling.
+
+    The likelihood need not be p(e*|f): whatever it was is removed.
+
+    Args:
+        draws: with the log-likelihood of each sentence.
+        lists: the adaptation sentences, prepared.
+
+    Raises:
+        DataError: if the draws are a point, have no log-likelihoods, belong to other lists, or
+            were adapted to preferences.
+    """
+    if draws.kind == "point":
+        raise DataError(
+            "leave-one-out needs draws of the posterior, but this is a single point: adapt with "
+            "another sampler, such as laplace"
+        )
+    if draws.pointwise is None:
+        raise DataError(
+            "leave-one-out needs the log-likelihood of each adaptation sentence, which this "
+            "posterior does not record"
+        )
+    if "comparisons" in draws.attrs:
+        raise DataError(
+            "lists cannot be left out of a posterior of preferences, because each preference is an "
+            "observation: evaluate the choices on new lists"
+        )
+    # Weighted draws may have a likelihood with an exponent (Eq. 11).
+    exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
+    likelihood = exponent * draws.pointwise.reshape(len(draws.flat), -1)
+    columns = _of_lists(likelihood[_thinned(draws)], draws, lists)
+    found = in_sample(draws, lists)
+    for s, column in enumerate(columns.T):
+        smoothed, found.pareto_k[s] = loo_log_weights(found.log_weight[s], column)
+        if np.isfinite(found.pareto_k[s]):  # else there are too few draws
+            found.log_weight[s] = smoothed
+    return found
+
+
+def _of_lists(likelihood: Float64, draws: Draws, lists: NBest) -> Float64:
+    """Return the log-likelihood of all observations of each list, (D, S).
+
+    Args:
+        likelihood: (D, observations); preferences come after the lists.
+        draws: with the sentence of each observation.
+        lists: the adaptation sentences.
+
+    Raises:
+        DataError: if the sentences are different.
+    """
+    count, ids = likelihood.shape[1], draws.sentence_ids
+    if count == len(lists):
+        return likelihood
+    if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
+        raise DataError(
+            f"the posterior was adapted to {count} sentences, but there are {len(lists)}: give "
+            "the lists that it was adapted to",
+            lists.origin,
+        )
+    return np.asarray(
+        likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(np.float64)
+    )
+
+
+def in_sample(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
+    """Return the same draws with the weights of the posterior, without leaving sentences out."""
+    chosen = _thinned(draws)
+    log_weight = np.log(np.maximum(draws.importance[chosen], np.finfo(np.float64).tiny))
+    return LeaveOneOutDraws(
+        draws.aligned(lists)[chosen], np.tile(log_weight, (len(lists), 1)), np.zeros(len(lists))
+    )
+
+
+def left_out(draws: Draws, lists: NBest) -> tuple[list[Float64], Float64]:
+    """Return log p(e|f, A without the sentence) of each list, (N,) each, and Pareto k̂, (S,).
+
+    Arguments and errors are those of `leave_one_out`.
+    """
+    found = leave_one_out(draws, lists)
+    tiny = np.finfo(np.float64).tiny
+    return [np.log(np.maximum(p, tiny)) for p in found.probabilities(lists)], found.pareto_k
+
+
+def _thinned(draws: Draws) -> np.ndarray:
+    """Return the indices of at most 1000 evenly spaced draws."""
+    return np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
+
+
+#: Above it the importance weights are unreliable (Vehtari et al. 2024).
+GOOD_PARETO_K = 0.7
+#: Above it a posterior is sensitive to the prior or the likelihood (Kallioinen et al. 2024).
+SENSITIVE = 0.05
+_STRONG = "the prior determines it: there are few data on it, or the prior is narrow"
+_CONFLICT = "prior and data disagree on it: is the prior too narrow?"
+
+
+@dataclass(frozen=True, eq=False)
+class Loo:
+    """Leave-one-out predictive accuracy over the adaptation sentences.
+
+    Attributes:
+        elpd: Σ_a log p(e*_a | f_a, A without a), in nats; higher is better.
+        se: its standard error, over sentences.
+        p_effective: the effective number of parameters.
+        pointwise: (sentences,) the terms of the sum.
+        pareto_k: (sentences,) above 0.7 the term is unreliable.
+        improper: the name of a likelihood whose values are not probabilities, such as `margin`:
+            the terms then compare only sentences, and posteriors with the same likelihood.
+
+    >>> found = Loo(-12.0, 2.0, 3.1, np.full(4, -3.0), np.array([0.1, 0.2, 0.3, 0.9]))
+    >>> found.doubtful
+    1
+    >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
+    elpd -12.0 ± 2.0 over 4 sentences, mean oracle probability 0.050; 3.1 effective parameters;
+    1 of 4 terms unreliable (k̂ > 0.7)
+    """
+
+    elpd: float
+    se: float
+    p_effective: float
+    pointwise: Float64
+    pareto_k: Float64
+    improper: str = ""
+
+    @property
+    def doubtful(self) -> int:
+        """The number of sentences with a Pareto k̂ above 0.7."""
+        return int(np.sum(self.pareto_k > GOOD_PARETO_K))
+
+    def __str__(self) -> str:
+        count = len(self.pointwise)
+        doubt = f"; {self.doubtful} of {count} terms unreliable (k̂ > 0.7)" if self.doubtful else ""
+        scale = f"mean oracle probability {np.exp(self.elpd / count):.3f}"
+        if self.improper:
+            scale = f"of the likelihood {self.improper}, which is not a probability"
+        return (
+            f"elpd {self.elpd:.1f} ± {self.se:.1f} over {count} sentences, {scale}; "
+            f"{self.p_effective:.1f} effective parameters{doubt}"
+        )
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One posterior in a comparison by leave-one-out predictive accuracy.
+
+    Attributes:
+        name: of the posterior.
+        elpd: its predictive accuracy in nats.
+        behind: the difference from the best.
+        se: the standard error of that difference, over sentences; 0 for the best.
+        stacking: its stacking weight (Yao et al. 2018).
+        doubtful: whether a Pareto k̂ is above 0.7.
+
+    >>> Ranked("wide", elpd=-5.5, behind=0.0, se=0.0, stacking=1.0, doubtful=False).stacking
+    1.0
+    """
+
+    name: str
+    elpd: float
+    behind: float
+    se: float
+    stacking: float
+    doubtful: bool
+
+
+def loo(posterior: Posterior, seed: int = 0) -> Loo:
+    """Estimate leave-one-out predictive accuracy (Vehtari, Gelman & Gabry 2017).
+
+    Observations other than one per sentence are ignored.
+
+    Args:
+        posterior: with the log-likelihood of each sentence.
+        seed: of the resampling of weighted draws.
+
+    Raises:
+        DataError: if the log-likelihood of the sentences was not recorded.
+
+    >>> rng = np.random.default_rng(0)
+    >>> log_p = np.log(0.5) + 0.1 * rng.normal(size=(4, 100, 6))
+    >>> draws = Draws(
+    ...     {"weights": rng.normal(size=(4, 100, 1))},
+    ...     ("LM0",),
+    ...     log_likelihood={"oracle": log_p},
+    ...     sentence_sites=("oracle",),
+    ... )
+    >>> found = loo(draws)
+    >>> round(found.elpd), len(found.pointwise), found.doubtful
+    (-4, 6, 0)
+    """
+    draws = _by_sentence(as_draws(posterior))
+    found = psis_loo(draws.resampled(seed))
+    return Loo(
+        float(found["elpd"]),
+        float(found["se"]),
+        float(found["p"]),
+        found["elpd_i"].reshape(-1),
+        found["pareto_k"].reshape(-1),
+        _improper(draws),
+    )
+
+
+def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ranked, ...]:
+    """Rank posteriors of the same sentences, such as of several σ_T or models, by PSIS-LOO.
+
+    Args:
+        posteriors: by name; of the same sentences with the same oracles.
+        seed: of the resampling of weighted draws.
+
+    Returns:
+        the best first, with the numbers of `arviz.compare`.
+
+    Raises:
+        DataError: if there are fewer than two, they do not record log-likelihoods, they have
+            different oracles, or different likelihoods of which one is not a probability.
+
+    >>> rng = np.random.default_rng(0)
+    >>> def draws(p):
+    ...     log_p = np.log(p) + 0.1 * rng.normal(size=(4, 100, 6))
+    ...     weights, site = rng.normal(size=(4, 100, 1)), "oracle"
+    ...     return Draws({"weights": weights}, ("LM0",), log_likelihood={site: log_p},
+    ...                  sentence_sites=(site,))
+    >>> best, other = compare_loo({"narrow": draws(0.2), "wide": draws(0.4)})
+    >>> best.name, round(best.elpd, 1), other.name, round(other.behind, 1)
+    ('wide', -5.5, 'narrow', 4.2)
+    """
+    if len(posteriors) < 2:
+        raise DataError("a comparison needs at least two posteriors")
+    every = {name: _by_sentence(as_draws(posterior)) for name, posterior in posteriors.items()}
+    _check_same_oracles(list(every.values()))
+    table = compare_psis_loo({name: draws.resampled(seed) for name, draws in every.items()})
+    return tuple(
+        Ranked(str(name), row.elpd, row.behind, row.dse, row.weight, bool(row.warning))
+        for name, row in table.iterrows()
+    )
+
+
+def _by_sentence(draws: Draws) -> Draws:
+    if draws.pointwise is None:
+        raise DataError(
+            "the posterior does not record the log-likelihood of its sentences: leave-one-out "
+            "needs a group log_likelihood with one value a sentence"
+        )
+    return draws
+
+
+def _check_same_oracles(every: Sequence[Draws]) -> None:
+    """Refuse posteriors of different sentences, oracles, or incomparable likelihoods."""
+    sizes = {each.shape[-1] for draws in every if (each := draws.pointwise) is not None}
+    observed = [draws.observed["oracle"] for draws in every if "oracle" in draws.observed]
+    if len(sizes) > 1 or any(not np.array_equal(first, observed[0]) for first in observed):
+        raise DataError("the posteriors are not of the same sentences and oracles")
+    several = [draws.attrs.get("likelihood") for draws in every]
+    improper = [name for draws in every if (name := _improper(draws))]
+    if improper and any(one != several[0] for one in several):
+        raise DataError(
+            f"the values of the likelihood {improper[0]} are not probabilities, and cannot be "
+            "compared with another likelihood or setting: adapt all with the same one"
+        )
+
+
+def _improper(draws: Draws) -> str:
+    """Return the name of the likelihood if it is recorded, registered and not a probability."""
+    recorded = draws.attrs.get("likelihood")
+    name = str(recorded.get("name", "")) if isinstance(recorded, dict) else ""
+    return name if name in LIKELIHOODS and not LIKELIHOODS[name].generative else ""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The change of the posterior of one weight if prior or likelihood is raised to a power.
+
+    Attributes:
+        weight: the feature.
+        prior: the change of its distribution, in Jensen–Shannon distance, for a doubling of the
+            exponent of the prior, extrapolated from a small power.
+        likelihood: likewise for the exponent of the likelihood.
+        finding: the interpretation in words; empty if there is no problem.
+
+    >>> Sensitivity("LM0", prior=0.01, likelihood=0.2, finding="").finding
+    ''
+    """
+
+    weight: str
+    prior: float
+    likelihood: float
+    finding: str
+
+
+def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity, ...]:
+    """Return the power-scaling sensitivity of each weight (Kallioinen et al. 2024).
+
+    Draws are reweighted by a small power of the prior or the likelihood; nothing is sampled.
+
+    Args:
+        posterior: with the log-likelihood of all observations and the log density of the draws,
+            log p(λ, A), whose remainder is the prior.
+        seed: of the resampling of weighted draws.
+
+    Raises:
+        DataError: if the posterior does not record them.
+
+    A weight with the prior N(0, 1), and one observation that does not depend on it:
+
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> draws = Draws(
+    ...     {"weights": drawn},
+    ...     ("LM0",),
+    ...     log_likelihood={"oracle": np.zeros((4, 500, 1))},
+    ...     log_density=-0.5 * drawn[..., 0] ** 2,
+    ... )
+    >>> (found,) = power_sensitivity(draws)
+    >>> found.weight, round(found.likelihood, 3), found.finding
+    ('LM0', 0.0, 'the prior determines it: there are few data on it, or the prior is narrow')
+    """
+    draws = as_draws(posterior)
+    if draws.total_log_likelihood is None or draws.total_log_prior is None:
+        raise DataError(
+            "power scaling needs the log-likelihood of the sentences (a group log_likelihood) and "
+            "the log density of the draws (a statistic lp) or of the prior (a group log_prior), "
+            "which this posterior does not record"
+        )
+    equal = draws.resampled(seed)
+    prior, likelihood = (power_scaling(equal, component) for component in ("prior", "likelihood"))
+    return tuple(
+        Sensitivity(
+            name,
+            float(p),
+            float(q),
+            "" if p < SENSITIVE else _CONFLICT if q >= SENSITIVE else _STRONG,
+        )
+        for name, p, q in zip(draws.features, prior, likelihood, strict=True)
+    )

@@ -1,0 +1,112 @@
+"""Matplotlib figures as wide as a page: empty ones, and files of them, without pyplot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bpa_ppl.errors import one_of
+from bpa_ppl.formats.streams import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Kinds of figure files that can be written next to a page.
+FIGURE_KINDS = ("none", "png", "pdf")
+_MAX_LABEL = 28  # characters
+
+
+def empty_figure(
+    rows: int, columns: int, height: float, *, share_x: bool = True
+) -> tuple[Figure, Any]:
+    """Return a figure of the width of a page, and its axes, (rows, columns).
+
+    Args:
+        rows: number of rows of axes.
+        columns: number of columns of axes.
+        height: of one row, in inches.
+        share_x: whether the axes of a column share their x axis.
+    """
+    from matplotlib.figure import Figure
+
+    # At 10 inches, text in the figure is as large as text on the page.
+    figure = Figure(figsize=(10.0, height * rows + 0.5), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex="col" if share_x else False)
+
+
+def label(name: str) -> str:
+    r"""Return a name that matplotlib prints literally, shortened if it is long.
+
+    >>> label("LM0"), label("$x$"), len(label("sparse" * 20))
+    ('LM0', '\\$x\\$', 28)
+    """
+    short = name if len(name) <= _MAX_LABEL else f"{name[:18]}…{name[-9:]}"
+    return short.replace("$", r"\$")
+
+
+def log_axis(axes: Any, low: float, high: float) -> None:
+    """Make an x axis logarithmic, with a few round tick labels that do not overlap.
+
+    Args:
+        axes: of matplotlib.
+        low: the left limit, above 0.
+        high: the right limit.
+    """
+    from matplotlib import ticker
+
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    ratio = high / low
+    subs = (1.0, 2.0, 5.0) if ratio < 20 else (1.0, 3.0) if ratio < 100 else (1.0,)
+    nearly_linear = ticker.MaxNLocator(3)
+    locator = ticker.LogLocator(subs=subs, numticks=6) if ratio >= 5 else nearly_linear
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+
+
+def save(figure: Figure, file: Any, kind: str, dpi: int) -> None:
+    """Save a figure; the same figure always gives the same bytes.
+
+    Args:
+        figure: the figure.
+        file: a path, or a binary file.
+        kind: `png`, `svg` or `pdf`.
+        dpi: resolution of PNG files.
+    """
+    from matplotlib import rc_context
+
+    no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    # Matplotlib derives the ids in an SVG file from a random salt unless one is set.
+    with rc_context({"svg.hashsalt": "bpa_ppl"}):
+        figure.savefig(file, format=kind, dpi=dpi, metadata=no_date.get(kind))
+
+
+def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
+    """Write a figure atomically; the suffix of the path chooses the format.
+
+    Raises:
+        DataError: if the file cannot be written.
+    """
+    with atomic_path(path) as temporary:
+        save(figure, temporary, Path(path).suffix[1:].lower() or "png", dpi)
+
+
+def write_figure_files(figures: Mapping[str, Figure], folder: Path, kind: str) -> list[Path]:
+    """Write figures to `NAME.KIND` in a folder, and return the paths.
+
+    Args:
+        figures: by name.
+        folder: an existing folder.
+        kind: one of `FIGURE_KINDS`; `none` writes nothing.
+
+    Raises:
+        DataError: if a file cannot be written.
+        UsageError: if there is no such kind.
+    """
+    one_of(kind, FIGURE_KINDS, "kind of figures")
+    paths = {folder / f"{name}.{kind}": one for name, one in figures.items() if kind != "none"}
+    for path, figure in paths.items():
+        write_figure(figure, path, dpi=150)
+    return list(paths)

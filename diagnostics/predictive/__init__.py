@@ -1,1 +1,0 @@
-"""Predictive checks, sentences left out, prior sensitivity."""

@@ -1,0 +1,355 @@
+"""The page about latent subdomains: sizes, typical words, specific phrases, incoherent pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.columns import counted
+from bpa_ppl.diagnostics.pages.figures import empty_figure
+from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict, drawn, page
+from bpa_ppl.errors import UsageError
+from bpa_ppl.nbest import Float64
+from bpa_ppl.phrases.invariance import CountedPhrases, chebyshev, posteriors, renyi_entropy
+from bpa_ppl.phrases.pairs import SIDES, Side
+from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PRIOR = 1000.0  # tokens that the prior of typical words is equivalent to
+_MIN_Z = 2.0  # minimum z-score of a typical word
+_MAX_WORDS = 2000  # of each side, among which associated pairs are searched
+
+
+class Spread(NamedTuple):
+    """The distribution of some phrases over the subdomains.
+
+    Attributes:
+        phrases: (n,) the phrases.
+        counts: (n,) occurrences in the corpus.
+        probabilities: (n, K), P(z | phrase).
+    """
+
+    phrases: Sequence[str]
+    counts: Float64
+    probabilities: Float64
+
+    @property
+    def entropies(self) -> Float64:
+        """(n,) the Rényi entropies of order 2."""
+        return renyi_entropy(self.probabilities)
+
+    def part(self, rows: npt.NDArray[np.int64]) -> Spread:
+        """Return some of the phrases."""
+        chosen = [self.phrases[row] for row in rows]
+        return Spread(chosen, self.counts[rows], self.probabilities[rows])
+
+
+def spread(found: Subdomains, side: Side, phrases: Sequence[str]) -> Spread:
+    """Return the distribution of phrases of one side over the subdomains.
+
+    >>> text = NumberedText.of([["a", "b"], ["a"]])
+    >>> of = spread(Subdomains(text, text, [0, 1], [0.5, 0.5]), "source", ["a", "b"])
+    >>> of.counts.tolist(), of.probabilities.tolist()
+    ([2.0, 1.0], [[0.5, 0.5], [1.0, 0.0]])
+    """
+    counted = CountedPhrases(found, side)
+    counts = counted.counts(counted.numbers(phrases))
+    return Spread(phrases, counts.sum(axis=1), posteriors(counts, found.weights))
+
+
+def typical_words(found: Subdomains, side: Side, shown: int) -> list[list[str]]:
+    """Return the words that are most typical of each subdomain, the most typical one first.
+
+    They have the largest z-scores, at least 2, of the log-odds of the subdomain against all
+    others, with the frequencies in the whole corpus as prior (Monroe, Colaresi & Quinn 2008,
+    Eq. 16, 20 and 22).
+
+    Args:
+        found: the subdomains.
+        side: the language.
+        shown: the maximum number of words of each subdomain.
+
+    >>> text = NumberedText.of([["a", "x"]] * 40 + [["b", "x"]] * 40)
+    >>> typical_words(Subdomains(text, text, [0] * 40 + [1] * 40, [0.5, 0.5]), "source", 2)
+    [['a'], ['b']]
+    """
+    text = found.text(side)
+    inside = text.word_counts().T @ found.posteriors().astype(np.float64)
+    scores = _log_odds(inside)
+    order = np.argsort(-scores, axis=0, kind="stable")[:shown]
+    return [
+        [text.words[word] for word in words if scores[word, z] > _MIN_Z]
+        for z, words in enumerate(order.T)
+    ]
+
+
+def _log_odds(inside: Float64) -> Float64:
+    """Return (words, K) z-scores of the log-odds of (words, K) counts."""
+    everywhere = inside.sum(axis=1, keepdims=True)
+    prior = _PRIOR * everywhere / max(everywhere.sum(), 1.0)
+    outside = everywhere - inside
+
+    def log_odds(counts: Float64) -> Float64:
+        total = counts.sum(axis=0) + _PRIOR
+        return np.asarray(np.log(counts + prior) - np.log(total - counts - prior))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviation = np.sqrt(1 / (inside + prior) + 1 / (outside + prior))
+        return np.asarray(np.nan_to_num((log_odds(inside) - log_odds(outside)) / deviation))
+
+
+def along(found: Subdomains, parts: int = 100) -> Float64:
+    """Return (parts, K) the shares of the subdomains in consecutive parts of the corpus.
+
+    >>> text = NumberedText.of([["a"]] * 4)
+    >>> along(Subdomains(text, text, [0, 0, 0, 1], [0.5, 0.5]), 2).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
+    """
+    bounds = np.unique(np.linspace(0, len(found), min(parts, len(found)) + 1).astype(int))
+    shares = found.posteriors()
+    return np.array([shares[a:b].mean(axis=0, dtype=np.float64) for a, b in pairwise(bounds)])
+
+
+def frequent_phrases(text: NumberedText, least: int, longest: int = 3) -> list[str]:
+    """Return the frequent phrases of a text, the shorter first.
+
+    Args:
+        text: the sentences.
+        least: the minimum number of occurrences.
+        longest: the maximum number of words.
+
+    >>> frequent_phrases(NumberedText.of([["a", "b", "a"], ["b", "a", "c"]]), 2)
+    ['a', 'b', 'b a']
+    """
+    found: list[str] = []
+    left = np.repeat(text.starts[1:], np.diff(text.starts)) - np.arange(len(text.numbers))
+    # The number of the frequent phrase of n words that begins at each token, or −1; of no words 0.
+    phrases, numbers = [""], np.zeros(len(text.numbers), np.int64)
+    for n in range(1, longest + 1):
+        places = np.flatnonzero((numbers >= 0) & (left >= n))
+        keys = numbers[places] * len(text.words) + text.numbers[places + n - 1]
+        distinct, first, inverse, counts = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        kept = np.flatnonzero(counts >= least)
+        kept = kept[np.argsort(first[kept])]
+        heads, tails = np.divmod(distinct[kept], len(text.words))
+        phrases = [
+            f"{phrases[head]} {text.words[tail]}".strip()
+            for head, tail in zip(heads.tolist(), tails.tolist(), strict=True)
+        ]
+        found += phrases
+        renumbered = np.full(len(distinct), -1, np.int64)
+        renumbered[kept] = np.arange(len(kept))
+        numbers = np.full(len(numbers), -1, np.int64)
+        numbers[places] = renumbered[inverse]
+    return found
+
+
+def associated_words(found: Subdomains, least: int) -> tuple[list[str], list[str]]:
+    """Return the frequent source words, and the target word most associated with each.
+
+    Association is the Dice coefficient, 2 c(f, e) / (c(f) + c(e)), of the numbers of sentence
+    pairs, among the 2000 most frequent words of each side.
+
+    Args:
+        found: the subdomains with their corpus.
+        least: the minimum number of occurrences of a word.
+    """
+    words, inside = [], []
+    for text in (found.source, found.target):
+        counts = np.bincount(text.numbers, minlength=len(text.words))
+        frequent = np.argsort(-counts, kind="stable")[:_MAX_WORDS]
+        words.append(frequent[counts[frequent] >= least])
+        inside.append(text.word_counts()[:, words[-1]])
+        inside[-1].data[:] = 1
+    if not (len(words[0]) and len(words[1])):
+        return [], []
+    together = (inside[0].T @ inside[1]).toarray()
+    alone = [np.asarray(side.sum(axis=0)).ravel() for side in inside]
+    best = (together / (alone[0][:, None] + alone[1])).argmax(axis=1)
+    sources = [found.source.words[word] for word in words[0]]
+    return sources, [found.target.words[words[1][place]] for place in best]
+
+
+#: Phrase pairs: source phrases, and as many target phrases.
+PhrasePairTexts = tuple[Sequence[str], Sequence[str]]
+
+_TYPICAL = (
+    "Words with the highest log-odds of the subdomain against all others, in standard deviations, "
+    "with the frequencies of the whole corpus as prior (Monroe, Colaresi & Quinn 2008)."
+)
+_ALONG = (
+    "Share of each subdomain in consecutive parts of the corpus, from left to right; darker is "
+    "more. A vertical border suggests that the source of the text changes there."
+)
+_SPECIFIC = (
+    "Rényi entropy of order 2 (nats) of P(z | phrase): 0 if a phrase occurs in one subdomain only, "
+    "log K if it occurs equally often in all. Effective number: e to the entropy."
+)
+_INCOHERENT = (
+    "Chebyshev distance, max |P(z | source phrase) − P(z | target phrase)|: 0 if both have the "
+    "same distribution, 1 if they have no subdomain in common."
+)
+
+
+def subdomains_page(
+    found: Subdomains,
+    *,
+    title: str = "Latent subdomains",
+    pairs: PhrasePairTexts | None = None,
+    least: int = 50,
+    shown: int = 8,
+) -> str:
+    """Return a self-contained HTML page about the subdomains of a corpus.
+
+    Args:
+        found: the subdomains with their corpus.
+        title: of the page.
+        pairs: distinct phrase pairs, of a table or of lists. Without pairs, the phrases are the
+            frequent ones of the corpus, and the pairs are words that often occur together.
+        least: the minimum number of occurrences of a phrase: P(z | phrase) of rare ones is noisy.
+        shown: the number of words, phrases and pairs of each kind.
+
+    Raises:
+        UsageError: if `shown` or `least` is below 1.
+
+    >>> from bpa_ppl.phrases.subdomains import NumberedText
+    >>> text = NumberedText.of([["a", "b"], ["c"]])
+    >>> "2 sentence pairs" in subdomains_page(Subdomains(text, text, [0, 1], [0.5, 0.5]), least=1)
+    True
+    """
+    if shown < 1 or least < 1:
+        raise UsageError(f"shown and least must be at least 1, not {shown} and {least}")
+    if pairs is None:
+        phrases = [frequent_phrases(text, least) for text in (found.source, found.target)]
+        origin = "of up to three words"
+    else:
+        phrases = [list(dict.fromkeys(side)) for side in pairs]
+        origin = "of the pairs"
+    phrase_blocks: list[Block] = [
+        Text(f"Phrases {origin} with at least {least} occurrences in the corpus. {_SPECIFIC}")
+    ]
+    for side, own in zip(SIDES, phrases, strict=True):
+        spreading = spread(found, side, own)
+        spreading = spreading.part(np.flatnonzero(spreading.counts >= least))
+        for sign, word in ((1, "Most"), (-1, "Least")):
+            # Of equal ones the most frequent first.
+            order = np.lexsort((-spreading.counts, sign * spreading.entropies))[:shown]
+            table = _phrase_table(spreading.part(order), f"{word} specific {side} phrases.")
+            phrase_blocks.append(table)
+    typical = [typical_words(found, side, shown) for side in SIDES]
+    rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*typical, strict=True))]
+    words = [Text(_TYPICAL), Table(("z", "source", "target"), rows)]
+    settings = [(name, _printed(value)) for name, value in found.settings.items()]
+    provenance = Table(("what", "value"), settings) if settings else Text("It is not recorded.")
+    sections = [
+        Section("Subdomains", _sizes(found)),
+        Section("Typical words", words),
+        Section("Phrases", phrase_blocks),
+        Section(
+            "Pairs least coherent",
+            _pairs(found, pairs or associated_words(found, least), least, shown),
+        ),
+        Section("How they were induced", [provenance]),
+    ]
+    kind = "hard: each pair is in one" if found.hard else "soft: each pair is partly in all"
+    largest = f"the largest has {_shares(found).max(initial=0):.0%}"
+    size = f"{found.k} subdomains of {counted(len(found), 'sentence pair')} ({kind})"
+    return page(title, Verdict(f"{size}; {largest}."), sections)
+
+
+def sizes_figure(found: Subdomains) -> Figure:
+    """Draw the share of each subdomain along the corpus."""
+    figure, ((axes,),) = empty_figure(1, 1, max(1.5, 0.22 * found.k + 0.6))
+    extent = (0, max(len(found), 1), found.k - 0.5, -0.5)
+    axes.imshow(along(found).T, aspect="auto", cmap="Blues", vmin=0, extent=extent)
+    axes.set_yticks(range(found.k), map(str, range(found.k)))
+    axes.set(xlabel="sentence pair", ylabel="z")
+    return figure
+
+
+def _shares(found: Subdomains) -> Float64:
+    return np.asarray(found.posteriors().sum(axis=0, dtype=np.float64) / max(len(found), 1))
+
+
+def _sizes(found: Subdomains) -> list[Block]:
+    """Return the table of sizes, and the figure of the shares along the corpus."""
+    inside = found.posteriors().astype(np.float64)
+    sums = inside.sum(axis=0)
+    lengths = [np.diff(text.starts) for text in (found.source, found.target)]
+    means = [own @ inside / np.where(sums > 0, sums, 1) for own in lengths]
+    rows = [
+        (
+            str(z),
+            f"{sums[z]:.0f}",
+            f"{share:.1%}",
+            f"{found.weights[z]:.4f}",
+            f"{s:.1f}",
+            f"{t:.1f}",
+        )
+        for z, (share, s, t) in enumerate(zip(_shares(found), *means, strict=True))
+    ]
+    header = ("z", "sentence pairs", "share", "P(z)", "words, source", "words, target")
+    blocks: list[Block] = [Table(header, rows, "Words: mean per sentence.")]
+    if len(found):
+        alternative = f"Share of {found.k} subdomains along the corpus"
+        blocks.append(drawn(sizes_figure(found), alternative, _ALONG))
+    return blocks
+
+
+def _phrase_table(phrases: Spread, caption: str) -> Block:
+    rows = [
+        (phrase, f"{count:.0f}", f"{entropy:.3f}", f"{np.exp(entropy):.2f}", _most(shares))
+        for phrase, count, entropy, shares in zip(
+            phrases.phrases, phrases.counts, phrases.entropies, phrases.probabilities, strict=True
+        )
+    ]
+    header = ("phrase", "occurrences", "entropy", "effective number", "most in")
+    return Table(header, rows, caption) if rows else Text(f"{caption} None is frequent enough.")
+
+
+def _most(shares: Float64) -> str:
+    """Return the subdomains with the largest shares.
+
+    >>> _most(np.array([0.1, 0.7, 0.2]))
+    '1 (70%), 2 (20%)'
+    """
+    best = [z for z in np.argsort(-shares, kind="stable")[:2] if shares[z] > 0]
+    return ", ".join(f"{z} ({shares[z]:.0%})" for z in best)
+
+
+def _pairs(found: Subdomains, pairs: PhrasePairTexts, least: int, shown: int) -> list[Block]:
+    """Return the table of the pairs of frequent phrases with the largest distances."""
+    if not len(pairs[0]):
+        return [Text("There are no pairs.")]
+    source, target = spread(found, "source", pairs[0]), spread(found, "target", pairs[1])
+    often = np.flatnonzero(np.minimum(source.counts, target.counts) >= least)
+    source, target = source.part(often), target.part(often)
+    distance = chebyshev(source.probabilities, target.probabilities)
+    rows = [
+        (
+            source.phrases[row],
+            target.phrases[row],
+            f"{distance[row]:.3f}",
+            _most(source.probabilities[row]),
+            _most(target.probabilities[row]),
+        )
+        for row in np.argsort(-distance, kind="stable")[:shown]
+    ]
+    header = ("source", "target", "distance", "source most in", "target most in")
+    mean = f" Mean of {len(often)} pairs: {distance.mean():.3f}." if len(often) else ""
+    table = Table(header, rows) if rows else Text("None is frequent enough.")
+    return [Text(_INCOHERENT + mean), table]
+
+
+def _printed(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_printed, value))
+    return f"{value:.8g}" if isinstance(value, float) else str(value)

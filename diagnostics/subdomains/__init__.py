@@ -1,1 +1,0 @@
-"""What latent subdomains are about, and a page to read it on."""
