@@ -71,7 +71,7 @@ bench: $(READY)
 
 docs: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 wheel: $(READY)
 	rm -rf build/lib  # setuptools would add the modules that have been removed since

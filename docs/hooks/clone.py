@@ -11,10 +11,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Clone(Extension):
-    """Adds `models/` and `diagnostics/` to `bpa_ppl`: Griffe does not evaluate `__path__`."""
+    """Add `models/` and `diagnostics/`, because Griffe does not evaluate `__path__`."""
 
     def on_package(self, *, pkg: Any, loader: Any, **others: Any) -> None:
-        """Add the folders once the package is loaded."""
+        """Add the folders to the loaded package."""
         if pkg.name == "bpa_ppl":
             for name in ("diagnostics", "models"):
                 pkg.set_member(name, loader.load(ROOT / name))
