@@ -143,7 +143,7 @@ class Lexicon(TextSource, frozen=True):
         sources = [words_of(text) for text in numbers]
         targets = [words_of(text) for text in nbest.strings]
         if check is not None:
-            check(nbest, direct.unknown(sources).sum(), sum(map(len, sources)))
+            check(nbest, int(direct.unknown(sources).sum()), sum(map(len, sources)))
         group = np.array([numbers[text] for text in texts], dtype=np.int64)
         source, target, inverse_rows = distinct(nbest, group)
         logs = {

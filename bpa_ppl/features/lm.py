@@ -115,7 +115,7 @@ class LanguageModel(TextSource, frozen=True):
         if self.per_word:
             columns[f"{self.name}.perword"] = columns[self.name] / (sizes + 1)
         if check is not None:
-            check(nbest, unknown.sum(), sizes.sum())
+            check(nbest, int(unknown.sum()), int(sizes.sum()))
         return {name: column[nbest.string_index] for name, column in columns.items()}
 
     def _models(self, lines: Sequence[str]) -> dict[str, TextModel]:

@@ -91,7 +91,7 @@ class PhraseMixture(FeatureSource, frozen=True):
                 for name, column in zip(names, logs.T, strict=True)
             }
             unseen = np.bincount(owner[rows < 0], minlength=hypotheses)
-            check(nbest, unseen.sum(), len(owner))
+            check(nbest, int(unseen.sum()), len(owner))
             return columns | ({f"{self.name}.unseen": unseen} if self.unseen else {})
 
         return compute
