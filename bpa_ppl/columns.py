@@ -268,6 +268,30 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
+def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
+    """Return notes on columns of numbers that lack some values.
+
+    Args:
+        present: the number of values of each, by name.
+        count: the number of hypotheses.
+
+    >>> missing_value_notes({"lm": 300, "mqm": 180, "da": 180}, 300)
+    ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
+    """
+    groups: dict[int, list[str]] = {}
+    for name, found in present.items():
+        if found < count:
+            groups.setdefault(found, []).append(name)
+    return [
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} missing for "
+        + (f"{count - found} of {count} candidates" if found else f"all {count} candidates")
+        + ": kept as "
+        + ("a judgement" if len(names) == 1 else "judgements")
+        + f" (usable as the gain), not as {'a feature' if len(names) == 1 else 'features'}"
+        for found, names in groups.items()
+    ]
+
+
 def flat(lists: Sequence[Any]) -> Column:
     """Return a column from one sequence a sentence: an array where all of them are.
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.columns import Column, Which, intern, per
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.labels import matches, places_of
-from bpa_ppl.rows.constructors import Constructors
+from bpa_ppl.notes import tell
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ _SINGLE = cols.frozen(np.float32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NBest(Constructors):
+class NBest:
     """The n-best lists of a text: ragged, with features, texts and other columns side by side.
 
     The hypotheses of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Texts are stored
@@ -112,6 +112,205 @@ class NBest(Constructors):
         _check_features(self)
         if self.totals is not None and not np.isfinite(self.totals).all():
             raise DataError("a total score is not a finite number", self.origin)
+
+    @classmethod
+    def from_lists(
+        cls,
+        texts: Sequence[Sequence[str]],
+        features: Sequence[npt.ArrayLike],
+        feature_names: Sequence[str],
+        *,
+        references: Iterable[str | Sequence[str]] | None = None,
+        totals: Sequence[npt.ArrayLike] | None = None,
+        sources: Iterable[str] | None = None,
+        extras: Mapping[str, Sequence[Any]] | None = None,
+        sentence_extras: Mapping[str, Iterable[Any]] | None = None,
+        sentence_ids: npt.ArrayLike | None = None,
+    ) -> NBest:
+        """Build an NBest from a list of texts and a (hypotheses, features) array per sentence.
+
+        Args:
+            texts: the hypotheses of each sentence.
+            features: their features; a column with None or NaN, missing, becomes an extra.
+            feature_names: one name per column.
+            references: for each sentence a tuple of references, or one text.
+            totals: the decoder's total scores, one sequence per sentence.
+            sources: one source text per sentence.
+            extras: by name, one sequence per sentence with one value per hypothesis.
+            sentence_extras: by name, one value per sentence.
+            sentence_ids: integers; 0, 1, … by default.
+
+        Raises:
+            DataError: if numbers of hypotheses, features or sentences disagree.
+            UsageError: if texts, references or sources are not as described.
+
+        >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
+        >>> len(lists), lists.sizes.tolist(), lists.texts(0)
+        (1, [2], ['a b', 'a'])
+        """
+        if any(isinstance(list_, str) for list_ in texts):
+            raise UsageError("texts must be a list of hypotheses for each sentence, not one text")
+        tables = [_float_table(table, "features") for table in features]
+        if [len(t) for t in texts] != [len(t) if t.ndim else -1 for t in tables]:
+            raise DataError("texts and features must have the same number of hypotheses")
+        names = tuple(feature_names)
+        if any(table.shape[1:] != (len(names),) for table in tables):
+            raise DataError(f"each hypothesis needs {len(names)} features, one for each name")
+        return cls.from_arrays(
+            tuple(chain.from_iterable(texts)),
+            np.concatenate(tables) if tables else np.zeros((0, len(names)), np.float32),
+            names,
+            [len(t) for t in texts],
+            references=references,
+            totals=None
+            if totals is None
+            else np.concatenate([_float_table(t, "totals") for t in totals]),
+            sources=sources,
+            extras={name: cols.flat(lists) for name, lists in (extras or {}).items()},
+            sentence_extras=sentence_extras,
+            sentence_ids=sentence_ids,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        texts: Sequence[str],
+        features: npt.ArrayLike,
+        feature_names: Sequence[str],
+        sizes: int | npt.ArrayLike,
+        *,
+        references: Iterable[str | Sequence[str]] | None = None,
+        totals: npt.ArrayLike | None = None,
+        sources: Iterable[str] | None = None,
+        extras: Mapping[str, Any] | None = None,
+        sentence_extras: Mapping[str, Iterable[Any]] | None = None,
+        sentence_ids: npt.ArrayLike | None = None,
+    ) -> NBest:
+        """Build an NBest from arrays of all hypotheses, sentence after sentence.
+
+        Args:
+            texts: (hypotheses,).
+            features: (hypotheses, features); a column with None or NaN, missing, becomes an extra.
+            feature_names: one name per column.
+            sizes: (sentences,) the number of hypotheses of each, or one number for all.
+            references: for each sentence a tuple of references, or one text.
+            totals: (hypotheses,) the decoder's total scores.
+            sources: one source text per sentence.
+            extras: by name, (hypotheses,) each.
+            sentence_extras: by name, one value per sentence.
+            sentence_ids: integers; 0, 1, … by default.
+
+        Raises:
+            DataError: if numbers of hypotheses, features or sentences disagree.
+            UsageError: if texts, references or sources are not as described.
+
+        >>> lists = NBest.from_arrays(["a b", "a", "c", "d"], np.ones((4, 1)), ["LM0"], 2)
+        >>> lists.texts(1), lists.sizes.tolist()
+        (['c', 'd'], [2, 2])
+        """
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise UsageError("texts must be a sequence with one text for each hypothesis")
+        table = _float_table(features, "features")
+        names = tuple(feature_names)
+        if table.shape != (len(texts), len(names)):
+            raise DataError(
+                f"features must have the shape {(len(texts), len(names))}, one row per text and "
+                f"one column per name, not {table.shape}"
+            )
+        counts = _counts(sizes, len(texts))
+        strings, index = intern(texts)
+        present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
+        for note in cols.missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
+            tell(f"{cls.origin}: {note}")
+        complete = [k for k, found in enumerate(present) if found == len(texts)]
+        missing = {n: table[:, k] for k, n in enumerate(names) if k not in complete}
+        return cls(
+            offsets=cols.offsets_of(counts),
+            features=table[:, complete] if missing else table,
+            feature_names=tuple(names[k] for k in complete),
+            sentence_ids=np.arange(len(counts)) if sentence_ids is None else np.array(sentence_ids),
+            strings=strings,
+            string_index=index,
+            totals=None if totals is None else _float_table(totals, "totals"),
+            references=None if references is None else cols.references(references),
+            sources=None if sources is None else cols.texts(sources),
+            extras={**(extras or {}), **missing},
+            sentence_extras={name: tuple(of) for name, of in (sentence_extras or {}).items()},
+        )
+
+    @classmethod
+    def from_records(
+        cls,
+        records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+        *,
+        references: Iterable[str | Sequence[str]] | None = None,
+        sources: Iterable[str] | None = None,
+        bad: str = "error",
+        first_id: int = 0,
+    ) -> NBest:
+        """Build an NBest from dictionaries as lines of JSON would have them.
+
+        A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
+        hypothesis, `{"id", "text", …}`. Numbers become features, all other fields extras; so do
+        numbers that are missing (absent, None, NaN or an empty text) for some hypotheses. A column
+        of a Hugging Face data set works as well as a list of dictionaries.
+
+        Args:
+            records: dictionaries, or columns by name.
+            references: used instead of those in the records: for each sentence, in the order of
+                the ids, a tuple of references, or one text.
+            sources: used instead of those in the records, one text for each sentence.
+            bad: "error", or "drop" to leave out hypotheses with a value that is not a finite
+                number.
+            first_id: the id of the first sentence; ids that are texts are counted from here.
+
+        Raises:
+            DataError: naming the record, counted from 1, if one is not as described.
+            UsageError: if these are not records.
+
+        >>> lists = NBest.from_records([{"id": 0, "text": "a", "lm": -1, "system": "ours"}])
+        >>> lists.feature_names, lists.extras["system"]
+        (('lm',), ('ours',))
+        """
+        from bpa_ppl.rows.constructors import from_records
+
+        return from_records(records, references, sources, bad, first_id)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        frame: Any,
+        *,
+        references: Iterable[str | Sequence[str]] | None = None,
+        sources: Iterable[str] | None = None,
+        bad: str = "error",
+        first_id: int = 0,
+    ) -> NBest:
+        """Build an NBest from a data frame of pandas, polars, PyArrow or any other library.
+
+        A row is a hypothesis: columns `id` and `text`, numbers, which become features, and all
+        others, which become extras, as do numbers with missing values; `source`, `reference` and
+        `sentence.NAME` belong to the sentence.
+
+        Args:
+            frame: the table.
+            references: as for `from_records`, like all other arguments.
+            sources: as for `from_records`.
+            bad: as for `from_records`.
+            first_id: as for `from_records`.
+
+        Raises:
+            DataError: naming the row, counted from 1, if one is not as described.
+            UsageError: if it is not a data frame.
+
+        >>> import pyarrow as pa
+        >>> frame = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.0, -2.0]})
+        >>> NBest.from_dataframe(frame).features.tolist()
+        [[-1.0], [-2.0]]
+        """
+        from bpa_ppl.rows.constructors import from_dataframe
+
+        return from_dataframe(frame, references, sources, bad, first_id)
 
     @classmethod
     def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
@@ -434,11 +633,63 @@ class NBest(Constructors):
         best = [int(np.argmax(values[self.rows(s)])) for s in range(len(self))]
         return np.array(best, dtype=np.int64)
 
+    def to_dataframe(self) -> Any:
+        """Return a data frame of pandas with a row for each hypothesis.
+
+        Columns are `id`, `text`, what belongs to the sentence, the features and the extras. Other
+        libraries read the lists directly: `polars.DataFrame(lists)`, `pyarrow.table(lists)`.
+
+        Raises:
+            DataError: if two of these columns have the same name.
+            UsageError: if pandas is not installed.
+
+        >>> lists = NBest.from_lists([["a", "b"]], [[[-1.0], [-2.0]]], ["lm"])
+        >>> lists.to_dataframe()["lm"].tolist()
+        [-1.0, -2.0]
+        """
+        from bpa_ppl.rows.writing import table_of
+
+        table = table_of(self, everything=True)
+        try:
+            return table.to_pandas()
+        except ImportError as error:
+            raise UsageError(
+                "to_dataframe needs pandas: run `pip install pandas`, or use another library, as "
+                "in polars.DataFrame(lists)"
+            ) from error
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        from bpa_ppl.rows.writing import table_of
+
+        return table_of(self, everything=True).__arrow_c_stream__(requested_schema)
+
     def _run(self, start: int, stop: int) -> NBest:
         """Return consecutive lists, which share their arrays with these."""
         ends = self.offsets[start : max(start, stop) + 1]
         rows = slice(int(ends[0]), int(ends[-1]))
         return self.regroup(slice(start, stop), rows, np.diff(ends))
+
+
+def _float_table(values: npt.ArrayLike, what: str) -> Float32:
+    try:
+        with np.errstate(over="ignore"):  # infinite values are reported with their places
+            return np.asarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} are not a table of numbers: {error}") from error
+
+
+def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
+    """Return the number of hypotheses of each sentence."""
+    given = np.asarray(sizes)
+    if given.dtype.kind not in "iu" and given.size:
+        raise UsageError(f"sizes must be integers, not {quoted(sizes)}")
+    if not given.ndim:
+        if given < 1 or hypotheses % given:
+            raise DataError(f"{hypotheses} hypotheses cannot be divided into lists of {given}")
+        return np.full(hypotheses // int(given), given)
+    if given.sum() != hypotheses:
+        raise DataError(f"the sizes sum to {given.sum()}, but there are {hypotheses} hypotheses")
+    return given.astype(np.int64)
 
 
 def set_aside(nbest: NBest, columns: Iterable[str]) -> NBest:

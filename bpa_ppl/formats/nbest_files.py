@@ -48,7 +48,7 @@ def read_nbest(
             files. The list with id i has the reference number i − `first_id`. They are used
             instead of those that the file has itself, if it does.
         sources: a file of source sentences, a line each, or a list of the sentences.
-        format: the name of a format, with settings as in "plain:nbest=50", or the format itself;
+        format: the name of a format, with settings as in "plain:list_size=50", or the format itself;
             "auto" tells it by the content.
         first_id: the id of the first sentence of the text, 0 or 1 as a rule. Ids that are texts
             are counted from here, and kept as the sentence extra `id`.
@@ -195,7 +195,7 @@ def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -
 
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:
-    """Return a format; a name may have settings, `plain:nbest=50`."""
+    """Return a format; a name may have settings, `plain:list_size=50`."""
     if not isinstance(format, str):
         return NBEST_FORMATS.resolve(format)
     name, _, settings = format.partition(":")
@@ -224,11 +224,11 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
 
 def _gatherer(
     path: AnyPath, references: AnyReferences | None, sources: AnySources | None, first_id: int
-) -> Gatherer[NBest]:
+) -> Gatherer:
     lines = {} if references is None else {"reference": references_of(references)}
     if sources is not None:
         lines["source"] = sources_of(sources)
-    return Gatherer(NBest, origin_name(path), lines, first_id)
+    return Gatherer(origin_name(path), lines, first_id)
 
 
 def _scored(nbest: NBest, weights: Mapping[str, float]) -> NBest:

@@ -30,7 +30,7 @@ from bpa_ppl.rows import Rows
 from bpa_ppl.rows.arrow import numbers_array, texts_array, values_of
 from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
 from bpa_ppl.rows.frames import FrameReader
-from bpa_ppl.rows.records import looks_numeric
+from bpa_ppl.rows.schema import SchemaReader, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
 if TYPE_CHECKING:
@@ -148,7 +148,9 @@ class _Reader:
 
     def __init__(self, separator: str, options: ReadOptions):
         self.separator, self.options = separator, options
-        self._frames = FrameReader(options.origin, options.bad, options.first_id, printed=True)
+        self._frames = FrameReader(
+            SchemaReader(options.origin, options.bad, options.first_id, typed=False)
+        )
         self._header: list[str] | None = None
         self._numeric: Kinds = {}
         self._line = 1  # of what comes next

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bpa_ppl.columns import as_numbers
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import expand, repeated
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.rows.base import (
     CANDIDATES,
@@ -53,7 +54,7 @@ class Written(NamedTuple):
     extras: dict[str, Sequence[Any]]
 
 
-def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
+def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     """Return what can be written of an NBest; tell what is left out.
 
     Args:
@@ -114,7 +115,7 @@ def all_texts(values: Sequence[Any]) -> bool:
     return not isinstance(values, np.ndarray) and all(isinstance(value, str) for value in values)
 
 
-def table_of(nbest: Any, everything: bool = False) -> pa.Table:
+def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
     """Return an NBest as a table of Arrow, a row a hypothesis.
 
     Args:
@@ -174,7 +175,7 @@ def references_by_column(
 
 
 def _check_names(
-    nbest: Any, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
+    nbest: NBest, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
 ) -> None:
     known = {ID, SOURCE, REFERENCE, REFERENCES}
     taken = {TEXT} | (known | {CANDIDATES} if long else set())

@@ -60,14 +60,14 @@ def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
     for place, again in enumerate(ids[:-1], 1):
         path = write(*map(line, ids), line(again))
         with pytest.raises(
-            DataError, match=rf":7: a second block of sentence {again}.*line {place}:"
+            DataError, match=rf":7: a second list of sentence {again}.*line {place}:"
         ):
             read_nbest(path)
 
 
 def test_the_same_id_in_two_blocks_tells_how_to_sort(write: Write) -> None:
     path = write(line(0), line(1), line(1), line(0))
-    with pytest.raises(DataError, match=r"dev\.nbest:4: a second block of sentence 0.*line 1"):
+    with pytest.raises(DataError, match=r"dev\.nbest:4: a second list of sentence 0.*line 1"):
         read_nbest(path)
     command = ["sort", "-s", "-n", "-k1,1", str(path)]
     path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -207,7 +207,7 @@ class TestStreaming:
             list(chunks)
 
     def test_repeated_ids_are_seen_across_chunks(self, write: Write) -> None:
-        with pytest.raises(DataError, match=":5: a second block of sentence 1"):
+        with pytest.raises(DataError, match=":5: a second list of sentence 1"):
             list(iter_nbest(write(*map(line, [0, 1, 2, 3, 1])), chunk=1))
 
 

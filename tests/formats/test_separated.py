@@ -132,10 +132,10 @@ def test_a_column_of_numbers_is_one_throughout(
         (["id,words,lm", "0,a,1"], ":1: no column text in the header"),
         (["id,text,lm", '0,"a,1', "0,b,2"], ":2: a quoted cell that does not end"),
         (["id,text,lm"], "empty: there are no n-best lists in it"),
-        (["id,text,lm", "x,a,1", ",b,2"], ":3: sentence id '' is neither"),
-        (["id,text,lm", "5,a,1", "x,b,2"], ":3: sentence id 'x', where the ids before are whole"),
+        (["id,text,lm", "x,a,1", ",b,2"], ":3: sentence id '' is not an integer"),
+        (["id,text,lm", "5,a,1", "x,b,2"], ":3: sentence id 'x', but the ids before are integers"),
         (["id,text,lm", "5,a,1", b"5,caf\xe9,2\n"], ":3: byte 0xe9 is not UTF-8"),
-        (["id,text,lm", "0,a,1", "1,b,2", "0,c,3"], ":4: a second block of sentence 0"),
+        (["id,text,lm", "0,a,1", "1,b,2", "0,c,3"], ":4: a second list of sentence 0"),
         (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: another source than before"),
     ],
 )
