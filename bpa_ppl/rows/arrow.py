@@ -55,35 +55,6 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
     return np.where(there, np.from_dlpack(bare), missing)
 
 
-def pieces(data: bytes, end: bytes) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Cut bytes after each `end`; equal pieces are told before they become texts.
-
-    Args:
-        data: UTF-8 text, the last byte of which is an end.
-        end: one byte of ASCII.
-
-    Returns:
-        the distinct pieces without their ends, and (pieces,) the index of each into them.
-
-    Raises:
-        UnicodeDecodeError: if the data are no UTF-8.
-
-    >>> pieces(b"a cat;the cat;a cat;", b";")
-    (['a cat', 'the cat'], array([0, 1, 0], dtype=int32))
-    """
-    import pyarrow as pa
-
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(end))
-    bounds = np.append(0, ends + 1)
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
-    whole = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
-    encoded = whole.dictionary_encode()
-    _, places, content = encoded.dictionary.buffers()
-    length = int(np.frombuffer(places, np.int64)[len(encoded.dictionary)])
-    texts = content.to_pybytes()[:length].decode().split(end.decode())[:-1]
-    return texts, values_of(encoded.indices)
-
-
 def numbers_array(values: Sequence[float]) -> pa.Array:
     """Return 64-bit floats as an array of Arrow.
 

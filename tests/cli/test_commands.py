@@ -231,7 +231,7 @@ def test_reading_options_reach_the_reader(folder: Path) -> None:
 
 def test_plain_text_with_scores(folder: Path) -> None:
     lists = bpa_ppl.read_nbest("nbest").truncate(2).without("totals")
-    settings = "plain:nbest=2,scores=scores.txt"
+    settings = "plain:list_size=2,scores=scores.txt"
     bpa_ppl.write_nbest(lists, "plain", format=settings)
     bpa_ppl.write_nbest(lists, "cut")
     given = ("--nbest", 2, "--scores", "scores.txt")
