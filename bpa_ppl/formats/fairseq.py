@@ -34,7 +34,7 @@ import numpy.typing as npt
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.numbers import finite, several
+from bpa_ppl.formats.numbers import all_finite, finite, lines_of_numbers
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.rows import Rows
@@ -48,7 +48,7 @@ _LINE = re.compile(rb"[STHDPA]-[0-9]+(?:\t|\r?$)")
 _INSIDE = re.compile(rb"[STHDPA]-[0-9]+\t")
 _AMID = re.compile(rb"^[STHD]-[0-9]+\t", re.MULTILINE)
 _LOG = re.compile(rb"Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq")
-# Files of up to so many blocks (of 1 MiB) are not worth loading compiled code.
+# Up to this number of blocks, of 1 MiB, loading PyArrow takes longer than it saves.
 _PLAIN_BLOCKS = 1
 _LONGEST_ID = 18  # digits that surely fit 64 bits
 _TAB, _NEWLINE, _RETURN, _DASH, _ZERO = b"\t\n\r-0"
@@ -327,7 +327,7 @@ class _Reader:
             ids = spread(list_.sentence for list_ in found)
             kept = [not self._fault(*hyp) for hyp in hyps]
             dropped = tuple(compress(ids, map(not_, kept)))
-            values = _values(column("scores"), column("tokens"), compiled=False)
+            values = _values(column("scores"), column("tokens"), large=False)
             assert values is not None  # no fault is left
         kinds = self._kinds
         names = _SCORE + _TOKENS if kinds[_POSITIONAL] else _SCORE
@@ -466,25 +466,29 @@ class _Reader:
         return False
 
 
-def _values(scores: list[bytes], tokens: list[bytes], compiled: bool) -> Float64 | None:
+def _values(scores: list[bytes], tokens: list[bytes], large: bool) -> Float64 | None:
     """Return the features of hypotheses, (hypotheses, features); None where a number is bad.
 
     Args:
-        scores: one a hypothesis, as printed.
-        tokens: the scores of the tokens of each, with spaces between them; empty for none at all.
-        compiled: whether to load compiled code for them.
+        scores: one per hypothesis, as printed.
+        tokens: the scores of the tokens of each, separated by blanks; empty if there are none.
+        large: whether there are so many of them that loading PyArrow is worth it.
     """
-    values = several(b" ".join(scores), len(scores), compiled)
-    counts = 1 + np.array(list(map(bytes.count, tokens, repeat(b" "))), dtype=np.int64)
-    of_tokens = several(b" ".join(tokens), int(counts.sum()), compiled)
-    if of_tokens is None:  # perhaps there are other spaces than single ones
+    values = all_finite(scores)
+    if values is None:
+        return None
+    if not tokens:
+        return values[:, np.newaxis]
+    counts = np.array(list(map(bytes.count, tokens, repeat(b" "))), dtype=np.int64) + 1
+    text = b" ".join(tokens)
+    found = lines_of_numbers(text.replace(b" ", b"\n") + b"\n", 1) if large else None
+    of_tokens = all_finite(text.split(b" ")) if found is None else found[:, 0]
+    if of_tokens is None or len(of_tokens) != counts.sum():  # other blanks than single spaces
         parts = [part.split() for part in tokens]
         counts = np.array(list(map(len, parts)), dtype=np.int64)
-        of_tokens = several(b" ".join(chain.from_iterable(parts)), int(counts.sum()), compiled)
-    if values is None or of_tokens is None or not counts.all():
+        of_tokens = all_finite(list(chain.from_iterable(parts)))
+    if of_tokens is None or not counts.all():
         return None
-    if not len(counts):
-        return values[:, np.newaxis]
     starts = np.cumsum(counts) - counts
     sums = np.add.reduceat(of_tokens, starts)
     columns = (values, sums, sums / counts, np.minimum.reduceat(of_tokens, starts), counts)

@@ -35,7 +35,7 @@ from bpa_ppl.rows import Rows
 if TYPE_CHECKING:
     from bpa_ppl.formats.moses_blocks import BlockParser
 
-# Files of up to so many blocks (of 1 MiB) are not worth loading the compiled parser.
+# Up to this number of blocks, of 1 MiB, loading the compiled parser takes longer than it saves.
 _PLAIN_BLOCKS = 1
 
 
@@ -88,21 +88,21 @@ class Moses(NBestFormat, frozen=True):
 
 
 def read_blocks(blocks: Iterable[bytes], lines: LineParser) -> Iterator[Rows]:
-    """Yield the rows of each block of whole lines; the first line shows the columns.
+    """Yield the rows of each block of whole lines.
 
     Raises:
         DataError: as `LineParser.rows`.
     """
     rest = iter(blocks)
     begun = list(islice(rest, _PLAIN_BLOCKS + 1))
-    compiled: BlockParser | None = None
+    parser: BlockParser | None = None
     if len(begun) > _PLAIN_BLOCKS:
         from bpa_ppl.formats.moses_blocks import BlockParser
 
-        compiled = BlockParser(lines.columns(begun[0]))
+        parser = BlockParser(lines.begin(begun[0]))
     first = 1
     for block in chain(begun, rest):
-        rows = None if compiled is None else compiled.rows(block, first)
+        rows = None if parser is None else parser.rows(block, first)
         yield lines.rows(block, first) if rows is None else rows
         first += line_count(block)
 

@@ -19,10 +19,9 @@ from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.codecs import CODECS
-from bpa_ppl.formats.numbers import finite, printed
+from bpa_ppl.formats.numbers import finite, lines_of_numbers, printed
 from bpa_ppl.formats.streams import (
     AnyPath,
-    arrow_file,
     atomic_path,
     atomic_writer,
     decoded,
@@ -31,8 +30,7 @@ from bpa_ppl.formats.streams import (
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.arrow import values_of
-from bpa_ppl.rows.base import ID, TEXT, TOO_LARGE
+from bpa_ppl.rows.base import ID, TEXT
 from bpa_ppl.rows.schema import Fields, looks_numeric
 
 _NPY = ".npy"
@@ -213,21 +211,8 @@ def _parsed(data: bytes, width: int, path: str, first: int, bad: str) -> Float64
         first: the number of the first line.
         bad: "error" or "drop".
     """
-    import pyarrow as pa
-    from pyarrow import csv
-
-    names = [str(place) for place in range(width)]
-    try:
-        table = csv.read_csv(
-            arrow_file(data),
-            csv.ReadOptions(column_names=names),
-            csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False),
-            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()), null_values=[]),
-        )
-        values = np.stack([values_of(table[name]) for name in names], axis=1)
-    except (pa.ArrowException, ValueError):  # other blanks than single spaces, or not numbers
-        values = np.full((1, 1), np.nan)
-    if np.all(np.abs(values) < TOO_LARGE):
+    values = lines_of_numbers(data, width) if data and width else None
+    if values is not None:
         return values
     lines = enumerate(data[:-1].split(b"\n") if data else [], first)
     rows = [_row(line, number, width, path, bad) for number, line in lines]
