@@ -320,10 +320,10 @@ def _number(data: UInt8, at: int) -> tuple[float, int]:
         return 0.0, _FAILED
     power_of_ten = _POWERS[abs(exponent)]
     value = sign * (mantissa / power_of_ten if exponent < 0 else mantissa * power_of_ten)
-    if mantissa > _EXACT or abs(exponent) > _EXACT_POWER:
-        # Sure only if all numbers that near are rounded to the same 32 bits.
-        if np.float32(value * (1 - _MARGIN)) != np.float32(value * (1 + _MARGIN)):
-            return 0.0, _FAILED
+    inexact = mantissa > _EXACT or abs(exponent) > _EXACT_POWER
+    # Sure only if all numbers that near are rounded to the same 32 bits.
+    if inexact and np.float32(value * (1 - _MARGIN)) != np.float32(value * (1 + _MARGIN)):
+        return 0.0, _FAILED
     if not abs(value) < 3.4e38:
         return 0.0, _FAILED
     return value, at

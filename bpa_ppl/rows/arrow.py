@@ -1,12 +1,11 @@
-"""Columns of Arrow to NumPy and back, without pandas.
+"""Columns of Arrow as arrays of NumPy, without pandas.
 
-`to_numpy` and `array` of PyArrow import pandas wherever it is installed, which takes longer than
-to read most files.
+`to_numpy` of PyArrow imports pandas wherever it is installed, which takes longer than reading most
+files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,11 +33,11 @@ def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
-    """Return (rows,) the numbers of a column; they are not to be written to.
+    """Return (rows,) the numbers of a column; read-only.
 
     Args:
-        column: of whole numbers or of floats.
-        missing: what stands where there is no number.
+        column: of integers or of floats.
+        missing: the value for null.
 
     >>> import pyarrow as pa
     >>> values_of(pa.array([1.5, None])), values_of(pa.array([2, None])[:1])
@@ -53,29 +52,3 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
     bare = pa.Array.from_buffers(given.type, len(given), [None, data], offset=given.offset)
     there = np.from_dlpack(given.is_valid().cast(pa.uint8())).astype(bool)
     return np.where(there, np.from_dlpack(bare), missing)
-
-
-def numbers_array(values: Sequence[float]) -> pa.Array:
-    """Return 64-bit floats as an array of Arrow.
-
-    >>> numbers_array([1.5, 2]).to_pylist()
-    [1.5, 2.0]
-    """
-    import pyarrow as pa
-
-    data = np.array(values, np.float64)
-    return pa.Array.from_buffers(pa.float64(), len(data), [None, pa.py_buffer(data)])
-
-
-def texts_array(texts: Sequence[str]) -> pa.Array:
-    """Return texts as an array of Arrow.
-
-    >>> texts_array(["a cat", "", "café"]).to_pylist()
-    ['a cat', '', 'café']
-    """
-    import pyarrow as pa
-
-    encoded = [text.encode() for text in texts]
-    bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)

@@ -122,6 +122,16 @@ class FrameReader:
         return DataError(message, self.schema.origin, line)
 
 
+def columns_of(table: pa.Table) -> dict[str, Any]:
+    """Return the columns of a table as `Fields` has them.
+
+    >>> import pyarrow as pa
+    >>> columns_of(pa.table({"lm": [-1.5, None], "by": ["x", "y"]}))
+    {'lm': array([-1.5,  nan]), 'by': ['x', 'y']}
+    """
+    return {name: _column(whole(table[name])) for name in table.column_names}
+
+
 def _flat(table: pa.Table) -> pa.Table:
     """Return a table with the fields of objects under names with dots."""
     import pyarrow as pa
@@ -138,7 +148,8 @@ def _column(column: pa.Array) -> Any:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if any(test(kind) for test in numeric):
-        return values_of(column.cast(pa.float64(), safe=False)).astype(np.float64)
+        floats = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+        return values_of(column if floats else column.cast(pa.float64(), safe=False))
     return _objects(column)
 
 
@@ -147,6 +158,8 @@ def _objects(column: pa.Array) -> list[Any]:
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_integer(kind) and not column.null_count:
+        return values_of(column.cast(kind)).tolist()
     if pa.types.is_string_view(kind):
         column, kind = column.cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):

@@ -13,7 +13,7 @@ import numpy as np
 from bpa_ppl.columns import counted, is_missing, missing_value_notes
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
-from bpa_ppl.nbest import Int32, Int64, NBest
+from bpa_ppl.nbest import Float32, Int32, Int64, NBest
 from bpa_ppl.notes import tell
 from bpa_ppl.rows.base import REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
 
@@ -283,11 +283,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
     index = np.concatenate([_numbered(part, numbers) for part in parts])
     features = parts[0].features
     if len(parts) > 1:
-        features = np.full((sum(sizes), len(names)), np.nan, np.float32)
-        at = 0
-        for part, size in zip(parts, sizes, strict=True):
-            features[at : at + size, places_of(part.names, names)] = part.features
-            at += size
+        features = np.concatenate([_with_columns(part, names) for part in parts])
     scored = any(part.totals is not None for part in parts)
     totals = [
         np.full(size, np.nan, np.float32) if part.totals is None else part.totals
@@ -313,6 +309,15 @@ def joined(parts: Sequence[Rows]) -> Rows:
         _joined_columns([part.sentence_extras for part in parts], sizes),
         parts[0].totals_normalised,
     )
+
+
+def _with_columns(rows: Rows, names: tuple[str, ...]) -> Float32:
+    """Return (rows, names) the features; NaN where the rows do not have one."""
+    if rows.names == names:
+        return rows.features
+    features = np.full((len(rows.ids), len(names)), np.nan, np.float32)
+    features[:, places_of(rows.names, names)] = rows.features
+    return features
 
 
 def _joined_columns(parts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> dict[str, Any]:

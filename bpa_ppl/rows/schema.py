@@ -61,7 +61,7 @@ _LARGEST_ID = 2**63 - 1
 class Fields(NamedTuple):
     """The columns of some records.
 
-    A column of a hypothesis is an array of float64, in which NaN is missing, or a sequence of any
+    A column of hypotheses is an array of floats, in which NaN is missing, or a sequence of any
     values, in which None is missing.
 
     Attributes:
@@ -266,17 +266,19 @@ class SchemaReader:
         self._records += count
         values = fields.sentences.get(ID, [None] * count)
         lines = fields.lines.tolist()
-        if set(map(type, values)) <= {int, str}:  # ids are repeated where records are hypotheses
+        if set(map(type, values)) <= {int, str}:  # repeated where records are hypotheses
             numbers: dict[Any, int] = {}
-            for value, line in zip(values, lines, strict=True):
-                if value not in numbers:
-                    numbers[value] = self._number_of_id(value, line)
-            return np.array([numbers[value] for value in values], np.int64)
+            for value in dict.fromkeys(values):
+                try:
+                    numbers[value] = self._number_of_id(value, None)
+                except DataError:  # only now look for the line
+                    self._number_of_id(value, lines[values.index(value)])
+            return np.fromiter(map(numbers.__getitem__, values), np.int64, count)
         found = [self._number_of_id(value, line) for value, line in zip(values, lines, strict=True)]
         missing = self._id_type is type(None)
         return np.arange(first, first + count) if missing else np.array(found, np.int64)
 
-    def _number_of_id(self, given: Any, line: int) -> int:
+    def _number_of_id(self, given: Any, line: int | None) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = given
         if not self.typed and self._id_type is not str and _INTEGER.fullmatch(str(given)):
@@ -402,7 +404,7 @@ def number_of(value: Any) -> float | None:
     return number if abs(number) < TOO_LARGE else None
 
 
-def looks_numeric(text: str) -> bool:
+def looks_numeric(text: str | bytes) -> bool:
     """Return whether a text prints a number.
 
     >>> looks_numeric("-1.5"), looks_numeric("one")

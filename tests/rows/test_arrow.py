@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.rows.arrow import numbers_array, texts_array, values_of, whole
+from bpa_ppl.rows.arrow import values_of, whole
 
 COLUMNS = {
     "floats": pa.array([1.5, -0.0, 1e300]),
@@ -40,14 +40,6 @@ def test_whole_numbers_stay_so_where_one_is_missing():
 def test_columns_in_one_piece(parts):
     column = pa.chunked_array(parts, pa.string())
     assert whole(column).to_pylist() == column.to_pylist()
-
-
-def test_arrays_as_pyarrow_makes_them():
-    numbers, texts = [1.5, np.nan, -2.0], ["a", "", "né\n", "𝄞"]
-    np.testing.assert_array_equal(numbers_array(numbers).to_pylist(), pa.array(numbers).to_pylist())
-    made = texts_array(texts)
-    made.validate(full=True)
-    assert made.equals(pa.array(texts, pa.large_string()))
 
 
 def test_tables_are_read_without_pandas(tmp_path: Path):
