@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 # Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
 # unit of the last place above the largest of them.
-TOO_LARGE = (2.0 - 2.0**-24) * 2.0**127
+TOO_LARGE = np.float64((2.0 - 2.0**-24) * 2.0**127)
 #: Names of fields that are not features: of a hypothesis, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
 ID, SOURCE, REFERENCE, REFERENCES = "id", "source", "reference", "references"
