@@ -1,4 +1,4 @@
-"""NBest: one immutable table of the hypotheses of many sentences, with columns of any kind."""
+"""NBest: an immutable table of the hypotheses of many sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
-from bpa_ppl.columns import Column, Which, intern, per
+from bpa_ppl.columns import Column, Which, column_metadata, intern
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.labels import matches, places_of
 from bpa_ppl.notes import tell
@@ -29,29 +29,30 @@ _SINGLE = cols.frozen(np.float32)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NBest:
-    """The n-best lists of a text: ragged, with features, texts and other columns side by side.
+    """The n-best lists of a text: a ragged table of features, texts and other columns.
 
-    The hypotheses of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Texts are stored
-    once each: row `h` reads `strings[string_index[h]]`.
+    The hypotheses of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Each distinct text
+    is stored once: the text of row `h` is `strings[string_index[h]]`.
 
-    A sequence whose parts are tables again, as parts of a text are texts: `lists[3]` and each step
-    of a loop is the table of one list, `lists[2:5]`, `lists[mask]` and `lists[[4, 0]]` of several,
-    and `a + b` of both. Every column goes along; a slice shares its arrays with the whole.
+    Parts of a table are tables again: `lists[3]` and each step of a loop is the table of one list,
+    `lists[2:5]`, `lists[mask]` and `lists[[4, 0]]` are tables of several, and `a + b` of both. All
+    columns are kept; a slice shares its arrays with the original.
 
     Attributes:
         offsets: (sentences + 1,) int64, the first row of each list, then the number of rows.
         features: (hypotheses, features) float32, the h of Σ λ·h.
-        feature_names: one name a column.
+        feature_names: one name per column.
         sentence_ids: (sentences,) int64, as printed in the file; they index the references.
         strings: the distinct hypothesis texts.
         string_index: (hypotheses,) int32 into `strings`.
-        totals: (hypotheses,) float32, the decoder's own total scores, where the file has them.
-        references: for each sentence the tuple of its references, where they are known.
-        sources: for each sentence its source text, where it is known.
-        extras: more columns by name with one value a hypothesis: arrays, or tuples of any objects.
-        sentence_extras: the same with one value a sentence.
+        totals: (hypotheses,) float32, the total scores of the decoder, or None.
+        references: a tuple of references for each sentence, or None.
+        sources: the source text of each sentence, or None.
+        extras: more columns by name, with one value per hypothesis: arrays, or tuples of any
+            objects.
+        sentence_extras: more columns by name, with one value per sentence.
         origin: where the lists came from, for messages.
-        totals_normalised: whether the totals may be divided by a length: λ·h does not give them.
+        totals_normalised: whether the totals may be divided by a length, so that λ·h differs.
 
     Raises:
         DataError: if shapes disagree, a list is empty, or a feature or total is not finite.
@@ -84,20 +85,24 @@ class NBest:
     ((('hi',),), (('A',),))
     """
 
-    # A new column is one field here: what is made of lists below goes through all of them alike.
+    # Methods go through all columns alike: a new column needs no more than a field here.
     offsets: Int64
-    features: Float32 = field(metadata=per("hypothesis", _SINGLE))
+    features: Float32 = field(metadata=column_metadata("hypothesis", _SINGLE))
     feature_names: tuple[str, ...]
-    sentence_ids: Int64 = field(metadata=per("sentence", cols.frozen(np.int64)))
+    sentence_ids: Int64 = field(metadata=column_metadata("sentence", cols.frozen(np.int64)))
     strings: tuple[str, ...]
-    string_index: Int32 = field(metadata=per("hypothesis", cols.frozen(np.int32)))
-    totals: Float32 | None = field(default=None, metadata=per("hypothesis", _SINGLE))
+    string_index: Int32 = field(metadata=column_metadata("hypothesis", cols.frozen(np.int32)))
+    totals: Float32 | None = field(default=None, metadata=column_metadata("hypothesis", _SINGLE))
     references: tuple[tuple[str, ...], ...] | None = field(
-        default=None, metadata=per("sentence", cols.references)
+        default=None, metadata=column_metadata("sentence", cols.references)
     )
-    sources: tuple[str, ...] | None = field(default=None, metadata=per("sentence", cols.texts))
-    extras: Extras = field(default_factory=dict, metadata=per("hypothesis", cols.named))
-    sentence_extras: Extras = field(default_factory=dict, metadata=per("sentence", cols.named))
+    sources: tuple[str, ...] | None = field(
+        default=None, metadata=column_metadata("sentence", cols.texts)
+    )
+    extras: Extras = field(default_factory=dict, metadata=column_metadata("hypothesis", cols.named))
+    sentence_extras: Extras = field(
+        default_factory=dict, metadata=column_metadata("sentence", cols.named)
+    )
     origin: str = "<memory>"
     totals_normalised: bool = False
 
@@ -314,14 +319,14 @@ class NBest:
 
     @classmethod
     def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
-        """Return the lists of several tables, one after the other; `a + b` does it for two.
+        """Return the lists of several tables as one table, as `a + b` does for two.
 
-        Features are matched by name, and stand in the order of the first table. What is a feature
-        of some tables and an extra of others becomes an extra.
+        Features are matched by name, and have the order of the first table. A feature of some
+        tables that is an extra of others becomes an extra.
 
         Args:
             parts: the tables; each has the same features and other columns.
-            renumber: count the sentence ids anew, from 0 on.
+            renumber: number the sentences from 0.
 
         Raises:
             DataError: if a feature or another column is not in each of them, or if two tables
@@ -334,8 +339,8 @@ class NBest:
         """
         tables = list(parts)
         if not tables:
-            raise UsageError("there is no table of lists to concatenate: give at least one")
-        # What is missing for some hypotheses of one table is no feature of the others either.
+            raise UsageError("no tables to concatenate: give at least one")
+        # A column that is missing for some hypotheses of one table is not a feature of the others.
         extras = {name for table in tables for name in table.extras}
         tables = [set_aside(table, extras) for table in tables]
         tables = [_with_order(table, tables[0]) for table in tables]
@@ -344,7 +349,7 @@ class NBest:
         if len(set(ids)) < len(ids) and not renumber:
             raise DataError(
                 f"{' and '.join(dict.fromkeys(origins))} have sentence ids in common: "
-                "concatenate them with renumber=True, which counts the ids anew"
+                "concatenate them with renumber=True, which numbers the sentences from 0"
             )
         strings, numbers = intern(chain.from_iterable(table.strings for table in tables))
         starts = np.cumsum([0, *(len(table.strings) for table in tables)])
@@ -409,7 +414,7 @@ class NBest:
 
     @property
     def ids(self) -> tuple[int | str, ...]:
-        """The ids of the sentences as the user gave them: texts, or else whole numbers.
+        """The ids of the sentences as in the file: texts, or else integers.
 
         >>> lists = NBest.from_records([{"id": "doc-7", "text": "a", "lm": 1}])
         >>> lists.ids, lists.sentence_ids.tolist()
@@ -432,7 +437,7 @@ class NBest:
         return [self.strings[i] for i in self.string_index[self.rows(sentence)]]
 
     def chosen(self, choice: npt.ArrayLike) -> list[str]:
-        """Return one text a sentence: that of hypothesis `choice[s]` of list s."""
+        """Return one text per sentence: that of hypothesis `choice[s]` of list s."""
         return [self.text(row) for row in self.offsets[:-1] + np.asarray(choice)]
 
     def select(self, sentences: npt.ArrayLike) -> NBest:
@@ -451,27 +456,27 @@ class NBest:
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` hypotheses, one or more."""
         if size < 1:
-            raise UsageError(f"an n-best list needs at least one hypothesis, not {size}")
+            raise UsageError(f"size must be at least 1, got {size}")
         sizes = np.minimum(self.sizes, size)
         return self.regroup(slice(None), cols.rows_of(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`, one or more."""
         if sentences < 1:
-            raise UsageError(f"a chunk needs at least one sentence, not {sentences}")
+            raise UsageError(f"sentences must be at least 1, got {sentences}")
         for start in range(0, len(self), sentences):
             yield self._run(start, min(start + sentences, len(self)))
 
     def regroup(self, sentences: Which, rows: Which, sizes: npt.ArrayLike) -> NBest:
-        """Return lists made of some of the hypotheses, with all that is known of them.
+        """Return lists of some of the hypotheses, with all their columns.
 
         Args:
             sentences: the sentences of the new lists.
-            rows: their hypotheses, those of one list after those of the other.
-            sizes: (sentences,) how many of the rows are in each list.
+            rows: their hypotheses, list after list.
+            sizes: (sentences,) the number of rows in each list.
 
         Raises:
-            DataError: if the sizes are not those of the rows.
+            DataError: if the sizes do not fit the rows.
 
         >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
         >>> other = lists.regroup(np.array([1, 0]), np.array([2, 1]), [1, 1])
@@ -480,10 +485,12 @@ class NBest:
         """
         which = {"sentence": sentences, "hypothesis": rows}
         parts: dict[str, Any] = {
-            name: cols.each(getattr(self, name), partial(cols.taken, which=which[of]))
+            name: cols.map_columns(getattr(self, name), partial(cols.take, which=which[of]))
             for name, (of, _) in _COLUMNS.items()
         }
-        parts["string_index"], parts["strings"] = cols.used(parts["string_index"], self.strings)
+        parts["string_index"], parts["strings"] = cols.compact_strings(
+            parts["string_index"], self.strings
+        )
         return replace(self, offsets=cols.offsets_of(sizes), **parts)
 
     def with_references(self, references: Iterable[str | Sequence[str]]) -> NBest:
@@ -512,7 +519,7 @@ class NBest:
         return replace(self, extras={**self.extras, **columns})
 
     def with_sentence_extras(self, **columns: Any) -> NBest:
-        """Return the same lists with other columns of one value a sentence.
+        """Return the same lists with other columns of one value per sentence.
 
         Raises:
             DataError: if there are not as many values as sentences.
@@ -520,10 +527,10 @@ class NBest:
         return replace(self, sentence_extras={**self.sentence_extras, **columns})
 
     def with_sentences_of(self, other: NBest) -> NBest:
-        """Return these lists with the references, sources and all else that others know of them.
+        """Return these lists with all columns of sentences, such as references, of other lists.
 
         Args:
-            other: lists of the same sentences, by their ids, and perhaps of more.
+            other: lists that include the same sentences, by their ids.
 
         Raises:
             DataError: if a sentence is not among the others.
@@ -537,7 +544,7 @@ class NBest:
                 self.origin,
             ) from error
         known: dict[str, Any] = {
-            name: cols.each(getattr(other, name), partial(cols.taken, which=which))
+            name: cols.map_columns(getattr(other, name), partial(cols.take, which=which))
             for name, (of, _) in _COLUMNS.items()
             if of == "sentence"
         }
@@ -547,8 +554,8 @@ class NBest:
         """Return the same lists with more features, after those that are there.
 
         Args:
-            names: one a column.
-            columns: (hypotheses, names), or (hypotheses,) for one alone.
+            names: one per column.
+            columns: (hypotheses, names), or (hypotheses,) for a single name.
 
         Raises:
             DataError: if there is a feature of that name, or shapes disagree.
@@ -562,7 +569,9 @@ class NBest:
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         shape = (len(self.features), len(added))
         if table.shape != shape:
-            raise DataError(f"new features need the shape {shape}, not {table.shape}", self.origin)
+            raise DataError(
+                f"new features must have the shape {shape}, not {table.shape}", self.origin
+            )
         for name in added:
             if name in self.feature_names:
                 raise DataError(
@@ -576,7 +585,7 @@ class NBest:
         )
 
     def without_features(self, names: str | Iterable[str]) -> NBest:
-        """Return the same lists without some features, named alone or by their label.
+        """Return the same lists without some features, given by name or by label.
 
         Raises:
             DataError: if there is no such feature.
@@ -619,15 +628,15 @@ class NBest:
         if isinstance(weights, Mapping):
             lacking = [name for name in self.feature_names if name not in weights]
             if lacking:
-                raise DataError(f"no weight for the feature {lacking[0]}: give one", self.origin)
+                raise DataError(f"no weight for the feature {lacking[0]}: add one", self.origin)
             weights = [weights[name] for name in self.feature_names]
         return np.asarray(self.features @ np.asarray(weights, dtype=np.float64))
 
     def best(self, scores: npt.ArrayLike) -> Int64:
-        """Return for each sentence the position of its highest score; ties go to the first.
+        """Return for each sentence the position of its highest score; the first one of ties.
 
         Args:
-            scores: (hypotheses,) one number a row of the table.
+            scores: (hypotheses,) one number per row of the table.
         """
         values = np.asarray(scores)
         best = [int(np.argmax(values[self.rows(s)])) for s in range(len(self))]
@@ -693,7 +702,7 @@ def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
 
 
 def set_aside(nbest: NBest, columns: Iterable[str]) -> NBest:
-    """Return the lists with some of their features as extras: kept, but part of no score.
+    """Return the lists with some of their features as extras, which are not part of any score.
 
     Names of other columns are ignored.
 
@@ -715,7 +724,7 @@ def set_aside(nbest: NBest, columns: Iterable[str]) -> NBest:
     )
 
 
-#: Name of each column -> what has one value each, and how it is kept.
+#: Name of each column -> `hypothesis` or `sentence`, and the function that converts its values.
 _COLUMNS: dict[str, tuple[str, Any]] = {
     f.name: (f.metadata["per"], f.metadata["convert"]) for f in fields(NBest) if f.metadata
 }
@@ -739,7 +748,7 @@ def _with_order(table: NBest, first: NBest) -> NBest:
 
 
 def _facts(nbest: NBest) -> list[str]:
-    """Return what the line that shows a table says of it."""
+    """Return what the representation of a table shows."""
     facts = [
         cols.counted(len(nbest), "sentence"),
         cols.counted(len(nbest.features), "hypothesis"),
@@ -750,7 +759,7 @@ def _facts(nbest: NBest) -> list[str]:
 
 
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
-    """Return (name, what has one value each, column) of those columns that a table may lack."""
+    """Return (name, `hypothesis` or `sentence`, column) of the columns that a table may lack."""
     single = [(name, _COLUMNS[name][0], getattr(nbest, name)) for name in _CAN_LACK]
     several = [(n, _COLUMNS[g][0], c) for g in _MANY for n, c in getattr(nbest, g).items()]
     return [entry for entry in [*single, *several] if entry[2] is not None]
@@ -761,7 +770,7 @@ def _check_shapes(nbest: NBest) -> None:
     ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
     named = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)
     if not (ragged and named and len(nbest.string_index) == rows):
-        raise DataError("the parts of an n-best table disagree in shape", nbest.origin)
+        raise DataError("the columns of an n-best table disagree in shape", nbest.origin)
     if rows and not 0 <= nbest.string_index.min() <= nbest.string_index.max() < len(nbest.strings):
         raise DataError("a hypothesis has no text", nbest.origin)
     if len(set(nbest.feature_names)) != len(nbest.feature_names):

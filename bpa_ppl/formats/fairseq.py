@@ -11,13 +11,12 @@ Each line is a letter, the sentence id, and fields separated by tabs:
 
 Scores are taken as printed: logarithms of base 2 since fairseq 0.10 ("hypothesis and token scores
 are output in base 2"), natural ones before. Tokens are those of the model, end of sentence
-included. Lines of another kind are the log of the program and are passed over.
+included. Other lines are the log of the program and are skipped.
 
-Ids come in the order of fairseq's batches and stay what they are, so that they index references
-and sources; so do those of shards (`generate-test_3_8.txt`), which are read one by one and put
-together with `NBest.concatenate`. Hypotheses keep their order. The lines of a sentence may stand
-between those of others, as long as no more than `interleaved` sentences are begun at a time: that
-many are kept in memory.
+Ids are kept, in the order of fairseq's batches, and index references and sources. Shards
+(`generate-test_3_8.txt`) are read one by one and joined with `NBest.concatenate`. Hypotheses keep
+their order. The lines of different sentences may be interleaved, as long as no more than
+`interleaved` sentences are incomplete at a time; these are kept in memory.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ class _Lines(NamedTuple):
 
     Attributes:
         numbers: of the lines in the file.
-        scores: of H- and D- lines, what stands between the first two tabs.
-        texts: what stands behind; of other lines, all behind the id and its tab.
+        scores: of H- and D- lines, the field after the id.
+        texts: the rest of the line.
     """
 
     numbers: list[int]
@@ -86,14 +85,14 @@ class _Sentence:
 
 
 class _List(NamedTuple):
-    """A sentence that is complete; of its hypotheses there are columns.
+    """A complete sentence, with columns of its hypotheses.
 
     Attributes:
         sentence: its id.
         source: empty where the file has none.
         reference: empty where the file has none.
-        numbers: of the lines that the scores are from.
-        texts: one a hypothesis.
+        numbers: the lines of the scores.
+        texts: one per hypothesis.
         scores: as printed.
         tokens: the scores of tokens as printed; empty where the file has none.
         alignments: empty where the file has none.
@@ -110,7 +109,7 @@ class _List(NamedTuple):
 
 
 class _Fields(NamedTuple):
-    """Where the fields of fairseq's lines are in a block of lines.
+    """Positions of the fields of fairseq's lines in a block.
 
     Attributes:
         rows: which of its lines these are.
@@ -119,7 +118,7 @@ class _Fields(NamedTuple):
         tabs: (lines,) the end of the id.
         seconds: (lines,) the second tab.
         ends: (lines,) of the lines; a tab that is missing is here, too.
-        begins: the lines that have another id than the one before.
+        begins: the lines with another id than the line before.
     """
 
     rows: Int64
@@ -131,7 +130,7 @@ class _Fields(NamedTuple):
     begins: Int64
 
     def lines(self, block: bytes, letter: bytes, first: int) -> tuple[_Lines, list[int]]:
-        """Return the lines of one kind, and where those of each new id begin, with the end.
+        """Return the lines of one kind, and where those of each new id begin, and the end.
 
         Args:
             block: the bytes.
@@ -150,7 +149,7 @@ class _Fields(NamedTuple):
 
 
 def _parts(block: bytes, tabs: Int64, ends: Int64) -> list[bytes]:
-    """Return what stands between tabs and ends."""
+    """Return the bytes between tabs and ends."""
     return [block[tab + 1 : end] for tab, end in zip(tabs.tolist(), ends.tolist(), strict=True)]
 
 
@@ -158,15 +157,15 @@ class Fairseq(NBestFormat, frozen=True):
     """The format of fairseq.
 
     Attributes:
-        detokenised: take the texts of D- lines where there are any, not those of H- lines.
-        interleaved: how many sentences may be begun before the first of them is complete.
+        detokenised: read the texts of D- lines, if there are any, instead of H- lines.
+        interleaved: the number of sentences that may be incomplete at a time.
     """
 
     detokenised: bool = True
     interleaved: Count = 10
 
     def detect(self, first_line: bytes) -> bool:
-        """Say whether a line is fairseq's, or one of the log that it prints before.
+        """Return whether a line is fairseq's, or one of the log that it prints before.
 
         >>> Fairseq().detect(b"S-17" + bytes([9]) + b"un chat"), Fairseq().detect(b"un chat")
         (True, False)
@@ -176,7 +175,7 @@ class Fairseq(NBestFormat, frozen=True):
         return bool(_LINE.match(first_line) or _LOG.match(first_line))
 
     def detect_within(self, beginning: bytes) -> bool:
-        """Say whether lines of fairseq's stand behind those of a log.
+        """Return whether lines of fairseq follow those of a log.
 
         >>> Fairseq().detect_within(b"loading" + bytes([10]) + b"S-17" + bytes([9]) + b"un chat")
         True
@@ -203,13 +202,13 @@ class Fairseq(NBestFormat, frozen=True):
         yield from reader.rows(reader.rest())
 
     def write(self, nbest: NBest, file: TextIO) -> None:
-        """Refuse to write: the lists do not have the score of each token.
+        """Raise an error: the lists do not have the scores of tokens.
 
         Raises:
             UsageError: always.
         """
         raise UsageError(
-            "lists cannot be written as fairseq prints them, because they have no scores of single "
+            "lists cannot be written in the format of fairseq, because they have no scores of "
             "tokens: choose another format, such as jsonl or moses"
         )
 
@@ -247,10 +246,9 @@ class _Reader:
                 lines[letter].extend(found, bounds[run], bounds[run + 1])
 
     def _fields(self, block: bytes, first: int) -> _Fields:
-        """Return where the fields are; lines of the log are left out.
+        """Return the positions of the fields; lines of the log are left out.
 
-        Only NumPy goes through the bytes: compiled code takes longer to load than most files to
-        read.
+        NumPy searches the bytes: compiled code takes longer to load than most files to read.
         """
         data = np.frombuffer(block + bytes(2 + _LONGEST_ID), np.uint8)
         ends = np.flatnonzero(data == _NEWLINE)
@@ -281,11 +279,11 @@ class _Reader:
         return _Fields(rows, data[starts], starts, tabs, seconds, ends, begins)
 
     def _check_log(self, block: bytes, start: int, end: int, number: int) -> None:
-        """Refuse a line of the log that has one of fairseq's behind it."""
+        """Raise if a line of the log is followed by one of fairseq without a line break."""
         hidden = _INSIDE.search(block, start, end)
         if hidden:
             raise self._error(
-                f"{hidden[0].decode().strip()} does not begin its line: take out what stands "
+                f"{hidden[0].decode().strip()} is not at the start of its line: remove the text "
                 "before it, or run fairseq with --no-progress-bar",
                 number,
             )
@@ -298,8 +296,8 @@ class _Reader:
         """
         if not self._seen:
             raise DataError(
-                "no line of fairseq's in it (`H-0`, a score, a text): give the output that it "
-                "prints, not its log",
+                "no line of fairseq in it (`H-0`, a score, a text): give the output of fairseq, "
+                "not its log",
                 self._options.origin,
             )
         for sentence in self._open.values():
@@ -364,9 +362,9 @@ class _Reader:
         sentence = _Sentence(int(digits), number)
         if sentence.id in self._seen:
             raise self._error(
-                f"a line of sentence {sentence.id}, after {self._format.interleaved} others were "
-                "begun: give the file in the order that fairseq printed it, or set "
-                "`interleaved` to a larger number",
+                f"a line of sentence {sentence.id}, after {self._format.interleaved} other "
+                "sentences: keep the order in which fairseq printed the file, or increase "
+                "`interleaved`",
                 number,
             )
         self._seen.add(sentence.id)
@@ -381,8 +379,8 @@ class _Reader:
         count = len(scored.numbers)
         if not count:
             raise self._error(
-                f"sentence {sentence.id} has no H- line: the file is cut short, or the lines of a "
-                "sentence stand too far apart (`interleaved`)",
+                f"sentence {sentence.id} has no H- line: the file is truncated, or lines of other "
+                "sentences are in between (increase `interleaved`)",
                 sentence.number,
             )
         source, reference = (self._known(sentence, letter) for letter in (_SOURCE, _TARGET))
@@ -392,7 +390,7 @@ class _Reader:
         if plain.numbers and plain.scores != scored.scores:
             at = next(i for i in range(count) if plain.scores[i] != scored.scores[i])
             raise self._error(
-                f"the score of this D- line is not that of the H- line {scored.numbers[at]}",
+                f"the score of this D- line differs from that of the H- line {scored.numbers[at]}",
                 plain.numbers[at],
             )
         return _List(
@@ -411,7 +409,7 @@ class _Reader:
         lines = sentence.lines[letter]
         if len(lines.texts) > 1:
             raise self._error(
-                f"a second {letter.decode()}- line of sentence {sentence.id}: read outputs of "
+                f"a second {letter.decode()}- line of sentence {sentence.id}: read the outputs of "
                 "several runs one by one",
                 lines.numbers[1],
             )
@@ -436,19 +434,19 @@ class _Reader:
         return lines
 
     def _check_even(self, sentence: _Sentence, letter: bytes) -> None:
-        """Refuse a sentence that has lines of a kind, or has none, unlike the first one."""
+        """Raise if a sentence has lines of a kind that the first one lacks, or the reverse."""
         given, kind = bool(sentence.lines[letter].numbers), letter.decode()
         usual = self._kinds.setdefault(letter, given)
         if given is not usual:
             raise self._error(
-                f"sentence {sentence.id} has {'no' if usual else 'a'} {kind}- line, though the "
-                f"first sentence has {'one' if usual else 'none'}: give them for all, or leave all "
+                f"sentence {sentence.id} has {'no' if usual else 'a'} {kind}- line, but the first "
+                f"sentence has {'one' if usual else 'none'}: give all of them one, or leave all "
                 f"{kind}- lines out",
                 sentence.number,
             )
 
     def _fault(self, score: bytes, tokens: bytes | None, number: int) -> bool:
-        """Say whether a number of a hypothesis is bad, if such hypotheses are to be dropped."""
+        """Return whether a number of a hypothesis is bad, if such hypotheses are to be dropped."""
         parts = [] if tokens is None else tokens.split()
         if not parts and tokens is not None:
             raise self._error("no token scores in the P- line of this hypothesis", number)

@@ -87,7 +87,7 @@ def _is_damaged(line: bytes) -> bool:
 
 
 def _fits(values: Sequence[Any]) -> bool:
-    """Say whether a column of hypotheses reads back: numbers would be features."""
+    """Return whether a column of hypotheses reads back: numbers would be features."""
     if isinstance(values, np.ndarray):
         return False
     first = next((value for value in values if value not in (None, "")), None)

@@ -20,7 +20,7 @@ from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.numbers import all_finite, finite
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.notes import tell
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.schema import looks_numeric
@@ -189,8 +189,9 @@ class LineParser:
             numbers = numbers[np.array(kept)]
             values = all_finite(list(chain.from_iterable(row.values for row in rows)))
             assert values is not None  # what is left is finite
-        table = values.reshape(-1, width) if not layout.sparse else _dense(rows, values, width)
-        table = table.astype(np.float32)
+        table: Float32 = (
+            _dense(rows, values, width) if layout.sparse else values.reshape(-1, width)
+        ).astype(np.float32)
         scored = layout.total != "none"
         return Rows(
             layout.names,
@@ -198,7 +199,7 @@ class LineParser:
             numbers,
             table[:, :-1] if scored else table,
             table[:, -1] if scored else None,
-            self._texts([row.text for row in rows], numbers),
+            self._texts([row.text for row in rows], numbers.tolist()),
             np.arange(len(rows), dtype=np.int32),
             dropped,
             {name: [row.extras[i] for row in rows] for i, name in enumerate(layout.kept)},
@@ -287,7 +288,7 @@ class LineParser:
             joined = b"\n".join(texts).decode()
         except UnicodeDecodeError:
             for text, number in zip(texts, numbers, strict=True):
-                decoded(text, self.options.origin, int(number))  # says which it is
+                decoded(text, self.options.origin, number)  # says which it is
             raise
         return [text.strip(" ") for text in joined.split("\n")] if texts else []
 

@@ -92,8 +92,8 @@ class Plain(NBestFormat, frozen=True):
             count = rows.stop
         if count % self.list_size:
             raise DataError(
-                f"{count} lines is not a multiple of {self.list_size}: check the size of the lists, "
-                "and that no line is missing",
+                f"{count} lines is not a multiple of {self.list_size}: check the size of the "
+                "lists, and that no line is missing",
                 options.origin,
             )
         for path, _, table in files:

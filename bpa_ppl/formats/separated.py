@@ -1,8 +1,8 @@
 """Tables as text, separated by tabs or commas: a header, then one hypothesis per line.
 
-See `bpa_ppl.rows.schema` for the meaning of the columns. Cells are quoted as by Python's csv module.
-The first cell of a column that is not empty shows whether the column is of numbers or of texts; an
-empty cell among numbers is a missing number.
+See `bpa_ppl.rows.schema` for the meaning of the columns. Cells are quoted as by Python's csv
+module. The first cell of a column that is not empty shows whether the column is of numbers or of
+texts; an empty cell among numbers is a missing number.
 
 Most blocks of lines are read by PyArrow. Those that it cannot read are read cell by cell, which
 gives the same rows or says what is wrong.
@@ -35,7 +35,7 @@ _TEXTS = (ID, TEXT, SOURCE, REFERENCE, REFERENCES)
 
 
 class Separated(NBestFormat, frozen=True):
-    """What tables with both separators have in common."""
+    """The base of both formats."""
 
     separator: ClassVar[str]
 
@@ -55,8 +55,8 @@ class Separated(NBestFormat, frozen=True):
         """Yield the rows of each block of whole lines.
 
         Raises:
-            DataError: with file, line and column, if a line does not have as many cells as the header,
-                or a column of numbers has a cell that is neither a number nor empty.
+            DataError: with file, line and column, if a line does not have as many cells as the
+                header, or a cell of a column of numbers is neither a number nor empty.
 
         >>> lines = b"id,text,lm,system\\n0,a cat,-1.5,ours\\n"
         >>> rows = next(Csv().parse([lines], ReadOptions("dev")))
@@ -71,8 +71,8 @@ class Separated(NBestFormat, frozen=True):
         """Write the lists.
 
         Raises:
-            DataError: if a name is that of a column with another meaning, or sentences differ in
-                their number of references.
+            DataError: if a name has another meaning, or an empty reference cannot be distinguished
+                from a missing one.
 
         >>> import sys
         >>> lists = NBest.from_lists([["a, b"]], [[[-1.5]]], ["lm"], references=["the cat"])
@@ -144,8 +144,8 @@ class _Reader:
         """Yield the columns of each block.
 
         Raises:
-            DataError: if a line does not have as many cells as the header, or is in a quoted cell that
-                does not end, or there is nothing but a header.
+            DataError: if a line does not have as many cells as the header, a quoted cell does not
+                end, or there is nothing but a header.
         """
         for block in _with_short_head(blocks):
             data, self._begun = self._begun + block, b""
@@ -302,7 +302,7 @@ class _Reader:
 
 
 class _Lines:
-    """Hands on lines one by one, and knows whether it is asked for more inside a record.
+    """Yields lines one by one, and notes whether the last record needs another one.
 
     Args:
         text: whole lines.
@@ -337,7 +337,7 @@ def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _is_numeric(name: str, cells: Sequence[str]) -> bool | None:
-    """Return whether a column is of numbers, by its first cell that is not empty; None without one."""
+    """Return whether the first cell that is not empty is a number; None if all are empty."""
     if name in _TEXTS or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE):
         return False
     first = _first(cells)

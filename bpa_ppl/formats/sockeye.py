@@ -4,8 +4,8 @@
      "translations": ["a cat", "the cat"], "scores": [[0.5], [0.7]]}
 
 Without `translations` (n = 1) the list has one hypothesis, `translation`. A score is a number, the
-feature `score`, or a list of numbers, the features `score[0]`, `score[1]`, …. Any other field is one
-that Sockeye copies from its input, and becomes an extra of the sentence.
+feature `score`, or a list of numbers, the features `score[0]`, `score[1]`, …. Any other field,
+which Sockeye copies from its input, becomes an extra of the sentence.
 
 Sockeye prints costs: negative log-probabilities, divided by a power of the length. They are
 negated, so that higher is better, and a note says so; `costs=false` keeps the sign. Sockeye counts
@@ -110,7 +110,7 @@ class Sockeye(NBestFormat, frozen=True):
 
         Raises:
             DataError: if an extra of a sentence cannot be written as JSON.
-            UsageError: if there are other features than scores, or totals.
+            UsageError: if there are features other than scores, or totals.
 
         >>> import sys
         >>> lists = NBest.from_lists([["a", "b"]], [[[-0.5], [-2]]], ["score"])

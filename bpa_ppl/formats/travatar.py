@@ -9,8 +9,8 @@ by their content. Both programs omit features that are zero: a feature that a li
 
 The names of the features must be known before the first rows are returned. They are the names in
 the first 10,000 lines of the file (`first`), in order of appearance, or exactly those that are set
-(`names`). Another name further on is an error. If a line without some feature is a damaged one, read
-the file as `moses`, where all lines must have the same features.
+(`names`). Another name further on is an error. Read the file as `moses` if all lines must have the
+same features.
 """
 
 from __future__ import annotations

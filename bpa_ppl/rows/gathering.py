@@ -324,7 +324,7 @@ def _joined_columns(parts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) ->
     """Return the columns of several parts; None, in place of a column, is a missing one."""
     found: dict[str, Any] = {}
     for name in dict.fromkeys(chain.from_iterable(parts)):
-        columns = [part.get(name) for part in parts]
+        columns: list[Any] = [part.get(name) for part in parts]
         if all(isinstance(column, np.ndarray) for column in columns):
             found[name] = np.concatenate(columns)
         elif any(column is not None for column in columns):

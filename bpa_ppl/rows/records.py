@@ -89,7 +89,7 @@ class RecordReader:
         ]
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
-        hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents])
+        hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
         self.keys += sum(map(len, records)) + sum(map(_key_count, sentences.values()))
         return Fields(hypotheses, sentences, parents, numbers, nested=True)

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -190,7 +190,7 @@ class SchemaReader:
                     extras[name] = tuple(None if _is_nan(value) else value for value in values)
         return numbers, extras
 
-    def _check_texts(self, fields: Fields, values: Sequence[Any]) -> None:
+    def _check_texts(self, fields: Fields, values: Iterable[Any]) -> None:
         for row, value in enumerate(values):
             if value is None:
                 raise self._error_at(fields, TEXT, row, "is missing: give each hypothesis one")
@@ -354,7 +354,7 @@ class SchemaReader:
     ) -> Sequence[tuple[str, ...]]:
         """Return the references of each record, from its fields of references."""
         listed = columns.pop(REFERENCES, None)
-        # An empty cell is the only way for a text file to say that there is none.
+        # In a text file an empty cell is a missing reference.
         absent = (None,) if self.typed else (None, "")
         found = [
             tuple(text for text in texts if text not in absent)

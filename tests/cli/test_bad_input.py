@@ -159,7 +159,7 @@ def test_an_output_that_cannot_be_written(
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to every folder")
 def test_a_folder_that_is_read_only(folder: Path) -> None:
     Path("closed").mkdir(mode=0o500)
-    refused(run(*RERANK, "-o", "closed/x"), "closed/x: no permission: .*")
+    refused(run(*RERANK, "-o", "closed/x"), "closed/x: permission denied: .*")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -92,7 +92,7 @@ def test_unknown_options_name_the_choices(write: Write) -> None:
         read_nbest(path, format="xml")
     with pytest.raises(UsageError, match="policy 'ignore': choose one of error, drop"):
         read_nbest(path, bad="ignore")
-    with pytest.raises(UsageError, match="at least one sentence, not 0"):
+    with pytest.raises(UsageError, match="chunk must be at least 1, got 0"):
         iter_nbest(path, chunk=0)
 
 
@@ -133,7 +133,9 @@ class TestReferences:
 
     @pytest.mark.parametrize("references", [[1, 2], [("a",), 2], [{"a"}, ("b",)], [[["a"]], "b"]])
     def test_what_is_none(self, write: Write, references: Any) -> None:
-        with pytest.raises(UsageError, match="references are one text, or a tuple of texts, for"):
+        with pytest.raises(
+            UsageError, match="references must be one text, or a tuple of texts, for"
+        ):
             read_nbest(write(line(0), line(1)), references=references)
 
     def test_one_based_ids(self, write: Write) -> None:
@@ -223,7 +225,7 @@ class TestWriting:
     def test_a_name_that_ends_otherwise_is_refused(
         self, toy: NBest, tmp_path: Path, name: str
     ) -> None:
-        says = r"files that end in \.(tab|json|old), but in \.nbest, .*\.jsonl, .*\.csv, .*: choose"
+        says = r"the ending \.(tab|json|old): choose \.nbest, .*\.jsonl, .*\.csv"
         with pytest.raises(UsageError, match=says):
             write_nbest(toy, tmp_path / name)
         assert not list(tmp_path.iterdir())
