@@ -125,7 +125,7 @@ class TestReferences:
 
     def test_texts_alone_are_names_of_files(self, write: Write) -> None:
         with pytest.raises(
-            UsageError, match=r"names of files of ref.* no file the cat: check .*one"
+            UsageError, match=r"there is no file of references the cat: check .*one"
         ):
             read_nbest(write(line(0), line(1)), references=["the cat", "a dog"])
         with pytest.raises(DataError, match="a dog: no such file"):
