@@ -60,7 +60,7 @@ class Moses(NBestFormat, frozen=True):
         >>> lines = b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\\n"
         >>> rows = next(Moses().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.features.tolist(), rows.strings
-        (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ('a cat',))
+        (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ['a cat'])
         """
         return read_blocks(blocks, LineParser(options))
 

@@ -59,7 +59,7 @@ class Plain(NBestFormat, frozen=True):
                 scores has another number of lines.
             UsageError: if the size of lists is not set.
 
-        >>> blocks = [b"a cat\nthe cat\nhello\nhi\n"]
+        >>> blocks = [b"a cat\\nthe cat\\nhello\\nhi\\n"]
         >>> rows = next(Plain(list_size=2).parse(blocks, ReadOptions("dev")))
         >>> rows.ids.tolist(), rows.strings
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])

@@ -50,7 +50,7 @@ class PreferencePairs(NBestFormat, frozen=True):
         >>> line = b'{"chosen": {"text": "a", "lm": 2}, "rejected": {"text": "b", "lm": 1}}\n'
         >>> rows = next(PreferencePairs().parse([line], ReadOptions("pairs.jsonl")))
         >>> rows.strings, rows.names, rows.features.tolist()
-        (('a', 'b'), ('lm',), [[2.0], [1.0]])
+        (['a', 'b'], ('lm',), [[2.0], [1.0]])
         """
         return json_rows(blocks, options, lambda record, line: _sentence(record, options, line))
 

@@ -32,7 +32,7 @@ class FrameReader:
     >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
     >>> rows = FrameReader(SchemaReader("dev.parquet")).rows(table)
     >>> rows.names, rows.features.tolist(), rows.strings, dict(rows.extras)
-    (('lm',), [[-1.5], [-2.0]], ('a', 'b'), {'by': ('x', 'y')})
+    (('lm',), [[-1.5], [-2.0]], ['a', 'b'], {'by': ('x', 'y')})
     """
 
     def __init__(self, schema: SchemaReader):

@@ -38,7 +38,7 @@ class RecordReader:
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
     >>> rows = reader.rows([{"id": 3, "candidates": candidates}], [1])
     >>> rows.names, rows.ids.tolist(), rows.features.tolist(), rows.strings, reader.keys
-    (('scores.lm',), [3, 3], [[-1.5], [nan]], ('a cat', 'cat'), 6)
+    (('scores.lm',), [3, 3], [[-1.5], [nan]], ['a cat', 'cat'], 6)
     """
 
     def __init__(self, schema: SchemaReader):

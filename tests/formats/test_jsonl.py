@@ -219,7 +219,7 @@ def gathered(data: bytes, block: int) -> Any:
         return str(error)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_blocks_and_lines_agree(data: st.DataObject) -> None:
     """A byte of the third line is changed: both ways accept it, alike, or refuse it."""

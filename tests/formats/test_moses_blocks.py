@@ -121,14 +121,14 @@ KINDS = pytest.mark.parametrize(
 
 
 @KINDS
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_both_read_the_same(total: str, glued: bool, seed: int) -> None:
     assert_agree(printed(random.Random(seed), total, glued, hard=True))
 
 
 @KINDS
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32), drop=st.booleans(), strict=st.booleans())
 def test_both_say_the_same_about_faults(
     total: str, glued: bool, seed: int, drop: bool, strict: bool
@@ -226,7 +226,7 @@ def number(text: str) -> tuple[float, int]:
     return float(value), int(end)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     text=st.one_of(
         st.floats(allow_nan=False, allow_infinity=False).map(repr),

@@ -236,7 +236,7 @@ class TestWriting:
         write_nbest(toy, tmp_path / "out.gz")
         assert_same(read_nbest(tmp_path / "out.gz"), toy)
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(
         values=st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1),
         text=st.text(st.characters(exclude_characters="\n\r|\0", exclude_categories=["Cs"])),

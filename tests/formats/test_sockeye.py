@@ -100,7 +100,7 @@ def test_a_stream_is_the_whole(write: Write, monkeypatch: pytest.MonkeyPatch) ->
     assert content(NBest.concatenate(parts)) == content(whole)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     lists=st.lists(
         st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"])),

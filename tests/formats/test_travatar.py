@@ -157,7 +157,7 @@ def printed(rng: random.Random, name: str) -> list[bytes]:
 
 
 @FORMATS
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32), damaged=st.booleans(), drop=st.booleans())
 def test_the_compiled_parser_reads_the_same(
     name: str, seed: int, damaged: bool, drop: bool
@@ -237,7 +237,7 @@ def test_no_features_at_all(write: Write) -> None:
 
 
 @FORMATS
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     values=st.lists(
         st.lists(

@@ -174,7 +174,7 @@ class TestReading:
 
 class TestWriting:
     @pytest.mark.parametrize("format", ["moses.ini", "dense", "json", "yaml"])
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(values=st.lists(st.floats(-1e30, 1e30, allow_nan=False), min_size=1, max_size=5))
     def test_it_reads_back_with_the_same_bits(
         self, tmp_path_factory: pytest.TempPathFactory, format: str, values: list[float]
@@ -228,7 +228,7 @@ class TestWriting:
         assert dict(read_weights(tmp_path / "w.gz")) == {"LM0": 0.5}
 
     @pytest.mark.parametrize("format", ["json", "yaml"])
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(name=st.text(PRINTABLE, min_size=1))
     def test_any_name_is_read_back(
         self, tmp_path_factory: pytest.TempPathFactory, format: str, name: str
