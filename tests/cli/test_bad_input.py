@@ -38,7 +38,7 @@ def refused(outcome: Outcome, message: str, code: int = 2) -> None:
 @pytest.mark.parametrize(
     ("pattern", "replacement", "message"),
     [
-        (r" \|\|\| ", " ", r"nbest:14: .* where a line must read `id .*"),
+        (r" \|\|\| ", " ", r"nbest:14: .* but a line must read `id .*"),
         (r"LM0= \S+", "LM0= much", r"nbest:14: 'much' is not a number.*"),
         (r"LM0= \S+", "LM0= nan", r"nbest:14: 'nan' is not a finite.*"),
         (r"LM0= \S+", "LM0= inf", r"nbest:14: 'inf' is not a finite.*"),

@@ -242,7 +242,7 @@ def test_plain_text_with_scores(folder: Path) -> None:
         (("--scores", "scores.txt"), "--scores goes with --nbest"),
         (("--nbest", 2, "--format", "csv"), "--nbest is for plain text, and --format is csv"),
         (("--nbest", 0), "plain needs the number of hypotheses"),
-        (("--nbest", 7), "are no whole lists of 7"),
+        (("--nbest", 7), "is not a multiple of 7"),
     ]:
         refused = run(*same, "plain", *wrong)
         assert refused.code == 2
