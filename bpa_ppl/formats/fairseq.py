@@ -246,7 +246,7 @@ class _Reader:
         if self._kinds[_ALIGNMENT]:
             alignments = chain.from_iterable(list_.alignments for list_ in found)
             hypotheses["alignment"] = list(alignments)
-        sentences = {ID: [list_.sentence for list_ in found]}
+        sentences: dict[str, Any] = {ID: [list_.sentence for list_ in found]}
         if self._kinds[_SOURCE]:
             sentences[SOURCE] = [list_.source for list_ in found]
         if self._kinds[_TARGET]:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece.
+def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array.
 
     >>> import pyarrow as pa
-    >>> whole(pa.chunked_array([[1], [2]])).to_pylist()
+    >>> single_array(pa.chunked_array([[1], [2]])).to_pylist()
     [1, 2]
     """
     import pyarrow as pa
@@ -45,10 +45,10 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
     """
     import pyarrow as pa
 
-    given = whole(column)
-    if not given.null_count:
-        return np.from_dlpack(given)
-    data = given.buffers()[1]
-    bare = pa.Array.from_buffers(given.type, len(given), [None, data], offset=given.offset)
-    there = np.from_dlpack(given.is_valid().cast(pa.uint8())).astype(bool)
-    return np.where(there, np.from_dlpack(bare), missing)
+    array = single_array(column)
+    if not array.null_count:
+        return np.from_dlpack(array)
+    data = array.buffers()[1]
+    data_only = pa.Array.from_buffers(array.type, len(array), [None, data], offset=array.offset)
+    present = np.from_dlpack(array.is_valid().cast(pa.uint8())).astype(bool)
+    return np.where(present, np.from_dlpack(data_only), missing)

@@ -13,7 +13,7 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Int64
-from bpa_ppl.rows.arrow import values_of, whole
+from bpa_ppl.rows.arrow import single_array, values_of
 from bpa_ppl.rows.base import CANDIDATES, REFERENCES, TEXT, Rows
 from bpa_ppl.rows.records import is_of_sentence
 from bpa_ppl.rows.schema import Fields, SchemaReader
@@ -61,7 +61,7 @@ class FrameReader:
             raise self._error(f"two columns {min(twice)}: rename one")
         if CANDIDATES not in table.column_names:
             table = _flat(table)
-        columns = {name: whole(table[name]) for name in table.column_names}
+        columns = {name: single_array(table[name]) for name in table.column_names}
         lists = columns.pop(CANDIDATES, None)
         hypotheses: dict[str, pa.Array]
         nested = True
@@ -70,7 +70,7 @@ class FrameReader:
                 raise self._error(f"{CANDIDATES} is of type {lists.type}, not lists of objects")
             parents = self._parents(lists, CANDIDATES, lines)
             inside = _flat(pa.Table.from_struct_array(lists.flatten()))
-            hypotheses = {name: whole(inside[name]) for name in inside.column_names}
+            hypotheses = {name: single_array(inside[name]) for name in inside.column_names}
         elif TEXT in columns and _is_list(columns[TEXT].type):
             parents = self._parents(columns[TEXT], TEXT, lines)
             sizes = np.bincount(parents, minlength=len(table))
@@ -129,7 +129,7 @@ def columns_of(table: pa.Table) -> dict[str, Any]:
     >>> columns_of(pa.table({"lm": [-1.5, None], "by": ["x", "y"]}))
     {'lm': array([-1.5,  nan]), 'by': ['x', 'y']}
     """
-    return {name: _column(whole(table[name])) for name in table.column_names}
+    return {name: _column(single_array(table[name])) for name in table.column_names}
 
 
 def _flat(table: pa.Table) -> pa.Table:

@@ -382,8 +382,9 @@ class _ReferenceNotes:
 
     def __init__(self, origin: str, given: SentenceLines | None):
         self.origin = origin if given is None else given.origin
-        self._lists = self._blank = self._strange = self._without = 0
-        self._first_blank = self._first_without = 0
+        self._lists = self._strange = 0
+        self._blank: list[int] = []  # ids of sentences
+        self._without: list[int] = []
         self._replaced: tuple[int, int] | None = None
 
     def replace(self, printed: Sequence[Any], given: Sequence[Any]) -> None:
@@ -398,13 +399,11 @@ class _ReferenceNotes:
         """Count sentences without references, blank ones, and those unlike their lists."""
         for place, known in enumerate(references):
             if not known:
-                self._without += 1
-                self._first_without = self._first_without if self._without > 1 else int(ids[place])
+                self._without.append(int(ids[place]))
                 continue
             self._lists += 1
             if not all(map(str.strip, known)):
-                self._blank += 1
-                self._first_blank = self._first_blank if self._blank > 1 else int(ids[place])
+                self._blank.append(int(ids[place]))
                 continue
             index = rows.string_index[offsets[place] : offsets[place + 1]]
             self._strange += not _related(known, [rows.strings[i] for i in index.tolist()])
@@ -415,23 +414,23 @@ class _ReferenceNotes:
         Raises:
             DataError: if there is no reference with a word.
         """
-        if self._blank and self._blank == self._lists:
+        if self._blank and len(self._blank) == self._lists:
             raise DataError("every reference is blank: give those of this text", self.origin)
         if self._replaced is not None:
             old, new = self._replaced
             yield (
-                f"the references of {self.origin}, {new} a sentence, are used instead of those in "
-                f"the file, {old} a sentence"
+                f"the references of {self.origin}, {new} per sentence, are used instead of those in "
+                f"the file, {old} per sentence"
             )
         if self._without and self._lists:
             yield (
-                f"no reference for {counted(self._without, 'sentence')}, the first of id "
-                f"{self._first_without}: a metric that compares with references needs one for each"
+                f"no reference for {counted(len(self._without), 'sentence')}, the first of id "
+                f"{self._without[0]}: a metric that compares with references needs one for each"
             )
         if self._blank:
             yield (
-                f"{counted(self._blank, 'sentence')} with a blank reference, the first of id "
-                f"{self._first_blank}: a metric treats it as a translation without words"
+                f"{counted(len(self._blank), 'sentence')} with a blank reference, the first of id "
+                f"{self._blank[0]}: a metric treats it as a translation without words"
             )
         if self._lists >= _MIN_LISTS and self._strange > self._lists / 2:
             yield (

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.rows.arrow import values_of, whole
+from bpa_ppl.rows.arrow import single_array, values_of
 
 COLUMNS = {
     "floats": pa.array([1.5, -0.0, 1e300]),
@@ -39,7 +39,7 @@ def test_whole_numbers_stay_so_where_one_is_missing():
 @pytest.mark.parametrize("parts", [[], [["a"]], [["a"], [None, "b"]]])
 def test_columns_in_one_piece(parts):
     column = pa.chunked_array(parts, pa.string())
-    assert whole(column).to_pylist() == column.to_pylist()
+    assert single_array(column).to_pylist() == column.to_pylist()
 
 
 def test_tables_are_read_without_pandas(tmp_path: Path):
