@@ -419,8 +419,8 @@ class _ReferenceNotes:
         if self._replaced is not None:
             old, new = self._replaced
             yield (
-                f"the references of {self.origin}, {new} per sentence, are used instead of those in "
-                f"the file, {old} per sentence"
+                f"the references of {self.origin}, {new} per sentence, are used instead of those "
+                f"in the file, {old} per sentence"
             )
         if self._without and self._lists:
             yield (
