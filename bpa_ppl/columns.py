@@ -1,4 +1,4 @@
-"""Columns of a ragged table: arrays, or tuples of any objects; kept, taken, joined and checked."""
+"""Columns of a ragged table: arrays, or tuples of any objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
 
-#: An array whose first dimension are the rows, or a tuple of any objects, one a row.
+#: An array whose first dimension is the rows, or a tuple of any objects, one per row.
 Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
 #: A column, several of them by name, or none.
 Columns: TypeAlias = Column | Mapping[str, Column] | None
@@ -22,14 +22,14 @@ Columns: TypeAlias = Column | Mapping[str, Column] | None
 Which: TypeAlias = slice | npt.NDArray[np.int64]
 
 
-def per(rows: str, convert: Callable[[Any], Columns]) -> dict[str, Any]:
+def column_metadata(rows: str, convert: Callable[[Any], Columns]) -> dict[str, Any]:
     """Return the metadata of a field that is a column.
 
     Args:
-        rows: what has one value each: `hypothesis` or `sentence`.
-        convert: makes of what a user gives what is kept.
+        rows: what each value belongs to: `hypothesis` or `sentence`.
+        convert: a function that checks and converts the values of a user.
 
-    >>> per("sentence", texts)["per"]
+    >>> column_metadata("sentence", texts)["per"]
     'sentence'
     """
     return {"per": rows, "convert": convert}
@@ -38,7 +38,7 @@ def per(rows: str, convert: Callable[[Any], Columns]) -> dict[str, Any]:
 def frozen(kind: type[np.generic]) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
     """Return a function that makes arrays of one type that cannot be written to.
 
-    The array given stays as it is: a view of it is returned where it has that type.
+    The argument is not changed: the result is a view of it where it has that type.
 
     >>> frozen(np.float32)([1, 2]).flags.writeable
     False
@@ -53,25 +53,25 @@ def frozen(kind: type[np.generic]) -> Callable[[npt.ArrayLike], npt.NDArray[Any]
 
 
 def texts(values: Any) -> tuple[str, ...]:
-    """Return one text a sentence.
+    """Return one text per sentence.
 
     Raises:
-        UsageError: if anything else is given, such as one text alone.
+        UsageError: if the values are anything else, such as a single text.
 
     >>> texts(["un chat"])
     ('un chat',)
     """
     kept = _listed(values)
     if kept is None or not all(isinstance(text, str) for text in kept):
-        raise UsageError(f"sources are one text for each sentence, not {reprlib.repr(values)}")
+        raise UsageError(f"sources must be one text for each sentence, not {reprlib.repr(values)}")
     return kept
 
 
 def references(values: Any) -> tuple[tuple[str, ...], ...]:
-    """Return a tuple of references for each sentence; a text alone is one reference.
+    """Return a tuple of references for each sentence; a single text is one reference.
 
     Raises:
-        UsageError: if anything else is given.
+        UsageError: if the values are anything else.
 
     >>> references(["the cat", ["a dog", "one dog"]])
     (('the cat',), ('a dog', 'one dog'))
@@ -82,52 +82,52 @@ def references(values: Any) -> tuple[tuple[str, ...], ...]:
     for entry in tuples:
         if not isinstance(entry, tuple | list) or not all(isinstance(text, str) for text in entry):
             raise UsageError(
-                "references are one text, or a tuple of texts, for each sentence, not "
+                "references must be one text, or a tuple of texts, for each sentence, not "
                 f"{reprlib.repr(entry)}"
             )
     return tuple(map(tuple, tuples))
 
 
 def _listed(values: Any) -> tuple[Any, ...] | None:
-    """Return the members of a sequence; None for a text and for what has no order."""
+    """Return the members of a sequence; None for a text and for collections without order."""
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
         return None
     return tuple(values)
 
 
 def named(columns: Any) -> Mapping[str, Column]:
-    """Return columns by name that cannot be changed: arrays stay arrays, all else is a tuple.
+    """Return read-only columns by name: arrays remain arrays, all else becomes a tuple.
 
     Raises:
-        UsageError: if they are not given by name, or one is no sequence of values.
+        UsageError: if they are not given by name, or one is not a sequence.
 
     >>> dict(named({"domain": ["news", "web"]}))
     {'domain': ('news', 'web')}
     """
     if not isinstance(columns, Mapping):
         raise UsageError(
-            f"columns are given by name, as {{name: values}}, not as {quoted(columns)}"
+            f"columns must be given by name, as {{name: values}}, not as {quoted(columns)}"
         )
     return MappingProxyType({name: _column(name, values) for name, values in columns.items()})
 
 
 def _column(name: str, values: Any) -> Column:
     if not isinstance(name, str):
-        raise UsageError(f"the name of a column is a text, not {quoted(name)}")
+        raise UsageError(f"the name of a column must be a text, not {quoted(name)}")
     if hasattr(values, "__array__") and np.ndim(values):
         view = np.asarray(values).view()
         view.flags.writeable = False
         return view
     kept = _listed(values)
     if kept is None:
-        raise UsageError(f"the column {name} needs a sequence of values, not {quoted(values)}")
+        raise UsageError(f"the column {name} must be a sequence of values, not {quoted(values)}")
     return kept
 
 
-def each(part: Columns, work: Callable[[Column], Column]) -> Columns:
-    """Return what becomes of a column, or of each of several.
+def map_columns(part: Columns, work: Callable[[Column], Column]) -> Columns:
+    """Return the result of a function for a column, or for each of several.
 
-    >>> each({"domain": ("news", "web")}, lambda column: column[:1])
+    >>> map_columns({"domain": ("news", "web")}, lambda column: column[:1])
     {'domain': ('news',)}
     """
     if isinstance(part, Mapping):
@@ -135,10 +135,10 @@ def each(part: Columns, work: Callable[[Column], Column]) -> Columns:
     return None if part is None else work(part)
 
 
-def taken(column: Column, which: Which) -> Column:
+def take(column: Column, which: Which) -> Column:
     """Return some rows of a column.
 
-    >>> taken(("a", "b", "c"), np.array([2, 0])), taken(np.arange(3), slice(1, 3))
+    >>> take(("a", "b", "c"), np.array([2, 0])), take(np.arange(3), slice(1, 3))
     (('c', 'a'), array([1, 2]))
     """
     if isinstance(which, slice) or isinstance(column, np.ndarray):
@@ -151,11 +151,11 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
 
     Args:
         name: of the column, for messages.
-        parts: one a table.
+        parts: one per table.
         origins: where each table is from, for messages.
 
     Raises:
-        DataError: if a table lacks a column that another has, or the two do not fit together.
+        DataError: if a table lacks a column that another one has, or shapes differ.
 
     >>> joined("domain", [("news",), ("web", "web")], ["a", "b"])
     ('news', 'web', 'web')
@@ -173,7 +173,7 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
         lacking = next(o for part, o in zip(parts, origins, strict=True) if part is None)
         having = next(o for part, o in zip(parts, origins, strict=True) if part is not None)
         raise DataError(
-            f"no {name}, which {having} has: add them, or leave them out of the others with "
+            f"no {name}, which {having} has: add it, or leave it out of the others with "
             f"without({name!r})",
             lacking,
         )
@@ -188,11 +188,11 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
 def check_counts(
     columns: Iterable[tuple[str, str, Column]], counts: Mapping[str, int], origin: str
 ) -> None:
-    """Check that the columns of a table have names of their own, and one value for each row.
+    """Check that the columns of a table have distinct names, and one value for each row.
 
     Args:
-        columns: name, what has one value each, and values of each.
-        counts: how many there are of that: hypotheses, sentences.
+        columns: (name, `hypothesis` or `sentence`, values) of each.
+        counts: the numbers of hypotheses and sentences.
         origin: where the table is from, for messages.
 
     Raises:
@@ -209,7 +209,7 @@ def check_counts(
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number of things in words.
+    """Return a number with its noun.
 
     >>> counted(1, "sentence"), counted(250_000, "hypothesis")
     ('1 sentence', '250,000 hypotheses')
@@ -242,7 +242,7 @@ def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
 def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
     """Return a column as numbers, NaN where one is missing: None, or an empty text.
 
-    None for a column that holds anything else, or nothing but missing values.
+    None for a column that has other values, or only missing ones.
 
     >>> as_numbers((1, None, 2.5)), as_numbers(("a", "b")), as_numbers((None, ""))
     (array([1. , nan, 2.5]), None, None)
@@ -260,7 +260,7 @@ def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a value stands for a missing one: None, or an empty text.
+    """Return whether a value is missing: None, or an empty text.
 
     >>> is_missing(None), is_missing(""), is_missing(0)
     (True, True, False)
@@ -268,8 +268,32 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
+def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
+    """Return notes on columns of numbers that lack some values.
+
+    Args:
+        present: the number of values of each, by name.
+        count: the number of hypotheses.
+
+    >>> missing_value_notes({"lm": 300, "mqm": 180, "da": 180}, 300)
+    ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
+    """
+    groups: dict[int, list[str]] = {}
+    for name, found in present.items():
+        if found < count:
+            groups.setdefault(found, []).append(name)
+    return [
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} missing for "
+        + (f"{count - found} of {count} candidates" if found else f"all {count} candidates")
+        + ": kept as "
+        + ("a judgement" if len(names) == 1 else "judgements")
+        + f" (usable as the gain), not as {'a feature' if len(names) == 1 else 'features'}"
+        for found, names in groups.items()
+    ]
+
+
 def flat(lists: Sequence[Any]) -> Column:
-    """Return a column from one sequence a sentence: an array where all of them are.
+    """Return a column from one sequence per sentence; an array if all of them are arrays.
 
     >>> flat([["a"], ["b", "c"]])
     ('a', 'b', 'c')
@@ -284,34 +308,34 @@ def positions_of(wanted: np.ndarray, count: int, negative: bool = False) -> npt.
 
     Args:
         wanted: positions or a mask.
-        count: of the sentences.
+        count: the number of sentences.
         negative: whether positions may be counted from the end.
 
     Raises:
-        NoSuchSentence: if a position is outside.
-        UsageError: if they are neither, or a mask is not as long as the lists.
+        NoSuchSentence: if a position is out of range.
+        UsageError: if they are neither, or a mask has another length.
 
     >>> positions_of(np.array([-1, 0]), 3, negative=True).tolist()
     [2, 0]
     """
     if wanted.dtype == bool:
         if wanted.shape != (count,):
-            raise UsageError(f"a mask needs one value for each of {count} sentences")
+            raise UsageError(f"a mask must have one value for each of {count} sentences")
         return np.flatnonzero(wanted)
     if wanted.size and not np.issubdtype(wanted.dtype, np.integer):
-        raise UsageError("sentences are chosen by positions, which are whole numbers, or by a mask")
+        raise UsageError("sentences must be selected by integer positions, or by a mask")
     positions = wanted.reshape(-1).astype(np.int64)
     if negative:
         positions = np.where(positions < 0, positions + count, positions)
     outside = np.flatnonzero((positions < 0) | (positions >= count))
     if len(outside):
         found = wanted.reshape(-1)[outside[0]]
-        raise NoSuchSentence(f"there is no sentence {found}: there are {count}, from 0 on")
+        raise NoSuchSentence(f"there is no sentence {found}: positions run from 0 to {count - 1}")
     return positions
 
 
 def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the row numbers of the runs that begin at `starts`, one run after the other.
+    """Return the row numbers of consecutive runs that begin at `starts`.
 
     >>> rows_of(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -322,12 +346,12 @@ def rows_of(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.
     return result
 
 
-def used(
+def compact_strings(
     index: npt.NDArray[np.int32], strings: tuple[str, ...]
 ) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-    """Return an index into those strings alone that it refers to, and them, in their order.
+    """Return an index without unused strings, and the strings that remain, in their order.
 
-    >>> used(np.array([2, 0, 2], np.int32), ("a", "b", "c"))[1]
+    >>> compact_strings(np.array([2, 0, 2], np.int32), ("a", "b", "c"))[1]
     ('a', 'c')
     """
     if not len(index):

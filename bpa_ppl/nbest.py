@@ -1,4 +1,4 @@
-"""NBest: one immutable table of the hypotheses of many sentences, with columns of any kind."""
+"""NBest: an immutable table of the hypotheses of many sentences."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
-from bpa_ppl.columns import Column, Which, intern, per
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.columns import Column, Which, column_metadata, intern
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.labels import matches, places_of
-from bpa_ppl.rows.constructors import Constructors
+from bpa_ppl.notes import warn_user
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -28,30 +28,31 @@ _SINGLE = cols.frozen(np.float32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NBest(Constructors):
-    """The n-best lists of a text: ragged, with features, texts and other columns side by side.
+class NBest:
+    """The n-best lists of a text: a ragged table of features, texts and other columns.
 
-    The hypotheses of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Texts are stored
-    once each: row `h` reads `strings[string_index[h]]`.
+    The hypotheses of sentence `s` are the rows `offsets[s]` to `offsets[s + 1]`. Each distinct text
+    is stored once: the text of row `h` is `strings[string_index[h]]`.
 
-    A sequence whose parts are tables again, as parts of a text are texts: `lists[3]` and each step
-    of a loop is the table of one list, `lists[2:5]`, `lists[mask]` and `lists[[4, 0]]` of several,
-    and `a + b` of both. Every column goes along; a slice shares its arrays with the whole.
+    Parts of a table are tables again: `lists[3]` and each step of a loop is the table of one list,
+    `lists[2:5]`, `lists[mask]` and `lists[[4, 0]]` are tables of several, and `a + b` of both. All
+    columns are kept; a slice shares its arrays with the original.
 
     Attributes:
         offsets: (sentences + 1,) int64, the first row of each list, then the number of rows.
         features: (hypotheses, features) float32, the h of Σ λ·h.
-        feature_names: one name a column.
+        feature_names: one name per column.
         sentence_ids: (sentences,) int64, as printed in the file; they index the references.
         strings: the distinct hypothesis texts.
         string_index: (hypotheses,) int32 into `strings`.
-        totals: (hypotheses,) float32, the decoder's own total scores, where the file has them.
-        references: for each sentence the tuple of its references, where they are known.
-        sources: for each sentence its source text, where it is known.
-        extras: more columns by name with one value a hypothesis: arrays, or tuples of any objects.
-        sentence_extras: the same with one value a sentence.
+        totals: (hypotheses,) float32, the total scores of the decoder, or None.
+        references: a tuple of references for each sentence, or None.
+        sources: the source text of each sentence, or None.
+        extras: more columns by name, with one value per hypothesis: arrays, or tuples of any
+            objects.
+        sentence_extras: more columns by name, with one value per sentence.
         origin: where the lists came from, for messages.
-        totals_normalised: whether the totals may be divided by a length: λ·h does not give them.
+        totals_normalised: whether the totals may be divided by a length, so that λ·h differs.
 
     Raises:
         DataError: if shapes disagree, a list is empty, or a feature or total is not finite.
@@ -84,20 +85,24 @@ class NBest(Constructors):
     ((('hi',),), (('A',),))
     """
 
-    # A new column is one field here: what is made of lists below goes through all of them alike.
+    # Methods go through all columns alike: a new column needs no more than a field here.
     offsets: Int64
-    features: Float32 = field(metadata=per("hypothesis", _SINGLE))
+    features: Float32 = field(metadata=column_metadata("hypothesis", _SINGLE))
     feature_names: tuple[str, ...]
-    sentence_ids: Int64 = field(metadata=per("sentence", cols.frozen(np.int64)))
+    sentence_ids: Int64 = field(metadata=column_metadata("sentence", cols.frozen(np.int64)))
     strings: tuple[str, ...]
-    string_index: Int32 = field(metadata=per("hypothesis", cols.frozen(np.int32)))
-    totals: Float32 | None = field(default=None, metadata=per("hypothesis", _SINGLE))
+    string_index: Int32 = field(metadata=column_metadata("hypothesis", cols.frozen(np.int32)))
+    totals: Float32 | None = field(default=None, metadata=column_metadata("hypothesis", _SINGLE))
     references: tuple[tuple[str, ...], ...] | None = field(
-        default=None, metadata=per("sentence", cols.references)
+        default=None, metadata=column_metadata("sentence", cols.references)
     )
-    sources: tuple[str, ...] | None = field(default=None, metadata=per("sentence", cols.texts))
-    extras: Extras = field(default_factory=dict, metadata=per("hypothesis", cols.named))
-    sentence_extras: Extras = field(default_factory=dict, metadata=per("sentence", cols.named))
+    sources: tuple[str, ...] | None = field(
+        default=None, metadata=column_metadata("sentence", cols.texts)
+    )
+    extras: Extras = field(default_factory=dict, metadata=column_metadata("hypothesis", cols.named))
+    sentence_extras: Extras = field(
+        default_factory=dict, metadata=column_metadata("sentence", cols.named)
+    )
     origin: str = "<memory>"
     totals_normalised: bool = False
 
@@ -114,15 +119,214 @@ class NBest(Constructors):
             raise DataError("a total score is not a finite number", self.origin)
 
     @classmethod
-    def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
-        """Return the lists of several tables, one after the other; `a + b` does it for two.
+    def from_lists(
+        cls,
+        texts: Sequence[Sequence[str]],
+        features: Sequence[npt.ArrayLike],
+        feature_names: Sequence[str],
+        *,
+        references: Iterable[str | Sequence[str]] | None = None,
+        totals: Sequence[npt.ArrayLike] | None = None,
+        sources: Iterable[str] | None = None,
+        extras: Mapping[str, Sequence[Any]] | None = None,
+        sentence_extras: Mapping[str, Iterable[Any]] | None = None,
+        sentence_ids: npt.ArrayLike | None = None,
+    ) -> NBest:
+        """Build an NBest from a list of texts and a (hypotheses, features) array per sentence.
 
-        Features are matched by name, and stand in the order of the first table. What is a feature
-        of some tables and an extra of others becomes an extra.
+        Args:
+            texts: the hypotheses of each sentence.
+            features: their features; a column with None or NaN, missing, becomes an extra.
+            feature_names: one name per column.
+            references: for each sentence a tuple of references, or one text.
+            totals: the decoder's total scores, one sequence per sentence.
+            sources: one source text per sentence.
+            extras: by name, one sequence per sentence with one value per hypothesis.
+            sentence_extras: by name, one value per sentence.
+            sentence_ids: integers; 0, 1, … by default.
+
+        Raises:
+            DataError: if numbers of hypotheses, features or sentences disagree.
+            UsageError: if texts, references or sources are not as described.
+
+        >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
+        >>> len(lists), lists.sizes.tolist(), lists.texts(0)
+        (1, [2], ['a b', 'a'])
+        """
+        if any(isinstance(list_, str) for list_ in texts):
+            raise UsageError("texts must be a list of hypotheses for each sentence, not one text")
+        tables = [_float_table(table, "features") for table in features]
+        if [len(t) for t in texts] != [len(t) if t.ndim else -1 for t in tables]:
+            raise DataError("texts and features must have the same number of hypotheses")
+        names = tuple(feature_names)
+        if any(table.shape[1:] != (len(names),) for table in tables):
+            raise DataError(f"each hypothesis needs {len(names)} features, one for each name")
+        return cls.from_arrays(
+            tuple(chain.from_iterable(texts)),
+            np.concatenate(tables) if tables else np.zeros((0, len(names)), np.float32),
+            names,
+            [len(t) for t in texts],
+            references=references,
+            totals=None
+            if totals is None
+            else np.concatenate([_float_table(t, "totals") for t in totals]),
+            sources=sources,
+            extras={name: cols.flat(lists) for name, lists in (extras or {}).items()},
+            sentence_extras=sentence_extras,
+            sentence_ids=sentence_ids,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        texts: Sequence[str],
+        features: npt.ArrayLike,
+        feature_names: Sequence[str],
+        sizes: int | npt.ArrayLike,
+        *,
+        references: Iterable[str | Sequence[str]] | None = None,
+        totals: npt.ArrayLike | None = None,
+        sources: Iterable[str] | None = None,
+        extras: Mapping[str, Any] | None = None,
+        sentence_extras: Mapping[str, Iterable[Any]] | None = None,
+        sentence_ids: npt.ArrayLike | None = None,
+    ) -> NBest:
+        """Build an NBest from arrays of all hypotheses, sentence after sentence.
+
+        Args:
+            texts: (hypotheses,).
+            features: (hypotheses, features); a column with None or NaN, missing, becomes an extra.
+            feature_names: one name per column.
+            sizes: (sentences,) the number of hypotheses of each, or one number for all.
+            references: for each sentence a tuple of references, or one text.
+            totals: (hypotheses,) the decoder's total scores.
+            sources: one source text per sentence.
+            extras: by name, (hypotheses,) each.
+            sentence_extras: by name, one value per sentence.
+            sentence_ids: integers; 0, 1, … by default.
+
+        Raises:
+            DataError: if numbers of hypotheses, features or sentences disagree.
+            UsageError: if texts, references or sources are not as described.
+
+        >>> lists = NBest.from_arrays(["a b", "a", "c", "d"], np.ones((4, 1)), ["LM0"], 2)
+        >>> lists.texts(1), lists.sizes.tolist()
+        (['c', 'd'], [2, 2])
+        """
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise UsageError("texts must be a sequence with one text for each hypothesis")
+        table = _float_table(features, "features")
+        names = tuple(feature_names)
+        if table.shape != (len(texts), len(names)):
+            raise DataError(
+                f"features must have the shape {(len(texts), len(names))}, one row per text and "
+                f"one column per name, not {table.shape}"
+            )
+        counts = _counts(sizes, len(texts))
+        strings, index = intern(texts)
+        present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
+        for note in cols.missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
+            warn_user(f"{cls.origin}: {note}")
+        complete = [k for k, found in enumerate(present) if found == len(texts)]
+        missing = {n: table[:, k] for k, n in enumerate(names) if k not in complete}
+        return cls(
+            offsets=cols.offsets_of(counts),
+            features=table[:, complete] if missing else table,
+            feature_names=tuple(names[k] for k in complete),
+            sentence_ids=np.arange(len(counts)) if sentence_ids is None else np.array(sentence_ids),
+            strings=strings,
+            string_index=index,
+            totals=None if totals is None else _float_table(totals, "totals"),
+            references=None if references is None else cols.references(references),
+            sources=None if sources is None else cols.texts(sources),
+            extras={**(extras or {}), **missing},
+            sentence_extras={name: tuple(of) for name, of in (sentence_extras or {}).items()},
+        )
+
+    @classmethod
+    def from_records(
+        cls,
+        records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+        *,
+        references: Iterable[str | Sequence[str]] | None = None,
+        sources: Iterable[str] | None = None,
+        bad: str = "error",
+        first_id: int = 0,
+    ) -> NBest:
+        """Build an NBest from dictionaries as lines of JSON would have them.
+
+        A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
+        hypothesis, `{"id", "text", …}`. Numbers become features, all other fields extras; so do
+        numbers that are missing (absent, None, NaN or an empty text) for some hypotheses. A column
+        of a Hugging Face data set works as well as a list of dictionaries.
+
+        Args:
+            records: dictionaries, or columns by name.
+            references: used instead of those in the records: for each sentence, in the order of
+                the ids, a tuple of references, or one text.
+            sources: used instead of those in the records, one text for each sentence.
+            bad: "error", or "drop" to leave out hypotheses with a value that is not a finite
+                number.
+            first_id: the id of the first sentence; ids that are texts are counted from here.
+
+        Raises:
+            DataError: naming the record, counted from 1, if one is not as described.
+            UsageError: if these are not records.
+
+        >>> lists = NBest.from_records([{"id": 0, "text": "a", "lm": -1, "system": "ours"}])
+        >>> lists.feature_names, lists.extras["system"]
+        (('lm',), ('ours',))
+        """
+        from bpa_ppl.rows.constructors import from_records
+
+        return from_records(records, references, sources, bad, first_id)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        frame: Any,
+        *,
+        references: Iterable[str | Sequence[str]] | None = None,
+        sources: Iterable[str] | None = None,
+        bad: str = "error",
+        first_id: int = 0,
+    ) -> NBest:
+        """Build an NBest from a data frame of pandas, polars, PyArrow or any other library.
+
+        A row is a hypothesis: columns `id` and `text`, numbers, which become features, and all
+        others, which become extras, as do numbers with missing values; `source`, `reference` and
+        `sentence.NAME` belong to the sentence.
+
+        Args:
+            frame: the table.
+            references: as for `from_records`, like all other arguments.
+            sources: as for `from_records`.
+            bad: as for `from_records`.
+            first_id: as for `from_records`.
+
+        Raises:
+            DataError: naming the row, counted from 1, if one is not as described.
+            UsageError: if it is not a data frame.
+
+        >>> import pyarrow as pa
+        >>> frame = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.0, -2.0]})
+        >>> NBest.from_dataframe(frame).features.tolist()
+        [[-1.0], [-2.0]]
+        """
+        from bpa_ppl.rows.constructors import from_dataframe
+
+        return from_dataframe(frame, references, sources, bad, first_id)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
+        """Return the lists of several tables as one table, as `a + b` does for two.
+
+        Features are matched by name, and have the order of the first table. A feature of some
+        tables that is an extra of others becomes an extra.
 
         Args:
             parts: the tables; each has the same features and other columns.
-            renumber: count the sentence ids anew, from 0 on.
+            renumber: number the sentences from 0.
 
         Raises:
             DataError: if a feature or another column is not in each of them, or if two tables
@@ -135,8 +339,8 @@ class NBest(Constructors):
         """
         tables = list(parts)
         if not tables:
-            raise UsageError("there is no table of lists to concatenate: give at least one")
-        # What is missing for some hypotheses of one table is no feature of the others either.
+            raise UsageError("no tables to concatenate: give at least one")
+        # A column that is missing for some hypotheses of one table is not a feature of the others.
         extras = {name for table in tables for name in table.extras}
         tables = [demote_to_extras(table, extras) for table in tables]
         tables = [_with_order(table, tables[0]) for table in tables]
@@ -145,7 +349,7 @@ class NBest(Constructors):
         if len(set(ids)) < len(ids) and not renumber:
             raise DataError(
                 f"{' and '.join(dict.fromkeys(origins))} have sentence ids in common: "
-                "concatenate them with renumber=True, which counts the ids anew"
+                "concatenate them with renumber=True, which numbers the sentences from 0"
             )
         strings, numbers = intern(chain.from_iterable(table.strings for table in tables))
         starts = np.cumsum([0, *(len(table.strings) for table in tables)])
@@ -210,7 +414,7 @@ class NBest(Constructors):
 
     @property
     def ids(self) -> tuple[int | str, ...]:
-        """The ids of the sentences as the user gave them: texts, or else whole numbers.
+        """The ids of the sentences as in the file: texts, or else integers.
 
         >>> lists = NBest.from_records([{"id": "doc-7", "text": "a", "lm": 1}])
         >>> lists.ids, lists.sentence_ids.tolist()
@@ -234,7 +438,7 @@ class NBest(Constructors):
         return [self.strings[i] for i in self.string_index[self.rows(sentence)]]
 
     def chosen(self, choice: npt.ArrayLike) -> list[str]:
-        """Return one text a sentence: that of hypothesis `choice[s]` of list s."""
+        """Return one text per sentence: that of hypothesis `choice[s]` of list s."""
         return [self.text(row) for row in self.offsets[:-1] + np.asarray(choice)]
 
     def select(self, sentences: npt.ArrayLike) -> NBest:
@@ -253,27 +457,27 @@ class NBest(Constructors):
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` hypotheses, one or more."""
         if size < 1:
-            raise UsageError(f"an n-best list needs at least one hypothesis, not {size}")
+            raise UsageError(f"size must be at least 1, got {size}")
         sizes = np.minimum(self.sizes, size)
         return self.regroup(slice(None), cols.rows_of(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`, one or more."""
         if sentences < 1:
-            raise UsageError(f"a chunk needs at least one sentence, not {sentences}")
+            raise UsageError(f"sentences must be at least 1, got {sentences}")
         for start in range(0, len(self), sentences):
             yield self._run(start, min(start + sentences, len(self)))
 
     def regroup(self, sentences: Which, rows: Which, sizes: npt.ArrayLike) -> NBest:
-        """Return lists made of some of the hypotheses, with all that is known of them.
+        """Return lists of some of the hypotheses, with all their columns.
 
         Args:
             sentences: the sentences of the new lists.
-            rows: their hypotheses, those of one list after those of the other.
-            sizes: (sentences,) how many of the rows are in each list.
+            rows: their hypotheses, list after list.
+            sizes: (sentences,) the number of rows in each list.
 
         Raises:
-            DataError: if the sizes are not those of the rows.
+            DataError: if the sizes do not fit the rows.
 
         >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
         >>> other = lists.regroup(np.array([1, 0]), np.array([2, 1]), [1, 1])
@@ -282,10 +486,12 @@ class NBest(Constructors):
         """
         which = {"sentence": sentences, "hypothesis": rows}
         parts: dict[str, Any] = {
-            name: cols.each(getattr(self, name), partial(cols.taken, which=which[of]))
+            name: cols.map_columns(getattr(self, name), partial(cols.take, which=which[of]))
             for name, (of, _) in _COLUMNS.items()
         }
-        parts["string_index"], parts["strings"] = cols.used(parts["string_index"], self.strings)
+        parts["string_index"], parts["strings"] = cols.compact_strings(
+            parts["string_index"], self.strings
+        )
         return replace(self, offsets=cols.offsets_of(sizes), **parts)
 
     def with_references(self, references: Iterable[str | Sequence[str]]) -> NBest:
@@ -314,7 +520,7 @@ class NBest(Constructors):
         return replace(self, extras={**self.extras, **columns})
 
     def with_sentence_extras(self, **columns: Any) -> NBest:
-        """Return the same lists with other columns of one value a sentence.
+        """Return the same lists with other columns of one value per sentence.
 
         Raises:
             DataError: if there are not as many values as sentences.
@@ -322,10 +528,10 @@ class NBest(Constructors):
         return replace(self, sentence_extras={**self.sentence_extras, **columns})
 
     def with_sentences_of(self, other: NBest) -> NBest:
-        """Return these lists with the references, sources and all else that others know of them.
+        """Return these lists with all columns of sentences, such as references, of other lists.
 
         Args:
-            other: lists of the same sentences, by their ids, and perhaps of more.
+            other: lists that include the same sentences, by their ids.
 
         Raises:
             DataError: if a sentence is not among the others.
@@ -339,7 +545,7 @@ class NBest(Constructors):
                 self.origin,
             ) from error
         known: dict[str, Any] = {
-            name: cols.each(getattr(other, name), partial(cols.taken, which=which))
+            name: cols.map_columns(getattr(other, name), partial(cols.take, which=which))
             for name, (of, _) in _COLUMNS.items()
             if of == "sentence"
         }
@@ -349,8 +555,8 @@ class NBest(Constructors):
         """Return the same lists with more features, after those that are there.
 
         Args:
-            names: one a column.
-            columns: (hypotheses, names), or (hypotheses,) for one alone.
+            names: one per column.
+            columns: (hypotheses, names), or (hypotheses,) for a single name.
 
         Raises:
             DataError: if there is a feature of that name, or shapes disagree.
@@ -364,7 +570,9 @@ class NBest(Constructors):
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         shape = (len(self.features), len(added))
         if table.shape != shape:
-            raise DataError(f"new features need the shape {shape}, not {table.shape}", self.origin)
+            raise DataError(
+                f"new features must have the shape {shape}, not {table.shape}", self.origin
+            )
         for name in added:
             if name in self.feature_names:
                 raise DataError(
@@ -378,7 +586,7 @@ class NBest(Constructors):
         )
 
     def without_features(self, names: str | Iterable[str]) -> NBest:
-        """Return the same lists without some features, named alone or by their label.
+        """Return the same lists without some features, given by name or by label.
 
         Raises:
             DataError: if there is no such feature.
@@ -421,19 +629,49 @@ class NBest(Constructors):
         if isinstance(weights, Mapping):
             lacking = [name for name in self.feature_names if name not in weights]
             if lacking:
-                raise DataError(f"no weight for the feature {lacking[0]}: give one", self.origin)
+                raise DataError(f"no weight for the feature {lacking[0]}: add one", self.origin)
             weights = [weights[name] for name in self.feature_names]
         return np.asarray(self.features @ np.asarray(weights, dtype=np.float64))
 
     def best(self, scores: npt.ArrayLike) -> Int64:
-        """Return for each sentence the position of its highest score; ties go to the first.
+        """Return for each sentence the position of its highest score; the first one of ties.
 
         Args:
-            scores: (hypotheses,) one number a row of the table.
+            scores: (hypotheses,) one number per row of the table.
         """
         values = np.asarray(scores)
         best = [int(np.argmax(values[self.rows(s)])) for s in range(len(self))]
         return np.array(best, dtype=np.int64)
+
+    def to_dataframe(self) -> Any:
+        """Return a data frame of pandas with a row for each hypothesis.
+
+        Columns are `id`, `text`, what belongs to the sentence, the features and the extras. Other
+        libraries read the lists directly: `polars.DataFrame(lists)`, `pyarrow.table(lists)`.
+
+        Raises:
+            DataError: if two of these columns have the same name.
+            UsageError: if pandas is not installed.
+
+        >>> lists = NBest.from_lists([["a", "b"]], [[[-1.0], [-2.0]]], ["lm"])
+        >>> lists.to_dataframe()["lm"].tolist()
+        [-1.0, -2.0]
+        """
+        from bpa_ppl.rows.writing import table_of
+
+        table = table_of(self, everything=True)
+        try:
+            return table.to_pandas()
+        except ImportError as error:
+            raise UsageError(
+                "to_dataframe needs pandas: run `pip install pandas`, or use another library, as "
+                "in polars.DataFrame(lists)"
+            ) from error
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        from bpa_ppl.rows.writing import table_of
+
+        return table_of(self, everything=True).__arrow_c_stream__(requested_schema)
 
     def _run(self, start: int, stop: int) -> NBest:
         """Return consecutive lists, which share their arrays with these."""
@@ -442,8 +680,30 @@ class NBest(Constructors):
         return self.regroup(slice(start, stop), rows, np.diff(ends))
 
 
+def _float_table(values: npt.ArrayLike, what: str) -> Float32:
+    try:
+        with np.errstate(over="ignore"):  # infinite values are reported with their places
+            return np.asarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} are not a table of numbers: {error}") from error
+
+
+def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
+    """Return the number of hypotheses of each sentence."""
+    given = np.asarray(sizes)
+    if given.dtype.kind not in "iu" and given.size:
+        raise UsageError(f"sizes must be integers, not {quoted(sizes)}")
+    if not given.ndim:
+        if given < 1 or hypotheses % given:
+            raise DataError(f"{hypotheses} hypotheses cannot be divided into lists of {given}")
+        return np.full(hypotheses // int(given), given)
+    if given.sum() != hypotheses:
+        raise DataError(f"the sizes sum to {given.sum()}, but there are {hypotheses} hypotheses")
+    return given.astype(np.int64)
+
+
 def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
-    """Return the lists with some of their features as extras: kept, but part of no score.
+    """Return the lists with some of their features as extras, which are not part of any score.
 
     Names of other columns are ignored.
 
@@ -465,7 +725,7 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     )
 
 
-#: Name of each column -> what has one value each, and how it is kept.
+#: Name of each column -> `hypothesis` or `sentence`, and the function that converts its values.
 _COLUMNS: dict[str, tuple[str, Any]] = {
     f.name: (f.metadata["per"], f.metadata["convert"]) for f in fields(NBest) if f.metadata
 }
@@ -489,7 +749,7 @@ def _with_order(table: NBest, first: NBest) -> NBest:
 
 
 def _facts(nbest: NBest) -> list[str]:
-    """Return what the line that shows a table says of it."""
+    """Return what the representation of a table shows."""
     facts = [
         cols.counted(len(nbest), "sentence"),
         cols.counted(len(nbest.features), "hypothesis"),
@@ -500,7 +760,7 @@ def _facts(nbest: NBest) -> list[str]:
 
 
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
-    """Return (name, what has one value each, column) of those columns that a table may lack."""
+    """Return (name, `hypothesis` or `sentence`, column) of the columns that a table may lack."""
     single = [(name, _COLUMNS[name][0], getattr(nbest, name)) for name in _CAN_LACK]
     several = [(n, _COLUMNS[g][0], c) for g in _MANY for n, c in getattr(nbest, g).items()]
     return [entry for entry in [*single, *several] if entry[2] is not None]
@@ -511,7 +771,7 @@ def _check_shapes(nbest: NBest) -> None:
     ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
     named = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)
     if not (ragged and named and len(nbest.string_index) == rows):
-        raise DataError("the parts of an n-best table disagree in shape", nbest.origin)
+        raise DataError("the columns of an n-best table disagree in shape", nbest.origin)
     if rows and not 0 <= nbest.string_index.min() <= nbest.string_index.max() < len(nbest.strings):
         raise DataError("a hypothesis has no text", nbest.origin)
     if len(set(nbest.feature_names)) != len(nbest.feature_names):

@@ -64,5 +64,5 @@ def test_the_story_shows_check_scores_examples_and_files(demo: Demo) -> None:
 def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.touch()
-    with pytest.raises(DataError, match="taken: cannot make this folder"):
+    with pytest.raises(DataError, match="taken: cannot create this folder"):
         run_demo(taken)

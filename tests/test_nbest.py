@@ -123,7 +123,7 @@ def test_truncate_keeps_the_head_of_each_list(sizes: list[int], size: int) -> No
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_list_cannot_be_cut_to_nothing(toy: NBest, size: int) -> None:
-    with pytest.raises(UsageError, match=f"at least one hypothesis, not {size}"):
+    with pytest.raises(UsageError, match=f"size must be at least 1, got {size}"):
         toy.truncate(size)
 
 
@@ -264,7 +264,9 @@ class TestSequence:
 
     @pytest.mark.parametrize("key", [4, -5, [0, 4], [-5]])
     def test_positions_outside(self, key: Any) -> None:
-        with pytest.raises(IndexError, match=r"there is no sentence (4|-5): there are 4, from 0"):
+        with pytest.raises(
+            IndexError, match=r"there is no sentence (4|-5): positions run from 0 to 3"
+        ):
             full(list(self.LENGTHS))[key]
         with pytest.raises(UsageError):
             full(list(self.LENGTHS))[key]
@@ -273,13 +275,15 @@ class TestSequence:
         "key", [[True, False], True, "0", 1.5, None, (0, 1.5), [0.0], np.zeros((2, 2), bool)]
     )
     def test_what_is_no_position(self, key: Any) -> None:
-        with pytest.raises(UsageError, match=r"a mask needs one value for each of 4|are chosen by"):
+        with pytest.raises(
+            UsageError, match=r"a mask must have one value for each of 4|must be selected by"
+        ):
             full(list(self.LENGTHS))[key]
 
     def test_select_counts_from_the_start_alone(self, toy: NBest) -> None:
-        with pytest.raises(UsageError, match="there is no sentence -1: there are 3, from 0 on"):
+        with pytest.raises(UsageError, match="there is no sentence -1: positions run"):
             toy.select([-1])
-        with pytest.raises(UsageError, match=r"a mask needs one value for each of 3 sentences"):
+        with pytest.raises(UsageError, match=r"a mask must have one value for each of 3 sentences"):
             toy.select([True, False])
 
     @settings(deadline=None)
@@ -311,7 +315,7 @@ class TestSequence:
         assert nbest[1].texts(0) == ["c", "a", "b"]
 
     def test_chunks_of_nothing(self, toy: NBest) -> None:
-        with pytest.raises(UsageError, match="a chunk needs at least one sentence, not 0"):
+        with pytest.raises(UsageError, match="must be at least 1, got 0"):
             list(toy.chunks(0))
 
     def test_regrouping_needs_sizes_that_fit(self, toy: NBest) -> None:
@@ -369,7 +373,7 @@ class TestConcatenation:
     @pytest.mark.parametrize("column", ["totals", "references", "sources", "gain", "title"])
     def test_columns_that_only_one_has(self, column: str) -> None:
         one, other = full([2, 1]), replace(full([1]), sentence_ids=[9], origin="b.nbest")
-        with pytest.raises(DataError, match=f"b.nbest: no {column}, which <memory> has: add them"):
+        with pytest.raises(DataError, match=f"b.nbest: no {column}, which <memory> has: add it"):
             one + other.without(column)
         assert len(one.without(column) + other.without(column)) == 3
 
@@ -404,12 +408,14 @@ class TestColumns:
         ["the cat", 3, None, [1, 2, 3], [["a"], ["b"], [3]], {"a", "b", "c"}, {0: "a"}],
     )
     def test_references_that_are_none(self, toy: NBest, references: Any) -> None:
-        with pytest.raises(UsageError, match="references are one text, or a tuple of texts, for"):
+        with pytest.raises(
+            UsageError, match="references must be one text, or a tuple of texts, for"
+        ):
             toy.with_references(references)
 
     @pytest.mark.parametrize("sources", ["the cat", 3, [1, 2, 3], [("a",), ("b",), ("c",)]])
     def test_sources_that_are_none(self, toy: NBest, sources: Any) -> None:
-        with pytest.raises(UsageError, match="sources are one text for each sentence"):
+        with pytest.raises(UsageError, match="sources must be one text for each sentence"):
             toy.with_sources(sources)
 
     def test_extras_are_exchanged_and_left_out(self, toy: NBest) -> None:
@@ -448,7 +454,7 @@ class TestColumns:
 
     @pytest.mark.parametrize("values", ["text", 3, {"a": 1}, None])
     def test_what_is_no_column(self, toy: NBest, values: Any) -> None:
-        with pytest.raises(UsageError, match="the column gain needs a sequence of values"):
+        with pytest.raises(UsageError, match="the column gain must be a sequence of values"):
             toy.with_extras(gain=values)
 
     def test_features_are_added_and_left_out(self, toy: NBest) -> None:

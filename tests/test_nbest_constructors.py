@@ -62,15 +62,15 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"sizes": 2}, "3 hypotheses are no whole lists of 2"),
-            ({"sizes": [1, 1]}, "sizes sum up to 2, and there are 3 hypotheses"),
-            ({"sizes": [1.5, 1.5]}, "sizes are whole numbers"),
-            ({"features": np.zeros((3, 2))}, r"3 texts and 1 names need features of that shape"),
-            ({"features": [["x"]] * 3}, "features are no table of numbers"),
-            ({"features": [[1], [1, 2], [3]]}, "features are no table of numbers"),
+            ({"sizes": 2}, "3 hypotheses cannot be divided into lists of 2"),
+            ({"sizes": [1, 1]}, "the sizes sum to 2, but there are 3 hypotheses"),
+            ({"sizes": [1.5, 1.5]}, "sizes must be integers"),
+            ({"features": np.zeros((3, 2))}, r"features must have the shape \(3, 1\)"),
+            ({"features": [["x"]] * 3}, "features are not a table of numbers"),
+            ({"features": [[1], [1, 2], [3]]}, "features are not a table of numbers"),
             ({"features": [[1], [1e39], [3]]}, "lm of hypothesis 1 of sentence 0 is inf"),
-            ({"texts": "abc"}, "texts are one text for each hypothesis"),
-            ({"texts": ["a", 1, "c"]}, "texts are one text for each hypothesis"),
+            ({"texts": "abc"}, "texts must be a sequence"),
+            ({"texts": ["a", 1, "c"]}, "texts must be a sequence"),
             ({"references": ["x", "y"]}, "2 values of references for 1 sentence"),
         ],
     )
@@ -116,14 +116,14 @@ class TestRecords:
         ("records", "message"),
         [
             ([{"id": 0, "text": "a", "lm": np.inf}], r"<memory>:1: lm is inf, not a finite"),
-            ([*RECORDS, {"id": 9}], "<memory>:4: a hypothesis has no field text"),
-            ([{0: 1}], "<memory>:1: the name of a field is a text, not 0"),
+            ([*RECORDS, {"id": 9}], "<memory>:4: text is missing"),
+            ([{0: 1}], "<memory>:1: the name of a field must be a text, not 0"),
             (["id"], "<memory>:1: 'id' is not an object"),
             ([], "there are no records"),
-            ("text", "records are dictionaries, or columns by name, not 'text'"),
-            (3, "records are dictionaries, or columns by name, not 3"),
+            ("text", "records must be dictionaries, or columns by name, not 'text'"),
+            (3, "records must be dictionaries, or columns by name, not 3"),
             ({"id": [1], "text": ["a", "b"]}, "columns of records differ in length"),
-            ({"id": 1}, "a column of records is a sequence of values, not 1"),
+            ({"id": 1}, "a column of records must be a sequence, not 1"),
         ],
     )
     def test_what_are_none(self, records: Any, message: str) -> None:
@@ -170,10 +170,10 @@ class TestDataFrames:
         ("columns", "message"),
         [
             ({"lm": [1.0, np.inf, 2.0]}, "<memory>:2: lm is inf, not a finite"),
-            ({"lm": [1, "x", 2]}, "a column that Arrow cannot read"),
+            ({"lm": [1, "x", 2]}, "Arrow cannot read a column"),
             ({"text": ["a", None, "b"]}, "<memory>:2: text is missing"),
             ({"reference": ["r", "x", "s"]}, "<memory>:2: another reference than before"),
-            ({"id": [0, 1, 0]}, "<memory>:3: a second block of sentence 0"),
+            ({"id": [0, 1, 0]}, "<memory>:3: a second list of sentence 0"),
         ],
     )
     def test_what_is_wrong_is_told(self, columns: dict[str, Any], message: str) -> None:
@@ -182,15 +182,15 @@ class TestDataFrames:
             NBest.from_dataframe(frame)
 
     def test_what_is_none(self) -> None:
-        with pytest.raises(UsageError, match=r"a list is no data frame: .* or use from_records"):
+        with pytest.raises(UsageError, match=r"a list is not a data frame: .* or use from_records"):
             NBest.from_dataframe(RECORDS)
 
     def test_pandas_is_asked_for_where_it_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def missing(*_: object, **__: object) -> None:
             raise ImportError("no pandas")
 
-        monkeypatch.setattr("bpa_ppl.rows.constructors.table_of", lambda *_, **__: Missing(missing))
-        with pytest.raises(UsageError, match="to_dataframe needs pandas: say `pip install pandas`"):
+        monkeypatch.setattr("bpa_ppl.rows.writing.table_of", lambda *_, **__: Missing(missing))
+        with pytest.raises(UsageError, match="to_dataframe needs pandas: run `pip install pandas`"):
             NBest.from_records(RECORDS).to_dataframe()
 
 

@@ -226,7 +226,7 @@ class Reading:
             UsageError: if options contradict one another.
 
         >>> Reading(list_size=2, score_files=["lm.npy"]).arguments()["format"]
-        Plain(nbest=2, scores=('lm.npy',))
+        Plain(list_size=2, scores=('lm.npy',))
         """
         format: Any = self.format
         if self.list_size is None and self.score_files:
@@ -236,7 +236,7 @@ class Reading:
                 raise UsageError(
                     f"{self.size_option} is for plain text, and --format is {self.format}"
                 )
-            settings = {"nbest": self.list_size, "scores": tuple(self.score_files or ())}
+            settings = {"list_size": self.list_size, "scores": tuple(self.score_files or ())}
             format = NBEST_FORMATS.resolve("plain", settings)
         return {"first_id": self.first_id, "bad": self.bad, "format": format}
 

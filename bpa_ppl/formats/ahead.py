@@ -1,4 +1,4 @@
-"""Reading ahead: a thread prepares the next item while somebody works on the last one."""
+"""Prefetching: a thread prepares the next item while the caller works on the last one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bpa_ppl.notes import Note, capture_notes, replay
 T = TypeVar("T")
 
 
-class _Made(NamedTuple):
-    """What a step brought: one item or none, what was told of it, and the error instead of it."""
+class _Step(NamedTuple):
+    """The result of a step: one item or none, the notes that were logged, and an error or none."""
 
     items: list[Any]
     notes: list[Note]
@@ -22,34 +22,34 @@ class _Made(NamedTuple):
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yield items while a thread prepares the next one; it is never more than one ahead.
+    """Yield items while a thread prepares the next one, and no more than one.
 
-    All items are made in that one thread. What is told of an item, and the error that stands
-    instead of it, come in the thread of who asks for the item, as if it were made then.
+    All items are prepared in that thread. Notes and errors are logged and raised in the thread of
+    the caller, when it asks for the item.
 
     >>> list(ahead(iter("abc")))
     ['a', 'b', 'c']
     """
     with ThreadPoolExecutor(1) as thread:
 
-        def begun() -> Future[_Made]:
+        def submit() -> Future[_Step]:
             return thread.submit(copy_context().run, _next, items)
 
-        pending = begun()
+        pending = submit()
         while True:
-            made = pending.result()
-            replay(made.notes)
-            if made.error is not None:
-                raise made.error
-            if not made.items:
+            step = pending.result()
+            replay(step.notes)
+            if step.error is not None:
+                raise step.error
+            if not step.items:
                 return
-            pending = begun()
-            yield made.items.pop()  # no name holds it while the next one is waited for
+            pending = submit()
+            yield step.items.pop()  # which frees its memory as soon as the caller does
 
 
-def _next(items: Iterator[T]) -> _Made:
+def _next(items: Iterator[T]) -> _Step:
     with capture_notes() as notes:
         try:
-            return _Made(list(islice(items, 1)), notes, None)
+            return _Step(list(islice(items, 1)), notes, None)
         except Exception as error:
-            return _Made([], notes, error)
+            return _Step([], notes, error)

@@ -1,7 +1,6 @@
-"""What a format is: a component that knows its files, reads them and writes them.
+"""The base classes of formats: components that detect, read and write files.
 
-A format of n-best lists hands on rows of the table; one of weights, names and values. See
-`bpa_ppl.registry` for how another package offers one of its own.
+See `bpa_ppl.registry` for formats in other packages.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.rows import Rows
 
-#: Instead of the name of a format: tell it by the content, or by the name of the file.
+#: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
 
 
@@ -25,9 +24,9 @@ class ReadOptions(NamedTuple):
 
     Attributes:
         origin: the name of the file, for messages.
-        bad: "error", or "drop" to leave out a hypothesis with a value that is no finite number.
-        strict: whether fields that would be left out with a warning are an error.
-        first_id: the id of the first sentence, where the format counts them itself.
+        bad: "error", or "drop" to leave out a hypothesis with a value that is not a finite number.
+        strict: whether to raise an error instead of a warning about fields that are left out.
+        first_id: the id of the first sentence, for formats without ids.
     """
 
     origin: str
@@ -43,7 +42,7 @@ class NBestFormat(Component, frozen=True):
     instead of the last two.
 
     Attributes:
-        suffixes: of the names of files that are written so unless another format is named.
+        suffixes: endings of files that are written in this format by default.
 
     >>> from bpa_ppl.registry import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -54,13 +53,13 @@ class NBestFormat(Component, frozen=True):
     suffixes: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
-        """Say whether the first line of a file, without its end, looks like this format."""
+        """Return whether the first line of a file, without its end, looks like this format."""
         raise NotImplementedError
 
     def detect_within(self, beginning: bytes) -> bool:
-        """Say whether a file, of which no format knows the first line, has lines of this one.
+        """Return whether a file has lines of this format after others that no format detects.
 
-        For programs that print their lists between the lines of a log.
+        Some programs print their lists between the lines of a log.
 
         Args:
             beginning: the first lines, or more.
@@ -68,11 +67,10 @@ class NBestFormat(Component, frozen=True):
         return False
 
     def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-        """Yield rows of the table; those of a file of lines are what `parse` makes of its blocks.
+        """Yield rows of the table; by default, those that `parse` makes of the blocks of lines.
 
         Raises:
-            DataError: with the file, and the line where there is one, if it is not as it should
-                be.
+            DataError: with the file, and the line where there is one, if it cannot be read.
         """
         return self.parse(file.blocks(), options)
 
@@ -80,12 +78,12 @@ class NBestFormat(Component, frozen=True):
         """Yield rows of the table from blocks of whole lines, each ended by a newline.
 
         Raises:
-            DataError: with file and line, if a line is not as it should be.
+            DataError: with file and line, if a line cannot be read.
         """
         raise NotImplementedError
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
-        """Write a whole file, which appears when it is complete.
+        """Write a file, which appears when it is complete.
 
         Raises:
             DataError: if it cannot be written, or the lists do not fit the format.
@@ -94,7 +92,7 @@ class NBestFormat(Component, frozen=True):
             self.write(nbest, file)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
-        """Write the lists as text, with their totals where they have them.
+        """Write the lists as text, with their totals if they have any.
 
         Raises:
             DataError: if a name or a text does not fit the format.
@@ -106,20 +104,20 @@ class WeightFormat(Component, frozen=True):
     """A format of weights.
 
     Attributes:
-        suffixes: of the names of files that are written so, such as `.json`.
+        suffixes: endings of files that are written in this format, such as `.json`.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, text: str) -> bool:
-        """Say whether the content of a file looks like this format."""
+        """Return whether the content of a file looks like this format."""
         raise NotImplementedError
 
     def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
         """Return the names and values in the content of a file; numbers alone have empty names.
 
         Raises:
-            DataError: with file and line, if a line is not as it should be.
+            DataError: with file and line, if a line cannot be read.
         """
         raise NotImplementedError
 
@@ -128,7 +126,7 @@ class WeightFormat(Component, frozen=True):
         raise NotImplementedError
 
     def renewed(self, template: str, weights: Mapping[str, float], origin: str) -> str:
-        """Return the content of a file with new weights, and all else as it stands.
+        """Return the content of a file with new weights, and all else unchanged.
 
         Args:
             template: the content.
@@ -136,7 +134,7 @@ class WeightFormat(Component, frozen=True):
             origin: the name of the file, for messages.
 
         Raises:
-            DataError: if the file has no weight of that name to renew.
+            DataError: if the file has no weight of that name.
             UsageError: if the format takes no template.
         """
         name = WEIGHT_FORMATS.name_of(self)

@@ -1,4 +1,4 @@
-"""Kinds of compression: how each is recognised, unpacked and written."""
+"""Kinds of compression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isal import isal_zlib
 
 
 class Decoder(Protocol):
-    """What the decompressors of isal, lzma and zstandard have in common."""
+    """The common methods of the decompressors of isal, lzma and zstandard."""
 
     @property
     def eof(self) -> bool: ...  # noqa: D102
@@ -28,10 +28,10 @@ class Codec(NamedTuple):
 
     Attributes:
         name: for messages.
-        suffix: of the names of files to be written so.
-        magic: the first bytes of every file of this kind.
-        decoder: returns a fresh decoder of one compressed stream.
-        encoder: returns a file that compresses into the one given.
+        suffix: ending of the names of such files.
+        magic: first bytes of such files.
+        decoder: returns a new decoder of one compressed stream.
+        encoder: returns a file that compresses into another one.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Codec(NamedTuple):
 
 
 def _gzip_writer(file: BinaryIO) -> IO[bytes]:
-    # No name and no time inside, so that equal content gives equal files.
+    # Without name and time, so that equal content gives equal files.
     return cast(IO[bytes], gzip.GzipFile("", "wb", 6, file, mtime=0))
 
 
@@ -65,7 +65,7 @@ CODECS = (
         _zstd_writer,
     ),
 )
-#: What the decompressors raise where the data are not what was packed.
+#: The errors of the decompressors for corrupt data.
 CORRUPT: tuple[type[Exception], ...] = (
     cast(type[Exception], isal_zlib.error),
     lzma.LZMAError,
@@ -74,7 +74,7 @@ CORRUPT: tuple[type[Exception], ...] = (
 
 
 def file_suffix(path: str | PathLike[str]) -> str:
-    """Return what the name of a file ends in, in small letters; of a packed one, what is packed.
+    """Return the ending of a file in lower case, without that of compression.
 
     >>> file_suffix("dev.CSV"), file_suffix("dev.jsonl.gz"), file_suffix("dev.gz"), file_suffix("-")
     ('.csv', '.jsonl', '', '')

@@ -18,12 +18,12 @@ _NAME = re.compile(r"[^\s=#\[][^\s=#]*")
 
 
 class DenseWeights(WeightFormat, frozen=True):
-    """The format of lines; blank ones and `#` comments say nothing."""
+    """The format of lines; blank lines and `#` comments are ignored."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".txt", ".weights", ".dense")
 
     def detect(self, text: str) -> bool:
-        """Say whether a file may be in this format: any may, and `parse` tells what is wrong.
+        """Return True: any text may be in this format, and `parse` reports errors.
 
         >>> DenseWeights().detect("LM0= 0.5")
         True
@@ -45,7 +45,7 @@ class DenseWeights(WeightFormat, frozen=True):
         """Write the weights, one label a line, in full precision.
 
         Raises:
-            DataError: if a name would not be read back.
+            DataError: if a name cannot be read back.
 
         >>> import sys
         >>> DenseWeights().write({"LM0": 0.1, "TM0[0]": 1.0, "TM0[1]": 2.0}, sys.stdout)
@@ -56,8 +56,8 @@ class DenseWeights(WeightFormat, frozen=True):
         for name in names:
             if not _NAME.fullmatch(name):
                 raise DataError(
-                    f"the name {quoted(name)} does not fit a file of `Name0= value` lines, which "
-                    "has no name with =, # or a space: write JSON or YAML"
+                    f"the name {quoted(name)} has =, # or a space, which lines of `Name0= value` "
+                    "cannot have: write JSON or YAML"
                 )
         ordered = [names[i] for _, positions in grouped(names) for i in positions]
         values = iter([shortest(float(weights[name])) for name in ordered])
@@ -91,7 +91,7 @@ def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str
 
 
 def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
-    """Return the label and the printed values of a line; both are empty where it says nothing.
+    """Return the label and the printed values of a line; both are empty for a blank line.
 
     Raises:
         DataError: if it has no label or no value.
@@ -118,4 +118,4 @@ def _values(tokens: list[str], origin: str, number: int) -> list[float]:
     try:
         return [finite(token) for token in tokens]
     except ValueError as error:
-        raise DataError(f"{error}: a weight must be one", origin, number) from error
+        raise DataError(f"{error}: correct the weight", origin, number) from error

@@ -14,12 +14,12 @@ from bpa_ppl.labels import expand
 
 
 class JsonWeights(WeightFormat, frozen=True):
-    """The format of one JSON object, or of one list of numbers in the order of the columns."""
+    """One JSON object, or one list of numbers in the order of the columns."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".json",)
 
     def detect(self, text: str) -> bool:
-        """Say whether a file looks like a JSON object, or like a list of numbers.
+        """Return whether a file looks like a JSON object, or like a list of numbers.
 
         >>> [JsonWeights().detect(text) for text in ('{"LM0": 0.5}', "[0.5, 1]", "[weight]")]
         [True, True, False]
@@ -30,8 +30,8 @@ class JsonWeights(WeightFormat, frozen=True):
         """Return the names and values of the object.
 
         Raises:
-            DataError: with the line, if the text is no JSON object or list of finite numbers, or a
-                key stands twice.
+            DataError: with the line, if the text is not a JSON object or list of finite numbers,
+                or a key occurs twice.
 
         >>> JsonWeights().parse('{"LM0": 0.5, "TM0": [1, 2]}', "w.json")
         [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
@@ -43,9 +43,7 @@ class JsonWeights(WeightFormat, frozen=True):
         seen: set[str] = set()
         for key, value in entries:
             if key in seen:
-                raise DataError(
-                    f"{key} stands twice: remove one of the two", origin, _line_of(key, text)
-                )
+                raise DataError(f"{key} occurs twice: remove one", origin, _line_of(key, text))
             seen.add(key)
             values = value if isinstance(value, list) and value else [value]
             numbers = [_number(key, number, origin, text) for number in values]
@@ -53,7 +51,7 @@ class JsonWeights(WeightFormat, frozen=True):
         return pairs
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
-        """Write {name: value}, one a line, in full precision.
+        """Write {name: value}, one per line, in full precision.
 
         >>> import sys
         >>> JsonWeights().write({"LM0": 0.5}, sys.stdout)
@@ -66,7 +64,7 @@ class JsonWeights(WeightFormat, frozen=True):
 
 
 def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
-    """Return the entries of the object, repeated ones too, or the list; numbers as printed."""
+    """Return the entries of the object, with repeated ones, or the list; numbers as printed."""
     try:
         content = json.loads(
             text,
@@ -83,7 +81,7 @@ def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
         if "\\u" in text:
             json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        message = "a \\u escape is half a character: write the text as UTF-8"
+        message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
         raise DataError(message, origin) from error
     if not isinstance(content, tuple | list):
         raise DataError("not a JSON object: write {name: value}", origin, 1)
@@ -91,7 +89,7 @@ def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
 
 
 class _Printed(str):
-    """A number of the file as it is printed there, which is no string of the file."""
+    """A number of the file as it is printed, as opposed to a string of the file."""
 
 
 def _number(key: str, value: Any, origin: str, text: str = "") -> float:
@@ -105,6 +103,6 @@ def _number(key: str, value: Any, origin: str, text: str = "") -> float:
 
 
 def _line_of(key: str, text: str) -> int | None:
-    """Return the line at which a key stands; None where it is written with escapes."""
+    """Return the line of a key; None if it is written with escapes."""
     at = text.rfind(f'"{key}"')
     return None if at < 0 else text.count("\n", 0, at) + 1

@@ -1,11 +1,9 @@
-"""JSON lines: a sentence with its candidates a line, or, in the long form, a hypothesis a line.
+"""JSON lines: one sentence with its candidates per line, or, in the long form, one hypothesis.
 
     {"id": 0, "source": "…", "references": ["…"], "candidates": [{"text": "…", "lm": -1.5}, …]}
     {"id": 0, "text": "…", "lm": -1.5}
 
-`bpa_ppl.rows.records` says what becomes of the fields. Lines that have no other fields than those
-before are decoded by msgspec into classes made for them; all others are read one by one, which
-gives the same rows or says what is wrong.
+See `bpa_ppl.rows.schema` for the meaning of the fields.
 """
 
 from __future__ import annotations
@@ -14,17 +12,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TextIO
 
-import msgspec
 import numpy as np
 
-from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.json_blocks import BlockDecoder, example_of, strict_json
+from bpa_ppl.formats.json_lines import json_keys, json_rows
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
-from bpa_ppl.rows.records import NUMBER, RecordReader, kind_of, looks_numeric
+from bpa_ppl.rows.schema import NUMBER, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
 
 
@@ -32,7 +28,7 @@ class Jsonl(NBestFormat, frozen=True):
     """JSON lines, nested or long.
 
     Attributes:
-        long: whether to write a hypothesis a line; read are both.
+        long: whether to write one hypothesis per line; both forms are read.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
@@ -40,55 +36,27 @@ class Jsonl(NBestFormat, frozen=True):
     long: bool = False
 
     def detect(self, first_line: bytes) -> bool:
-        """Say whether the first line is an object with candidates, or with an id and a text.
+        """Return whether the first line is an object with candidates, or with an id and a text.
 
         >>> Jsonl().detect(b'{"id": 0, "text": "a cat"}'), Jsonl().detect(b'{"LM0": 0.5}')
         (True, False)
         """
-        if not first_line.lstrip().startswith(b"{"):
-            return False
-        try:
-            keys = msgspec.json.decode(first_line, type=dict[str, msgspec.Raw]).keys()
-        except (ValueError, RecursionError):
-            return b'"candidates"' in first_line or (b'"text"' in first_line)
-        return CANDIDATES in keys or {ID, TEXT} <= keys
+        keys = json_keys(first_line)
+        return CANDIDATES in keys or {ID, TEXT} <= keys or (not keys and _is_damaged(first_line))
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.
 
         Raises:
-            DataError: with file, line and field, if a line is no JSON, has a key twice, or a
-                field of another type than in the lines before.
+            DataError: with file, line and field, if a line is not JSON, has a key twice, or has a
+                field of another type than the lines before.
 
         >>> lines = b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}\n'
         >>> rows = next(Jsonl().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.ids.tolist(), rows.features.tolist()
         (('scores.lm',), [7], [[-1.0]])
         """
-        reader = RecordReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
-        fast: BlockDecoder | None = None
-        example: Any = None
-        first = 1
-        for block in blocks:
-            lines = block[:-1].split(b"\n")
-            rows = None if fast is None else fast.rows(block, lines, first)
-            if rows is None:
-                layout = reader.layout
-                for number, line in enumerate(lines, first):
-                    if line.strip():
-                        record = strict_json(line, options.origin, number)
-                        before = reader.layout
-                        reader.add(record, number)
-                        if reader.layout is not before:
-                            example = example_of(example, record)
-                if reader.layout is not layout:
-                    fast = BlockDecoder.of(example, reader)
-                rows = reader.rows() if reader.layout is not None else None
-            if rows is not None:
-                yield rows
-            first += len(lines)
-        if reader.layout is None:
-            raise DataError("empty: there are no n-best lists in it", options.origin)
+        return json_rows(blocks, options)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -113,8 +81,13 @@ class Jsonl(NBestFormat, frozen=True):
                 file.write(f'{{{whole}, "{CANDIDATES}": [{inside}]}}\n')
 
 
+def _is_damaged(line: bytes) -> bool:
+    """Return whether a line looks like a record but is not JSON; reading it says what is wrong."""
+    return line.lstrip().startswith(b"{") and (b'"candidates"' in line or b'"text"' in line)
+
+
 def _fits(values: Sequence[Any]) -> bool:
-    """Say whether a column of hypotheses reads back: numbers would be features."""
+    """Return whether a column of hypotheses reads back: numbers would be features."""
     if isinstance(values, np.ndarray):
         return False
     first = next((value for value in values if value not in (None, "")), None)

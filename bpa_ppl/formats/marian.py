@@ -3,12 +3,12 @@
 As `marian-decoder --n-best` prints them, with a label for each scorer of an ensemble, glued to
 its value where there is one scorer (`F0=-1.2`). `--alignment` adds a field between text and
 features, hard (`0-0 1-2`) or soft (a vector of the source positions for each word,
-`0.9,0.1 0.2,0.8`); it is kept as the extra `alignment`. `--word-scores` adds `WordScores=` with as
-many values as words, which are left out with a notice.
+`0.9,0.1 0.2,0.8`), which becomes the extra `alignment`. `--word-scores` adds `WordScores=` with
+a value for each word, which is left out with a warning.
 
-The last field is what Marian ranks by: the weighted sum of the features, divided by a power of
-the length where `--normalize` says so. A file does not tell which. It is kept as the totals, but
-marked as normalised, so that nobody expects λ·h to give it.
+The last field is the score by which Marian ranks: the weighted sum of the features, divided by a
+power of the length with `--normalize`. A file does not show whether it is. The totals are therefore
+marked as normalised, and λ·h is not compared with them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Marian(NBestFormat, frozen=True):
 
     Attributes:
         normalised: whether the totals may be divided by a length, as with `--normalize`; otherwise
-            λ·h is held against them when weights are adapted.
+            λ·h is compared with them when weights are adapted.
     """
 
     normalised: bool = True
 
     def detect(self, first_line: bytes) -> bool:
-        """Say whether a line is surely Marian's: its labels are F0, F1, …, or it has word scores.
+        """Return whether a line has the labels F0, F1, …, or word scores, as only Marian prints.
 
         >>> Marian().detect(b"0 ||| a cat ||| F0= -1 F1= -2 ||| -0.75")
         True
@@ -59,8 +59,8 @@ class Marian(NBestFormat, frozen=True):
         r"""Yield the rows of each block of whole lines.
 
         Raises:
-            DataError: with file and line, if a line is not as the first one is, or not as it
-                should be.
+            DataError: with file and line, if a line does not have the columns of the first one,
+                or cannot be read.
 
         >>> lines = b"0 ||| a cat ||| 0-0 1-1 ||| F0= -3 F1= -2 ||| -1.25\n"
         >>> rows = next(Marian().parse([lines], ReadOptions("dev")))
@@ -71,11 +71,10 @@ class Marian(NBestFormat, frozen=True):
             yield rows._replace(totals_normalised=self.normalised)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
-        """Write the lists as Marian does, with alignments and totals where they have them.
+        """Write the lists as Marian does, with alignments and totals if they have any.
 
         Raises:
-            DataError: if a name, a text or an alignment cannot be told apart from the separators
-                of the format.
+            DataError: if a name, a text or an alignment would be ambiguous in the format.
 
         >>> import sys
         >>> lists = NBest.from_lists([["a cat"]], [[[-3, -2]]], ["F0", "F1"], totals=[[-1.25]])

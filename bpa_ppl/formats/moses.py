@@ -1,9 +1,9 @@
 """Moses n-best lists, `id ||| text ||| Name0= v v … ||| total`, read and written.
 
-What Moses adds with -n-best-list-include-segmentation and -print-alignment-info-in-n-best,
-`||| 0-2=0-2 3=3 ||| 0-0 1-2`, is kept in the extras `segmentation` and `alignment`, as printed. The
-same reader serves the relatives of the format: glued labels (`F0=-1.5`), no total, the total
-before the features, alignments or word scores between text and features.
+Fields added by -n-best-list-include-segmentation and -print-alignment-info-in-n-best,
+`||| 0-2=0-2 3=3 ||| 0-0 1-2`, become the extras `segmentation` and `alignment`, as printed. The
+same reader accepts variants of the format: glued labels (`F0=-1.5`), no total, the total before the
+features, alignments or word scores between text and features.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from bpa_ppl.rows import Rows
 if TYPE_CHECKING:
     from bpa_ppl.formats.moses_blocks import BlockParser
 
-# Files of up to so many blocks (of 1 MiB) are not worth loading the compiled parser.
+# Up to this number of blocks, of 1 MiB, loading the compiled parser takes longer than it saves.
 _PLAIN_BLOCKS = 1
 
 
 class Moses(NBestFormat, frozen=True):
-    """The format of Moses and its relatives; lists are written as Moses prints them."""
+    """The format of Moses and its variants; lists are written as Moses prints them."""
 
     def detect(self, first_line: bytes) -> bool:
-        """Say whether the first line of a file looks like this format.
+        """Return whether the first line of a file looks like this format.
 
         >>> Moses().detect(b"0 ||| a cat ||| LM0= -1 ||| -1"), Moses().detect(b'{"id": 0}')
         (True, False)
@@ -54,23 +54,22 @@ class Moses(NBestFormat, frozen=True):
         r"""Yield the rows of each block of whole lines.
 
         Raises:
-            DataError: with file and line, if a line is not as the first one is, or not as it
-                should be.
+            DataError: with file and line, if a line does not have the columns of the first one,
+                or cannot be read.
 
         >>> lines = b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\n"
         >>> rows = next(Moses().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.features.tolist(), rows.strings
-        (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ('a cat',))
+        (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ['a cat'])
         """
         return read_blocks(blocks, LineParser(options))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
-        """Write the lists, with their totals and positions where they have them.
+        """Write the lists, with their totals and positions if they have any.
 
         Raises:
-            DataError: if a name, a text or a position cannot be told apart from the separators of
-                the format.
-            UsageError: if positions follow without totals, and could be taken for those.
+            DataError: if a name, a text or a position would be ambiguous in the format.
+            UsageError: if an empty segmentation or alignment would be read as the total.
 
         >>> import sys
         >>> lists = NBest.from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"])
@@ -82,27 +81,27 @@ class Moses(NBestFormat, frozen=True):
         if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
             raise UsageError(
                 f"{nbest.origin}: without totals an empty {SEGMENTATION} or {ALIGNMENT} would be "
-                "taken for one: write the lists with weights, which gives them totals"
+                "read as one: write the lists with weights, which adds totals"
             )
         write_lines(nbest, file, moses_labels(nbest), [], after)
 
 
 def read_blocks(blocks: Iterable[bytes], lines: LineParser) -> Iterator[Rows]:
-    """Yield the rows of each block of whole lines; the first line shows the columns.
+    """Yield the rows of each block of whole lines.
 
     Raises:
         DataError: as `LineParser.rows`.
     """
     rest = iter(blocks)
     begun = list(islice(rest, _PLAIN_BLOCKS + 1))
-    compiled: BlockParser | None = None
+    parser: BlockParser | None = None
     if len(begun) > _PLAIN_BLOCKS:
         from bpa_ppl.formats.moses_blocks import BlockParser
 
-        compiled = BlockParser(lines.columns(begun[0]))
+        parser = BlockParser(lines.begin(begun[0]))
     first = 1
     for block in chain(begun, rest):
-        rows = None if compiled is None else compiled.rows(block, first)
+        rows = None if parser is None else parser.rows(block, first)
         yield lines.rows(block, first) if rows is None else rows
         first += line_count(block)
 
@@ -114,14 +113,14 @@ def write_lines(
     between: list[tuple[str, ...]],
     after: list[tuple[str, ...]],
 ) -> None:
-    """Write one line a hypothesis.
+    """Write one line per hypothesis.
 
     Args:
         nbest: the lists.
         file: where to write.
-        labels: what stands before the value of each feature.
-        between: columns of one field a hypothesis, to be written before the features.
-        after: the same, to be written after the total.
+        labels: the text before the value of each feature.
+        between: columns of fields to write before the features.
+        after: columns of fields to write after the total.
 
     Raises:
         DataError: if a text has a line break.
@@ -133,11 +132,11 @@ def write_lines(
         if nbest.totals is not None:
             columns.append(_printed(nbest.totals[rows]))
         values = zip(*columns, strict=True)
-        sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # perhaps endless
+        sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # possibly infinite
         for text, printed, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
             if "\n" in text:
                 raise DataError(f"a text of sentence {identifier} has a line break", nbest.origin)
-            # Without totals `printed` is the shorter, and the last separator is left out.
+            # Without totals `printed` is shorter, which omits the last separator.
             scores = " ".join(map(str.__add__, labelled, printed))
             file.write(f"{identifier} ||| {text}{first} ||| {scores}{last}\n")
 
@@ -149,7 +148,7 @@ def _joined(columns: list[tuple[str, ...]], rows: slice) -> Iterable[str]:
 
 
 def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
-    """Return the segmentations or alignments of all hypotheses, to be written.
+    """Return the segmentations or alignments of all hypotheses.
 
     Args:
         nbest: the lists.
@@ -157,7 +156,7 @@ def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
         soft: whether an alignment may have a vector for each word.
 
     Raises:
-        DataError: if one is not as the format prints it.
+        DataError: if one does not fit the format.
 
     >>> lists = NBest.from_lists([["a"]], [[[-1]]], ["LM0"], extras={"alignment": [["0-0"]]})
     >>> positions(lists, "alignment")
@@ -178,7 +177,7 @@ def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
 
 
 def moses_labels(nbest: NBest) -> list[str]:
-    """Return what Moses prints before the value of each column: `_` in a name is written as `.`.
+    """Return the text before the value of each column, with `.` for `_` in names, as Moses needs.
 
     Raises:
         DataError: as `plain_labels`, or if two names become one.
@@ -194,10 +193,10 @@ def moses_labels(nbest: NBest) -> list[str]:
 
 
 def plain_labels(nbest: NBest) -> list[str]:
-    """Return what to print before the value of each column: a label, or nothing inside a group.
+    """Return the text before the value of each column: a label, or nothing inside a group.
 
     Raises:
-        DataError: if a name cannot be told apart from a value or a separator.
+        DataError: if a name would be ambiguous in the format.
 
     >>> plain_labels(NBest.from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
     ['my_lm= ']

@@ -1,4 +1,4 @@
-"""The [weight] section of moses.ini, read, written, and renewed in a copy of a user's own file."""
+"""The [weight] section of moses.ini: read, written, and updated in a copy of a file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TOKEN = re.compile(r"\S+")
 
 
 class MosesIni(WeightFormat, frozen=True):
-    """The format of moses.ini, of which the [weight] section alone is read."""
+    """The format of moses.ini, of which only the [weight] section is read."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".ini",)
 
     def detect(self, text: str) -> bool:
-        """Say whether a file has sections.
+        """Return whether a file has sections.
 
         >>> MosesIni().detect("[weight]"), MosesIni().detect("LM0= 0.5")
         (True, False)
@@ -46,7 +46,7 @@ class MosesIni(WeightFormat, frozen=True):
         return parse_lines(lines, origin)
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
-        """Write a bare [weight] section.
+        """Write a [weight] section.
 
         >>> import sys
         >>> MosesIni().write({"LM0": 0.5}, sys.stdout)
@@ -57,7 +57,7 @@ class MosesIni(WeightFormat, frozen=True):
         DenseWeights().write(weights, file)
 
     def renewed(self, template: str, weights: Mapping[str, float], origin: str) -> str:
-        r"""Return a moses.ini with new weights; all else, and each number that stays, as it stands.
+        r"""Return a moses.ini with new weights, and everything else unchanged.
 
         Args:
             template: the content of the file.
@@ -75,7 +75,7 @@ class MosesIni(WeightFormat, frozen=True):
         missing = [name for name in weights if name not in known]
         if missing:
             raise DataError(
-                f"no weight of {', '.join(missing)} to renew: add it to the [weight] section",
+                f"no weight of {', '.join(missing)} to update: add it to the [weight] section",
                 origin,
             )
         return "\n".join(

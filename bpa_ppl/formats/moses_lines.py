@@ -1,73 +1,77 @@
-"""The lines of Moses n-best lists, read one by one: exact, and the source of every message."""
+"""Lines of fields separated by ` ||| `, read one by one: the source of every message about them.
+
+Most lines are as regular as the first one and are read the fast way (`_regular`); all others the
+careful way (`_irregular`), which gives the same or says what is wrong.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.columns import intern
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import ReadOptions
-from bpa_ppl.formats.numbers import finite
+from bpa_ppl.formats.numbers import all_finite, finite
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Float32
+from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
+from bpa_ppl.rows.schema import looks_numeric
 
 #: One line of the format, for messages.
 SHAPE = "`id ||| text ||| Name0= value … ||| total`"
 SEPARATOR = re.compile(rb" \|\|\|(?= |$)")
 # Labels do not begin with a digit, or `3=3` of a segmentation would be one.
 FEATURES = re.compile(rb" *[^\s\d=|][^\s=]*=")
+WORD_SCORES = b"WordScores"
 _WORD_SCORES = re.compile(rb" *WordScores=")
+_WORD_SCORES_GROUP = re.compile(rb"(?:^| )WordScores=[^=]*(?= [^\s=]+=|$)")
 _POSITIONS = re.compile(rb" *\d+[-=:][\d=: -]*")
-#: Fields of positions that are kept, by name; each is a run of these, with spaces between them.
-#: Soft alignments have a vector for each word.
 SEGMENTATION, ALIGNMENT = "segmentation", "alignment"
-TOKENS = {
-    SEGMENTATION: re.compile(rb"\d+(-\d+)?=\d+(-\d+)?"),
-    ALIGNMENT: re.compile(rb"\d+-\d+"),
-}
 EXAMPLES = {SEGMENTATION: "0-2=0-2 3=3", ALIGNMENT: "0-0 1-2"}
-_SOFT = re.compile(rb"[\d.eE+-]+(,[\d.eE+-]+)*")
+_FIELDS = {
+    SEGMENTATION: re.compile(rb"(?: *\d+(?:-\d+)?=\d+(?:-\d+)?(?= |$))* *"),
+    ALIGNMENT: re.compile(rb"(?: *\d+-\d+(?= |$))* *"),
+}
+# Soft alignments have a vector for each word.
+_SOFT = re.compile(rb"(?: *[\d.eE+-]+(?:,[\d.eE+-]+)*(?= |$))* *")
 _LEFT_OUT, _UNKNOWN = "", "?"
-_SPARSE = ": where features that are absent are zero, read the file as cdec or travatar"
-_LONGEST_ID = 18  # digits that surely fit 64 bits
+_SPARSE = ": if features that are absent are zero, read the file as cdec or travatar"
+_LONGEST_ID = 18  # digits that fit 64 bits
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a file, as its first line shows them.
+    """The columns of a file, as its first lines show them.
 
     Attributes:
         shape: (label, number of values) of each label, in order.
-        glued: for each label whether its value follows without a space.
-        total: where the total stands: "after" or "before" the features, or "none".
+        total: where the total score is: "after" or "before" the features, or "none".
         between: the fields between the text and the features: the names under which they are
             kept, or "" for one that is left out.
-        after: the same of the fields after the scores.
+        after: the same for the fields after the scores.
+        word_scores: whether WordScores are among the features; they are left out.
+        sparse: whether a line may lack features, which are zero there, or have them in another
+            order; each label then has one value.
     """
 
     shape: tuple[tuple[str, int], ...]
-    glued: tuple[bool, ...]
     total: str
-    between: tuple[str, ...]
-    after: tuple[str, ...]
-
-    @cached_property
-    def printed(self) -> list[tuple[bytes, int]]:
-        """The shape with labels as bytes, as lines are compared with it."""
-        return [(label.encode(), count) for label, count in self.shape]
+    between: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    word_scores: bool = False
+    sparse: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the features, one a column."""
+        """The names of the features, one per column."""
         return tuple(name for label, count in self.shape for name in expand(label, count))
 
     @property
@@ -76,11 +80,29 @@ class Layout:
         return tuple(name for name in (*self.between, *self.after) if name)
 
 
+class Row(NamedTuple):
+    """One line, taken apart.
+
+    Attributes:
+        id: of the sentence.
+        text: of the hypothesis.
+        values: as printed: of the features, and then the total, if there is one.
+        extras: the fields that are kept.
+        columns: of the values, where features are sparse.
+    """
+
+    id: int
+    text: bytes
+    values: list[bytes]
+    extras: list[str]
+    columns: list[int] | None = None
+
+
 _Group = tuple[bytes, list[bytes]]  # a label, and the values printed after it
 
 
-class _Fields(NamedTuple):
-    """One line cut at its separators: id, text and asides, features, and what follows."""
+class Fields(NamedTuple):
+    """One line cut at its separators: id, text and others, features, and what follows."""
 
     id: bytes
     middle: list[bytes]
@@ -89,15 +111,18 @@ class _Fields(NamedTuple):
 
 
 class LineParser:
-    """Reads lines one by one; every message about a bad line comes from here.
+    """Reads lines that all have the columns of the first one.
 
     Args:
         options: how to read.
         soft: whether a field between text and features may be a soft alignment, as of Marian.
 
     Attributes:
-        layout: the columns that the first line showed; None before it.
+        layout: the columns; None before the first line.
     """
+
+    shape = SHAPE
+    known = "in the first line"
 
     def __init__(self, options: ReadOptions, soft: bool = False):
         self.options = options
@@ -105,81 +130,206 @@ class LineParser:
         self._soft = soft
         self._warned: set[str] = set()
 
-    def columns(self, block: bytes, first: int = 1) -> Layout:
-        """Return the columns that the first line of a block shows, and read on by them."""
-        self.layout = self._layout(block[:-1].split(b"\n"), first)
+    def set_layout(self, layout: Layout) -> None:
+        """Read all lines by some columns."""
+        self.layout = layout
+        tokens = [
+            token
+            for label, count in layout.shape
+            for token in (f"{label}=".encode(), *[b""] * count)
+        ]
+        self._token_count = len(tokens)
+        labels = [place for place, token in enumerate(tokens) if token]
+        values = [place for place, token in enumerate(tokens) if not token]
+        self._labels_of, self._values_of = itemgetter(*labels), itemgetter(*values)
+        self._printed = self._labels_of(tokens)
+        self._only_value, self._label_count = len(values) == 1, len(labels)
+        self._column_of = {f"{label}=".encode(): k for k, (label, _) in enumerate(layout.shape)}
+        self._place = 2 + len(layout.between) + (layout.total == "before")
+        after = self._place + 1 + (layout.total == "after")
+        self._field_count = after + len(layout.after)
+        self._total_place = {"none": 0, "before": self._place - 1, "after": self._place + 1}[
+            layout.total
+        ]
+        places = [*range(2, 2 + len(layout.between)), *range(after, self._field_count)]
+        self._asides = list(zip((*layout.between, *layout.after), places, strict=True))
+
+    def begin(self, block: bytes) -> Layout:
+        """Return the columns that the first block of a file shows, and read on by them.
+
+        Raises:
+            DataError: with file and line, if the first line is not as it should be.
+        """
+        if self.layout is None:
+            self.set_layout(self._first_layout(_lines(block), 1))
+        assert self.layout is not None
         return self.layout
 
     def rows(self, block: bytes, first: int) -> Rows:
-        """Return the rows of a block of whole lines; its first line has the number `first`."""
-        ids, lines, texts, values, kept, dropped = [], [], [], [], [], []
-        printed = block[:-1].split(b"\n")
-        layout = self.layout or self.columns(block, first)
-        for number, line in enumerate(printed, first):
-            fields = self._fields(line, number)
-            identifier = self._identifier(fields.id, number)
-            text = self._text(layout, fields, number)
-            numbers = self._numbers(self._tokens(layout, fields, number), number)
-            extras = self._extras(layout, fields, number)
-            if numbers is None:
-                dropped.append(identifier)
-                continue
-            ids.append(identifier)
-            lines.append(number)
-            texts.append(text)
-            values.append(numbers)
-            kept.append(extras)
-        strings, index = intern(texts)
+        """Return the rows of a block of whole lines; its first line has the number `first`.
+
+        Raises:
+            DataError: with file and line, if a line does not have the columns of the first one, or
+                a value is not a finite number.
+        """
+        layout = self.layout or self.begin(block)
+        lines = _lines(block)
+        rows = [
+            self._regular(line) or self._irregular(line, number)
+            for number, line in enumerate(lines, first)
+        ]
+        numbers = np.arange(first, first + len(lines))
+        width = len(layout.names) + (layout.total != "none")
+        dropped: tuple[int, ...] = ()
+        values = all_finite(list(chain.from_iterable(row.values for row in rows)), first > 1)
+        if values is None:
+            kept = [self._is_finite(row, number) for number, row in enumerate(rows, first)]
+            dropped = tuple(row.id for row, keep in zip(rows, kept, strict=True) if not keep)
+            rows = [row for row, keep in zip(rows, kept, strict=True) if keep]
+            numbers = numbers[np.array(kept)]
+            values = all_finite(list(chain.from_iterable(row.values for row in rows)))
+            assert values is not None  # what is left is finite
+        table: Float32 = (
+            _dense(rows, values, width) if layout.sparse else values.reshape(-1, width)
+        ).astype(np.float32)
         scored = layout.total != "none"
-        width = len(layout.names) + scored
-        table = np.array(values, dtype=np.float32).reshape(-1, width)
         return Rows(
             layout.names,
-            np.array(ids, dtype=np.int64),
-            np.array(lines, dtype=np.int64),
-            *split(table, scored),
-            strings,
-            index,
-            tuple(dropped),
-            {name: [row[i] for row in kept] for i, name in enumerate(layout.kept)},
+            np.array([row.id for row in rows], dtype=np.int64),
+            numbers,
+            table[:, :-1] if scored else table,
+            table[:, -1] if scored else None,
+            self._texts([row.text for row in rows], numbers.tolist()),
+            np.arange(len(rows), dtype=np.int32),
+            dropped,
+            {name: [row.extras[i] for row in rows] for i, name in enumerate(layout.kept)},
         )
 
     def error(self, message: str, number: int) -> DataError:
-        """Return the error that blames one line of the file."""
-        return DataError(message, self.options.origin, number)
+        """Return the error that names one line of the file."""
+        return DataError(message, self.options.origin, int(number))
 
-    def _fields(self, line: bytes, number: int) -> _Fields:
+    def _regular(self, line: bytes) -> Row | None:
+        """Return a line that has all fields of the first one; None for one to look at closely."""
+        fields = line.split(b" ||| ")
+        if len(fields) != self._field_count:
+            return None
+        layout, features, identifier = self.layout, fields[self._place], fields[0]
+        assert layout is not None
+        if layout.word_scores:
+            features = _WORD_SCORES_GROUP.sub(b"", features)
+        tokens = features.replace(b"=", b"= ").split()
+        if features.count(b"=") != self._label_count and not layout.sparse:
+            return None
+        if not identifier.isdigit() or len(identifier) > _LONGEST_ID:
+            return None
+        columns: list[int] | None = None
+        if layout.sparse:
+            try:
+                columns = [self._column_of[label] for label in tokens[::2]]
+            except KeyError:
+                return None
+            values = tokens[1::2]
+            if len(set(columns)) < len(columns) or features.count(b"=") != len(values):
+                return None
+        else:
+            if len(tokens) != self._token_count or self._labels_of(tokens) != self._printed:
+                return None
+            chosen = self._values_of(tokens)
+            values = [chosen] if self._only_value else list(chosen)
+        extras = []
+        for name, place in self._asides:
+            field = fields[place]
+            if name:
+                if not fits(field, name, self._soft):
+                    return None
+                extras.append(field.strip(b" ").decode())
+            elif FEATURES.match(field) or (
+                place < self._place and field.strip() and not self._is_aside(field)
+            ):
+                return None
+        if self._total_place:
+            total = fields[self._total_place].strip()
+            if b"=" in total:
+                return None
+            values.append(total)
+            if columns is not None:
+                columns.append(len(self._column_of))
+        return Row(int(identifier), fields[1], values, extras, columns)
+
+    def _irregular(self, line: bytes, number: int) -> Row:
+        """Return any line that can be read.
+
+        Raises:
+            DataError: if it cannot, or does not have the columns of the first one.
+        """
+        assert self.layout is not None
+        fields = self._fields(line, number)
+        identifier = self._identifier(fields.id, number)
+        text = self._text(self.layout, fields, number)
+        values, columns = self._values(self.layout, fields, number)
+        return Row(identifier, text, values, self._extras(self.layout, fields, number), columns)
+
+    def _is_finite(self, row: Row, number: int) -> bool:
+        """Return whether all numbers of a line are finite, if others are to be dropped."""
+        try:
+            for value in row.values:
+                finite(value)
+        except ValueError as error:
+            if self.options.bad == "drop":
+                return False
+            raise self.error(
+                f"{error}: correct it, or leave such hypotheses out with bad='drop'", number
+            ) from error
+        return True
+
+    def _texts(self, texts: list[bytes], numbers: Sequence[int]) -> list[str]:
+        try:
+            joined = b"\n".join(texts).decode()
+        except UnicodeDecodeError:
+            for text, number in zip(texts, numbers, strict=True):
+                decoded(text, self.options.origin, number)  # says which it is
+            raise
+        return [text.strip(" ") for text in joined.split("\n")] if texts else []
+
+    def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
-        fields = SEPARATOR.split(line.rstrip(b"\r"))
+        fields = SEPARATOR.split(line)
         at = max((i for i, f in enumerate(fields) if i > 1 and FEATURES.match(f)), default=0)
         if not at:
             found = f"only {len(fields)} fields" if len(fields) < 3 else "no feature field"
-            raise self.error(f"{found} where a line must read {SHAPE}", number)
-        return _Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
+            raise self.error(f"{found}, but a line must read {self.shape}", number)
+        return Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
 
-    def _layout(self, lines: list[bytes], number: int) -> Layout:
-        """Return the columns that the first line shows; later lines tell what empty fields are."""
+    def _first_layout(self, lines: list[bytes], number: int) -> Layout:
+        """Return the columns that the first line shows; later lines show what empty fields are."""
         fields = self._fields(lines[0], number)
-        groups = self._groups(fields, number)
+        groups = self._groups(fields.features, number)
+        word_scores = any(label == WORD_SCORES for label, _ in groups)
         shape = self._checked_shape(groups, number)
         if not shape:
             raise self.error(f"no features but word scores: a line must read {SHAPE}", number)
         middle = list(fields.middle)
         total = "after" if fields.after and not _POSITIONS.fullmatch(fields.after[0]) else "none"
-        if not fields.after and len(middle) > 1 and _is_number(middle[-1]):
+        if not fields.after and len(middle) > 1 and looks_numeric(middle[-1]):
             total = "before"
             middle.pop()
         asides = 0
         while asides + 1 < len(middle) and self._is_aside(middle[-1 - asides]):
             asides += 1
-        tokens = set(fields.features.split())
-        glued = tuple(label + b"=" not in tokens for label, _ in groups)
         kinds = [self._kind(field) for field in middle[len(middle) - asides :]]
         kinds += self._kinds_after(int(total == "after"), lines, number)
-        once = tuple(k if k in TOKENS and kinds.index(k) == i else "" for i, k in enumerate(kinds))
-        layout = Layout(shape, glued, total, once[:asides], once[asides:])
+        once = tuple(k if k in _FIELDS and kinds.index(k) == i else "" for i, k in enumerate(kinds))
+        layout = Layout(shape, total, once[:asides], once[asides:], word_scores)
         if len(set(layout.names)) != len(layout.names):
             raise self.error("two features have the same name: rename one", number)
+        for what, left_out in (
+            ("fields between the text and the features", not all(layout.between)),
+            ("fields after the scores", not all(layout.after)),
+            ("WordScores, which has a value for each word,", word_scores),
+        ):
+            if left_out:
+                self._leave_out(what, number)
         return layout
 
     def _kinds_after(self, start: int, lines: list[bytes], number: int) -> list[str]:
@@ -193,32 +343,31 @@ class LineParser:
 
     def _kind(self, field: bytes) -> str:
         """Return the name under which a field is kept, "?" if it is empty, "" to leave it out."""
-        tokens = field.split(b" ")
-        if not any(tokens):
+        if not field.strip(b" "):
             return _UNKNOWN
-        return next((name for name in TOKENS if fits(field, name, self._soft)), _LEFT_OUT)
+        return next((name for name in _FIELDS if fits(field, name, self._soft)), _LEFT_OUT)
 
     def _is_aside(self, field: bytes) -> bool:
-        """Say whether a field between text and features is none of the text."""
+        """Return whether a field between text and features is not a part of the text."""
         known = _POSITIONS.fullmatch(field) or _WORD_SCORES.match(field)
         return bool(known) or (self._soft and self._kind(field) == ALIGNMENT)
 
-    def _extras(self, layout: Layout, fields: _Fields, number: int) -> list[str]:
+    def _extras(self, layout: Layout, fields: Fields, number: int) -> list[str]:
         """Return the fields that are kept, as printed, without spaces around them."""
         asides = fields.middle[: len(fields.middle) - (layout.total == "before")]
         between = asides[len(asides) - len(layout.between) :]
         after = fields.after[int(layout.total == "after") :]
         if any(layout.after) and len(after) != len(layout.after):
             raise self.error(
-                f"{len(after)} fields after the scores, in the first line {len(layout.after)}",
+                f"{len(after)} fields after the scores, but the first line has {len(layout.after)}",
                 number,
             )
         named = list(zip((*layout.between, *layout.after), (*between, *after), strict=False))
         for name, field in named:
             if name and not fits(field, name, self._soft):
                 raise self.error(
-                    f"{quoted(field.strip())} where the first line has the "
-                    f"{name}: it must read `{EXAMPLES[name]}`",
+                    f"{quoted(field.strip())}, but the first line has the {name} there: it must "
+                    f"read `{EXAMPLES[name]}`",
                     number,
                 )
         if len(after) > sum(map(bool, layout.after)):
@@ -229,13 +378,14 @@ class LineParser:
         digits = field.strip()
         if not digits.isdigit() or len(digits) > _LONGEST_ID:
             raise self.error(
-                f"sentence id {quoted(field)} is not a whole number: a line must read {SHAPE}",
+                f"sentence id {quoted(digits)} is not an integer of up to {_LONGEST_ID} digits: a "
+                f"line must read {self.shape}",
                 number,
             )
         return int(digits)
 
-    def _text(self, layout: Layout, fields: _Fields, number: int) -> str:
-        """Return the text, which may have stray separators inside."""
+    def _text(self, layout: Layout, fields: Fields, number: int) -> bytes:
+        """Return the text, which may have separators inside."""
         asides = len(layout.between) + (layout.total == "before")
         end = len(fields.middle) - asides
         between = fields.middle[end : end + len(layout.between)]
@@ -247,71 +397,83 @@ class LineParser:
             )
         if end > 1 and self._is_aside(fields.middle[end - 1]):
             raise self.error(
-                "an alignment or word-score field, though the first line has none there", number
+                "an alignment or word-score field, but the first line has none there", number
             )
-        if not all(layout.between):
-            self._leave_out("fields between the text and the features", number)
-        text = b" |||".join(fields.middle[:end]).strip(b" ")
-        return decoded(text, self.options.origin, number)
+        return b" |||".join(fields.middle[:end])
 
-    def _tokens(self, layout: Layout, fields: _Fields, number: int) -> list[bytes]:
-        """Return the printed values of one line: the features, then the total."""
-        groups = self._groups(fields, number)
-        if [(label, len(values)) for label, values in groups] != layout.printed:
-            shape = self._checked_shape(groups, number)
+    def _values(
+        self, layout: Layout, fields: Fields, number: int
+    ) -> tuple[list[bytes], list[int] | None]:
+        """Return the printed values of one line, features and total, and their sparse columns."""
+        groups = self._groups(fields.features, number)
+        shape = self._checked_shape(groups, number)
+        columns = None if not layout.sparse else self._columns(shape, number)
+        if columns is None and shape != layout.shape:
             raise self.error(_difference(dict(shape), dict(layout.shape)), number)
-        tokens = [token for _, values in groups for token in values]
+        if not layout.word_scores and any(label == WORD_SCORES for label, _ in groups):
+            self._leave_out("WordScores, which has a value for each word,", number)
+        values = [value for label, of in groups if label != WORD_SCORES for value in of]
         if layout.total == "after":
             if not fields.after:
-                raise self.error("no total score, though the first line has one", number)
-            tokens.append(fields.after[0].strip())
+                raise self.error("no total score, but the first line has one", number)
+            values.append(fields.after[0].strip())
         elif layout.total == "before":
-            tokens.append(fields.middle[-1].strip())
-        elif fields.after and _is_number(fields.after[0]):
-            raise self.error("a total score, though the first line has none", number)
-        return tokens
+            values.append(fields.middle[-1].strip())
+        elif fields.after and looks_numeric(fields.after[0]):
+            raise self.error("a total score, but the first line has none", number)
+        return values, columns
 
-    def _groups(self, fields: _Fields, number: int) -> list[_Group]:
+    def _columns(self, shape: tuple[tuple[str, int], ...], number: int) -> list[int]:
+        """Return the columns of the sparse features of one line, and of its total."""
+        columns = []
+        for label, count in shape:
+            column = self._column_of.get(f"{label}=".encode())
+            if column is None:
+                raise self.error(
+                    f"the feature {label} is not among the {len(self._column_of)} {self.known}: "
+                    "read more lines for the names (`first`), or set all names (`names`)",
+                    number,
+                )
+            if count != 1:
+                raise self.error(f"{label}= has {count} values: give it one", number)
+            columns.append(column)
+        return [*columns, len(self._column_of)]
+
+    def _groups(self, features: bytes, number: int) -> list[_Group]:
         """Return each label of the feature field with its printed values."""
         groups: list[_Group] = []
-        for token in fields.features.split():
+        for token in features.split():
             if b"=" in token:
                 label, _, value = token.rpartition(b"=")
                 groups.append((label, [value] if value else []))
-            else:
+            elif groups:
                 groups[-1][1].append(token)
-        if any(label == b"WordScores" for label, _ in groups):
-            self._leave_out("WordScores, which has a value for each word,", number)
-            groups = [group for group in groups if group[0] != b"WordScores"]
+            else:
+                raise self.error(
+                    f"{quoted(features.strip())} is not a list of features: a line must read "
+                    f"{self.shape}",
+                    number,
+                )
         return groups
 
     def _checked_shape(self, groups: list[_Group], number: int) -> tuple[tuple[str, int], ...]:
         """Return (label, number of values) of each group, if each has a label and values."""
-        labels = [decoded(label, self.options.origin, number) for label, _ in groups]
-        seen: set[str] = set()
-        for label, (_, values) in zip(labels, groups, strict=True):
+        shape: dict[str, int] = {}
+        for printed, values in groups:
+            label = decoded(printed, self.options.origin, number)
+            if printed == WORD_SCORES:
+                continue
             if not label:
                 raise self.error("a feature has no name before its `=`", number)
             if not values:
                 raise self.error(f"{label}= has no value after it", number)
-            if label in seen:
-                raise self.error(f"{label}= stands twice in the line: rename one", number)
-            seen.add(label)
-        return tuple((label, len(vs)) for label, (_, vs) in zip(labels, groups, strict=True))
-
-    def _numbers(self, tokens: list[bytes], number: int) -> list[float] | None:
-        """Return the values, or None where one is bad and such hypotheses are to be dropped."""
-        try:
-            return [finite(token) for token in tokens]
-        except ValueError as error:
-            if self.options.bad == "drop":
-                return None
-            raise self.error(
-                f"{error}: correct it, or leave such hypotheses out with bad='drop'", number
-            ) from error
+            if label in shape:
+                raise self.error(f"{label}= occurs twice in the line: rename one", number)
+            shape[label] = len(values)
+        return tuple(shape.items())
 
     def _leave_out(self, what: str, number: int) -> None:
-        """Tell once a file what is not read, or refuse it."""
+        """Warn once per file about what is not read, or raise an error if reading is strict."""
         if self.options.strict:
             raise self.error(f"{what} cannot be kept, and reading is strict", number)
         if what not in self._warned:
@@ -319,48 +481,44 @@ class LineParser:
             warn_user(f"{self.options.origin}: {what} left out")
 
 
+def _lines(block: bytes) -> list[bytes]:
+    lines = block[:-1].split(b"\n")
+    return [line.rstrip(b"\r") for line in lines] if b"\r" in block else lines
+
+
 def fits(field: bytes, name: str, soft: bool = False) -> bool:
-    """Say whether a field reads as the positions of some kind do; an empty one always does.
+    """Return whether a field is a segmentation or an alignment; an empty one is both.
 
     Args:
         field: as printed.
-        name: the kind: "segmentation" or "alignment".
+        name: "segmentation" or "alignment".
         soft: whether an alignment may have a vector for each word.
 
     >>> fits(b"0-2=0-2 3=3", "segmentation"), fits(b"0-2=0-2", "alignment")
     (True, False)
     """
-    tokens = [token for token in field.split(b" ") if token]
-    if all(map(TOKENS[name].fullmatch, tokens)):
+    if _FIELDS[name].fullmatch(field):
         return True
-    return soft and name == ALIGNMENT and all(map(_SOFT.fullmatch, tokens))
+    return soft and name == ALIGNMENT and _SOFT.fullmatch(field) is not None
 
 
-def split(values: Float32, total: bool) -> tuple[Float32, Float32 | None]:
-    """Return features and totals; a total is the last value of its row, where there is one.
-
-    >>> split(np.array([[1, 2, 3]], np.float32), True)
-    (array([[1., 2.]], dtype=float32), array([3.], dtype=float32))
-    """
-    return (values[:, :-1], values[:, -1]) if total else (values, None)
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
+def _dense(rows: Sequence[Row], values: Float64, width: int) -> Float64:
+    """Return (rows, width) the values in their columns, and zeros elsewhere."""
+    counts = [len(row.values) for row in rows]
+    columns = list(chain.from_iterable(row.columns or () for row in rows))
+    table = np.zeros((len(rows), width))
+    table[np.repeat(np.arange(len(rows)), counts), np.array(columns, np.int64)] = values
+    return table
 
 
 def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
-    """Say how the labels of a line differ from those of the first line."""
+    """Return how the labels of a line differ from those of the first line."""
     for label in expected:
         if label not in found:
-            return f"{label}= is missing, though the first line has it{_SPARSE}"
+            return f"{label}= is missing, but the first line has it{_SPARSE}"
         if found[label] != expected[label]:
-            return f"{label}= has {found[label]} values, in the first line {expected[label]}"
+            return f"{label}= has {found[label]} values, but in the first line {expected[label]}"
     new = [label for label in found if label not in expected]
     if new:
         return f"{new[0]}= is not in the first line{_SPARSE}"
-    return "the features change their order"
+    return "the features are in another order than in the first line"

@@ -23,9 +23,9 @@ from bpa_ppl.rows import Gatherer, Rows
 from bpa_ppl.weights import match
 
 _LARGEST_ID = 10**18  # ids beyond it would not fit 64 bits with the number of a list added
-# Written where neither a format nor the name of the file says which.
+# The format without a named one.
 _USUAL = "moses"
-# Names of lists say no more than that they are some: `dev`, `dev.nbest`, `dev.100best`, `dev.txt`.
+# Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
 _OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
 
@@ -45,19 +45,19 @@ def read_nbest(
         path: the file, compressed or not; `-` is the standard input.
         references: one file or several, with a line for each sentence of the text, or the
             references themselves as one tuple for each sentence; texts in a list are names of
-            files. The list with id i has the reference number i − `first_id`. They are used
-            instead of those that the file has itself, if it does.
-        sources: a file of source sentences, a line each, or a list of the sentences.
-        format: the name of a format, with settings as in "plain:nbest=50", or the format itself;
-            "auto" tells it by the content.
-        first_id: the id of the first sentence of the text, 0 or 1 as a rule. Ids that are texts
-            are counted from here, and kept as the sentence extra `id`.
-        bad: what to do about a value that is no finite 32-bit number: "error", or "drop" to leave
-            the hypothesis out, with a warning that counts them.
-        strict: make it an error, not a warning, if fields of the file are left out.
+            files. The list with id i has reference number i − `first_id`. They are used instead of
+            references in the file itself.
+        sources: a file of source sentences, one per line, or a list of the sentences.
+        format: the name of a format, with settings as in "plain:list_size=50", or the format
+            itself; "auto" detects it from the content.
+        first_id: the id of the first sentence of the text, usually 0 or 1. Ids that are texts are
+            counted from here, and kept as the sentence extra `id`.
+        bad: what to do about a value that is not a finite 32-bit number: "error", or "drop" to
+            leave the hypothesis out, with a warning.
+        strict: raise an error, instead of a warning, if fields of the file are left out.
 
     Raises:
-        DataError: if the file is not as it should; the message names the line and the remedy.
+        DataError: if the file cannot be read; the message names the line and the remedy.
         UsageError: if an option has an unknown value.
 
     >>> import tempfile
@@ -84,17 +84,17 @@ def iter_nbest(
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
-    A thread reads the next table while the caller works on the last one; of a pipe it does not.
+    A thread prefetches the next table, except from a pipe.
 
     Args:
         path: as for `read_nbest`, like all other arguments.
-        chunk: sentences in each table; the last one has the rest.
-        references: as above.
-        sources: as above.
-        format: as above.
-        first_id: as above.
-        bad: as above.
-        strict: as above.
+        chunk: the number of sentences in each table; the last one has the rest.
+        references: as for `read_nbest`.
+        sources: as for `read_nbest`.
+        format: as for `read_nbest`.
+        first_id: as for `read_nbest`.
+        bad: as for `read_nbest`.
+        strict: as for `read_nbest`.
 
     Raises:
         DataError: as `read_nbest`, when the faulty line is reached.
@@ -107,10 +107,10 @@ def iter_nbest(
     [[0, 1], [2]]
     """
     if chunk < 1:
-        raise UsageError(f"a chunk needs at least one sentence, not {chunk}")
+        raise UsageError(f"chunk must be at least 1, got {chunk}")
     rows = _rows(path, format, bad, strict, first_id)
     tables = _gatherer(path, references, sources, first_id).tables(rows, chunk)
-    # What a pipe brings may be long in coming, and nobody could stop a thread that waits for it.
+    # A thread that waits for a pipe cannot be stopped.
     return ahead(tables) if Path(path).is_file() else tables
 
 
@@ -127,13 +127,13 @@ def write_nbest(
         nbest: the lists.
         path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
             when it is complete.
-        weights: print λ·h as the totals; None prints those of the table, where it has them.
+        weights: write λ·h as the totals; None writes those of the table, if it has any.
         format: the name of a format, or the format itself; "auto" is that of `format_for`.
 
     Raises:
         DataError: if the file cannot be written, a feature has no weight, or a text or name does
             not fit the format.
-        UsageError: if the format is unknown, or the name of the file ends in what is of none.
+        UsageError: if the format is unknown, or no format has the ending of the file.
 
     >>> lists = NBest.from_lists([["a cat"]], [[[-1.5, 2]]], ["LM0", "W0"])
     >>> write_nbest(lists, "-", {"LM0": 2, "W0": 1})
@@ -144,19 +144,19 @@ def write_nbest(
 
 
 def format_for(path: AnyPath) -> NBestFormat:
-    """Return the format that lists are written in to a file of some name, compressed or not.
+    """Return the format in which lists are written to a file of some name, compressed or not.
 
-    That of its ending (`.jsonl`, `.csv`, …), or Moses', where the name has none or ends in .nbest
-    (.nbest100, .100best), .txt or .out.
+    It follows from the ending (`.jsonl`, `.csv`, …), and is Moses' without any ending, or with
+    .nbest (.nbest100, .100best), .txt or .out.
 
     Raises:
-        UsageError: if the name ends in something else.
+        UsageError: if the name has another ending.
 
     >>> format_for("dev.jsonl.gz"), format_for("dev.nbest100.gz")
     (Jsonl(long=False), Moses())
     >>> format_for("dev.tab")
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: dev.tab: lists are not written to files that end in .tab, but in ...
+    bpa_ppl.errors.UsageError: dev.tab: no format of lists has the ending .tab: choose ...
     """
     suffix = file_suffix(path)
     if not suffix:
@@ -169,8 +169,8 @@ def format_for(path: AnyPath) -> NBestFormat:
     if _OF_LISTS.fullmatch(suffix):
         return NBEST_FORMATS.resolve(_USUAL)
     raise UsageError(
-        f"{path}: lists are not written to files that end in {suffix}, but in .nbest, .txt or .out "
-        f"(Moses), {', '.join(known)}: choose one of those, or give write_nbest the format"
+        f"{path}: no format of lists has the ending {suffix}: choose .nbest, .txt or .out "
+        f"(Moses), {', '.join(known)}, or give write_nbest the format"
     )
 
 
@@ -182,7 +182,7 @@ def _rows(
     one_of(bad, ("error", "drop"), "policy")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_ID:
         raise UsageError(
-            f"the first id is a whole number of at most 18 digits, not {quoted(first_id)}"
+            f"first_id must be an integer of at most 18 digits, not {quoted(first_id)}"
         )
     options = ReadOptions(origin_name(path), bad, strict, first_id)
     return _parsed(InputFile(path), reader, options)
@@ -195,7 +195,7 @@ def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -
 
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:
-    """Return a format; a name may have settings, `plain:nbest=50`."""
+    """Return a format; a name may have settings, `plain:list_size=50`."""
     if not isinstance(format, str):
         return NBEST_FORMATS.resolve(format)
     name, _, settings = format.partition(":")
@@ -205,7 +205,7 @@ def _resolved(format: str | NBestFormat) -> NBestFormat:
 
 
 def _detected(file: InputFile, line: bytes) -> NBestFormat:
-    """Return the first format that knows the first line of a file, or lines further on."""
+    """Return the first format that detects the first line of a file, or lines further on."""
     for _, kind in NBEST_FORMATS.loaded():
         if kind().detect(line):
             return kind()
@@ -224,11 +224,11 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
 
 def _gatherer(
     path: AnyPath, references: AnyReferences | None, sources: AnySources | None, first_id: int
-) -> Gatherer[NBest]:
+) -> Gatherer:
     lines = {} if references is None else {"reference": references_of(references)}
     if sources is not None:
         lines["source"] = sources_of(sources)
-    return Gatherer(NBest, origin_name(path), lines, first_id)
+    return Gatherer(origin_name(path), lines, first_id)
 
 
 def _scored(nbest: NBest, weights: Mapping[str, float]) -> NBest:

@@ -1,4 +1,4 @@
-"""Weights as bare numbers, in the order of the columns of the lists: on one line, or one a line."""
+"""Weights as numbers without names, in the order of the columns of the lists."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bpa_ppl.formats.numbers import finite, shortest
 
 
 class NumberWeights(WeightFormat, frozen=True):
-    """The format of numbers between spaces, as decoders take them; `#` begins a comment."""
+    """Numbers separated by blanks or line breaks; `#` begins a comment."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".numbers",)
 
     def detect(self, text: str) -> bool:
-        r"""Say whether there is nothing but numbers.
+        r"""Return whether there are only numbers.
 
         >>> [NumberWeights().detect(text) for text in ("0.5 -1e-3", "0.5\n2 # two", "LM0 0.5", "")]
         [True, True, False, False]
@@ -28,7 +28,7 @@ class NumberWeights(WeightFormat, frozen=True):
         """Return the values, with empty names.
 
         Raises:
-            DataError: with the line, if there is anything but finite numbers.
+            DataError: with the line, if a token is not a finite number.
 
         >>> NumberWeights().parse("0.5 -1", "w")
         [('', 0.5), ('', -1.0)]
@@ -39,7 +39,7 @@ class NumberWeights(WeightFormat, frozen=True):
                 try:
                     pairs.append(("", finite(token)))
                 except ValueError as error:
-                    raise DataError(f"{error}: a weight must be one", origin, number) from error
+                    raise DataError(f"{error}: correct the weight", origin, number) from error
         return pairs
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
@@ -53,7 +53,7 @@ class NumberWeights(WeightFormat, frozen=True):
 
 
 def _looks_like_one(token: str) -> bool:
-    """Say whether a token is meant as a number, such as `nan`, which is then refused."""
+    """Return whether a token is a number, or `nan` and the like, which `parse` refuses."""
     try:
         float(token)
     except ValueError:

@@ -1,11 +1,15 @@
-"""Numbers as text files print them: what is one, and what is not."""
+"""Numbers as text files print them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import quoted
+from bpa_ppl.formats.streams import arrow_file
+from bpa_ppl.rows.arrow import values_of
 from bpa_ppl.rows.base import TOO_LARGE
 
 
@@ -13,8 +17,8 @@ def finite(token: str | bytes) -> float:
     """Return the number that a token prints.
 
     Raises:
-        ValueError: if it is no number, not finite or too large for a 32-bit float; the text says
-            which, to be built into a message that names the file and line.
+        ValueError: if it is not a number, not finite or too large for a 32-bit float; the text
+            says which, for a message that names file and line.
 
     >>> finite("-3.98253"), finite(b"1e-05")
     (-3.98253, 1e-05)
@@ -33,32 +37,52 @@ def finite(token: str | bytes) -> float:
     raise ValueError(f"{quoted(printed)} is not {wrong}")
 
 
-def several(text: bytes, count: int, compiled: bool) -> npt.NDArray[np.float64] | None:
-    """Return numbers that are printed with single spaces between them.
-
-    None where that is not so, or where `finite` refuses one of them.
+def all_finite(tokens: Sequence[bytes], large: bool = False) -> npt.NDArray[np.float64] | None:
+    """Return the numbers that some tokens print; None if `finite` refuses one of them.
 
     Args:
-        text: the numbers.
-        count: how many of them there are.
-        compiled: whether to load compiled code for them, which takes a while.
+        tokens: without spaces inside.
+        large: whether the file is so large that loading PyArrow, which is five times as fast, is
+            worth it.
 
-    >>> several(b"-1.5 2", 2, compiled=False), several(b"1_0", 1, compiled=False)
+    >>> all_finite([b"-1.5", b"2"]), all_finite([b"1_0"])
     (array([-1.5,  2. ]), None)
     """
-    if compiled:
-        from bpa_ppl.formats.block_fields import numbers
-
-        values = numbers(text, count)
-        if values is not None and np.all(np.abs(values) < TOO_LARGE):
-            return values
-    tokens = text.split(b" ") if count else []
+    found = lines_of_numbers(b"\n".join(tokens) + b"\n", 1) if large and tokens else None
+    if found is not None and len(found) == len(tokens):
+        return found[:, 0]
     try:
         values = np.array(list(map(float, tokens)), dtype=np.float64)
     except ValueError:
         return None
-    sound = len(tokens) == count and b"_" not in text and np.all(np.abs(values) < TOO_LARGE)
+    sound = b"_" not in b"".join(tokens) and np.all(np.abs(values) < TOO_LARGE)
     return values if sound else None
+
+
+def lines_of_numbers(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
+    r"""Return (lines, width) the numbers in lines of text, read by PyArrow.
+
+    None if they are not separated by single spaces, or one is not a finite 32-bit number.
+
+    >>> lines_of_numbers(b"-1.5 2\n3 1e-05\n", 2)
+    array([[-1.5e+00,  2.0e+00],
+           [ 3.0e+00,  1.0e-05]])
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = [str(place) for place in range(width)]
+    try:
+        table = csv.read_csv(
+            arrow_file(data),
+            csv.ReadOptions(column_names=names),
+            csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()), null_values=[]),
+        )
+    except (pa.ArrowException, ValueError):
+        return None
+    values = np.stack([values_of(table[name]) for name in names], axis=1)
+    return values if np.all(np.abs(values) < TOO_LARGE) else None
 
 
 def shortest(value: float | np.float32) -> str:
@@ -75,7 +99,7 @@ def printed(values: npt.ArrayLike, missing: str = "nan") -> list[str]:
 
     Args:
         values: (n,) numbers, rounded to 32 bits.
-        missing: what stands for NaN.
+        missing: the text for NaN.
 
     >>> printed(np.array([0.1, -6, 0.0, -0.0, np.nan]), missing="null")
     ['0.1', '-6', '0.0', '-0.0', 'null']
@@ -83,7 +107,7 @@ def printed(values: npt.ArrayLike, missing: str = "nan") -> list[str]:
     # As integers, so that −0 keeps its sign.
     single = np.ascontiguousarray(values, np.float32)
     distinct, index = np.unique(single.view(np.int32), return_inverse=True)
-    # JSON takes `-0` for a whole number, which has no sign.
+    # JSON reads `-0` as an integer, which has no sign.
     texts = [
         missing if np.isnan(value) else shortest(value) if value else str(value)
         for value in distinct.view(np.float32)

@@ -1,7 +1,7 @@
-"""Parquet: a row a hypothesis, or a row a sentence with lists of its hypotheses.
+"""Parquet: one hypothesis per row, or one sentence per row with lists of its hypotheses.
 
-`bpa_ppl.rows.frames` says what becomes of the columns. Files are read in batches of rows; the lists
-are written in the long form. The numbers of lines in messages are those of rows.
+See `bpa_ppl.rows.schema` for the meaning of the columns. Files are read in batches of rows; lists
+are written with one hypothesis per row. Messages count rows, not lines.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, TEXT
 from bpa_ppl.rows.frames import FrameReader
+from bpa_ppl.rows.schema import SchemaReader
 from bpa_ppl.rows.writing import table_of
 
 _MAGIC = b"PAR1"
@@ -27,7 +28,7 @@ class Parquet(NBestFormat, frozen=True):
     """Parquet files.
 
     Attributes:
-        batch: hypotheses that are read, and written as a group, at once.
+        batch: number of hypotheses that are read, or written as a group, at once.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
@@ -35,7 +36,7 @@ class Parquet(NBestFormat, frozen=True):
     batch: Count = 32_768
 
     def detect(self, first_line: bytes) -> bool:
-        """Say whether a file begins as Parquet does.
+        """Return whether a file begins as Parquet does.
 
         >>> Parquet().detect(b"PAR1..."), Parquet().detect(b"id,text,lm")
         (True, False)
@@ -46,15 +47,15 @@ class Parquet(NBestFormat, frozen=True):
         """Yield the rows of each batch.
 
         Raises:
-            DataError: with file and row, if it is no whole Parquet file, or not as it should be.
+            DataError: with file and row, if it is not a valid Parquet file, or a value is wrong.
         """
         with file.on_disk() as path:
-            reader = FrameReader(options.origin, options.bad, options.first_id)
+            reader = FrameReader(SchemaReader(options.origin, options.bad, options.first_id))
             for table in self._batches(path, options.origin):
                 yield reader.rows(table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
-        """Write the lists, a row a hypothesis.
+        """Write the lists, one hypothesis per row.
 
         Raises:
             DataError: if the file cannot be written, or a name is that of a column with another
@@ -79,7 +80,7 @@ class Parquet(NBestFormat, frozen=True):
         from pyarrow import parquet
 
         try:
-            # Arrow opens the file itself: its threads never wait for Python then.
+            # Arrow opens the file itself, so that its threads never wait for Python.
             opened = parquet.ParquetFile(path, pre_buffer=False)
             schema = opened.schema_arrow
             nested = CANDIDATES in schema.names or (
@@ -87,10 +88,10 @@ class Parquet(NBestFormat, frozen=True):
             )
             size = _SENTENCES if nested else self.batch
             for batch in opened.iter_batches(batch_size=size):
-                batch.validate(full=True)  # texts that are no UTF-8, and places outside
+                batch.validate(full=True)  # texts that are not UTF-8, and invalid offsets
                 yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise DataError(
-                f"no whole Parquet file ({reason}): fetch or make it again", origin
+                f"not a valid Parquet file ({reason}): download or create it again", origin
             ) from error

@@ -1,7 +1,7 @@
-"""What is being written: under a name of its own beside the final one, until all is there.
+"""Temporary files that are renamed when they are complete.
 
-Such a part is locked as long as its process lives. The next one that writes into the folder
-removes the parts that nobody holds any more: their processes were killed.
+Such a part is locked as long as its process lives. The next process that writes into the folder
+removes parts without a lock: their processes were killed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bpa_ppl.errors import DataError
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing is locked there, and nothing of others is removed
+except ImportError:  # on Windows nothing is locked, and no part of another process is removed
     fcntl = None  # type: ignore[assignment]
 
 _NAME = re.compile(r"\.bpa-[0-9a-f]{8}\.part\..*", re.DOTALL)
@@ -25,23 +25,23 @@ _LONGEST = 200  # bytes of the name of the target that are kept; file systems ta
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for results, and those above it, if it is not there.
+    """Create a folder for results, and its parents, if it does not exist.
 
     Raises:
-        DataError: if it cannot be made.
+        DataError: if it cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot make this folder ({error.strerror})", folder) from error
+        raise DataError(f"cannot create this folder ({error.strerror})", folder) from error
 
 
 @contextmanager
 def part_of(target: Path) -> Iterator[Path]:
-    """Give a new, empty file beside a target; at the end it is removed if it still is there.
+    """Provide a new, empty file in the folder of a target; at the end remove it if it exists.
 
     Raises:
-        OSError: if it cannot be made.
+        OSError: if it cannot be created.
     """
     remove_leftovers(target.parent)
     part, descriptor = _created(target)
@@ -54,7 +54,7 @@ def part_of(target: Path) -> Iterator[Path]:
 
 
 def is_part(path: str | Path) -> bool:
-    """Say whether a path is that of a part.
+    """Return whether a path is that of a part.
 
     >>> is_part("/tmp/.bpa-0123abcd.part.posterior.nc"), is_part("/tmp/posterior.nc")
     (True, False)
@@ -73,16 +73,16 @@ def _created(target: Path) -> tuple[Path, int]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return part, descriptor
-        os.close(descriptor)  # another process took it for a leftover before it was locked
+        os.close(descriptor)  # another process removed it as a leftover before it was locked
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed have left half-written in a folder."""
+    """Remove the parts that killed processes have left in a folder."""
     if fcntl is None:
         return
     with suppress(OSError):
         for name in filter(is_part, os.listdir(folder)):
-            with suppress(OSError):  # somebody holds it, or has just removed it
+            with suppress(OSError):  # it is locked, or has just been removed
                 _remove_if_free(folder / name)
 
 
@@ -100,7 +100,7 @@ def replace_together(moves: Sequence[tuple[Path, Path]]) -> None:
     """Rename files to their targets, all of them or none.
 
     Raises:
-        OSError: if one cannot be renamed; what stood under the targets stands there again.
+        OSError: if one cannot be renamed; the targets are then as before.
     """
     old: list[Path | None] = []
     replaced: list[tuple[Path, Path | None]] = []
@@ -120,7 +120,7 @@ def replace_together(moves: Sequence[tuple[Path, Path]]) -> None:
 
 
 def _kept(part: Path, target: Path) -> Path | None:
-    """Return a second name of what stands under a target; None where nothing does."""
+    """Return a second link to a target; None if it does not exist."""
     old = part.with_name(f".bpa-{secrets.token_hex(4)}.part.old")
     try:
         os.link(target, old)

@@ -1,4 +1,4 @@
-"""References and sources: plain text, a line for each sentence of a text."""
+"""References and sources: plain text, one sentence per line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
 from bpa_ppl.rows import SentenceLines
 
-#: Files of references, or the references themselves: a tuple, or a list, for each sentence.
+#: Files of references, or a tuple or list of references for each sentence.
 AnyReferences = AnyPath | Sequence[AnyPath] | Sequence[Sequence[str]]
 #: A file of source sentences, or the sentences themselves.
 AnySources = AnyPath | Sequence[str]
-#: How lines of n-best lists begin, but no sentence.
+#: How lines of n-best lists begin.
 _OF_LISTS = re.compile(r"\d+ \|\|\| |[SH]-\d+\t")
 
 
@@ -59,7 +59,7 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
 
 
 def references_of(given: AnyReferences) -> SentenceLines:
-    """Return references, read first where they are files.
+    """Return references, read from files if these are given.
 
     Raises:
         DataError: as `read_references`.
@@ -74,14 +74,14 @@ def references_of(given: AnyReferences) -> SentenceLines:
     texts = isinstance(given, list | tuple) and all(isinstance(path, str) for path in files)
     if texts and files and not any(path == STANDARD or Path(path).exists() for path in files):
         raise UsageError(
-            f"texts in a list are names of files of references, and there is no file {files[0]}: "
-            "check the names, or give the references themselves as one tuple for each sentence"
+            f"there is no file of references {files[0]}: check the name, or give the references "
+            "themselves as one tuple for each sentence"
         )
     return SentenceLines(read_references(files), ", ".join(map(origin_name, files)))
 
 
 def sources_of(given: AnySources) -> SentenceLines:
-    """Return source sentences, read first where they are in a file.
+    """Return source sentences, read from a file if one is given.
 
     Raises:
         DataError: if the file cannot be read.

@@ -1,52 +1,46 @@
-"""Tables as text, separated by tabs or commas: a header, then a hypothesis a line.
+"""Tables as text, separated by tabs or commas: a header, then one hypothesis per line.
 
-Columns are `id`, `text`, numbers and texts; `bpa_ppl.rows.frames` says what becomes of them. Cells
-are quoted as by Python's csv module. A column is of numbers or of texts by its first cell that is
-not empty, and stays so to the end; an empty cell among numbers is a missing one.
+See `bpa_ppl.rows.schema` for the meaning of the columns. Cells are quoted as by Python's csv
+module. The first cell of a column that is not empty shows whether the column is of numbers or of
+texts; an empty cell among numbers is a missing number.
 
-Blocks of lines that are as regular as the first ones are read by PyArrow; all others cell by cell,
-which gives the same rows or says what is wrong.
+Most blocks of lines are read by PyArrow. Those that it cannot read are read cell by cell, which
+gives the same rows or says what is wrong.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeAlias
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
-import numpy.typing as npt
 
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import finite, printed
 from bpa_ppl.formats.streams import arrow_file, decoded, line_count
 from bpa_ppl.labels import label_of, repeated
-from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Rows
-from bpa_ppl.rows.arrow import numbers_array, texts_array, values_of
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.rows import Rows, SchemaReader
 from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
-from bpa_ppl.rows.frames import FrameReader
-from bpa_ppl.rows.records import looks_numeric
+from bpa_ppl.rows.frames import columns_of
+from bpa_ppl.rows.records import is_of_sentence
+from bpa_ppl.rows.schema import Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_HEAD = 50  # lines that are read cell by cell before PyArrow takes over
+_HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
 _TEXTS = (ID, TEXT, SOURCE, REFERENCE, REFERENCES)
 
 
 class Separated(NBestFormat, frozen=True):
-    """What tables with both separators have in common."""
+    """The base of both formats."""
 
     separator: ClassVar[str]
 
     def detect(self, first_line: bytes) -> bool:
-        r"""Say whether the first line is a header with `id` and `text`.
+        r"""Return whether the first line is a header with `id` and `text`.
 
         >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
@@ -61,27 +55,24 @@ class Separated(NBestFormat, frozen=True):
         r"""Yield the rows of each block of whole lines.
 
         Raises:
-            DataError: with file, line and column, if a line has not as many cells as the header,
-                or a column of numbers has a cell that is neither a number nor empty.
+            DataError: with file, line and column, if a line does not have as many cells as the
+                header, or a cell of a column of numbers is neither a number nor empty.
 
         >>> lines = b"id,text,lm,system\n0,a cat,-1.5,ours\n"
         >>> rows = next(Csv().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.features.tolist(), dict(rows.extras)
         (('lm',), [[-1.5]], {'system': ('ours',)})
         """
-        reader = _Reader(self.separator, options)
-        for block, ahead in reader.ahead(chain.from_iterable(map(reader.pieces, blocks))):
-            rows = reader.rows(block, ahead)
-            if rows is not None:
-                yield rows
-        reader.finish()
+        schema = SchemaReader(options.origin, options.bad, options.first_id, typed=False)
+        for fields in ahead(_Reader(self.separator, options).fields(blocks)):
+            yield schema.rows(fields)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
 
         Raises:
-            DataError: if a name is that of a column with another meaning, or sentences differ in
-                their number of references.
+            DataError: if a name has another meaning, or an empty reference cannot be distinguished
+                from a missing one.
 
         >>> import sys
         >>> lists = NBest.from_lists([["a, b"]], [[[-1.5]]], ["lm"], references=["the cat"])
@@ -132,12 +123,6 @@ class Csv(Separated, frozen=True):
     separator: ClassVar[str] = ","
 
 
-#: Whether each column is of numbers; None while all of its cells are empty.
-Kinds: TypeAlias = "dict[str, bool | None]"
-#: What PyArrow makes of a block that is to come, and the kinds it took the columns for.
-Ahead: TypeAlias = "tuple[Kinds, Future[pa.Table | None]]"
-
-
 class _Reader:
     """Reads the blocks of one file.
 
@@ -148,97 +133,55 @@ class _Reader:
 
     def __init__(self, separator: str, options: ReadOptions):
         self.separator, self.options = separator, options
-        self._frames = FrameReader(options.origin, options.bad, options.first_id, printed=True)
         self._header: list[str] | None = None
-        self._numeric: Kinds = {}
+        # Whether each column is of numbers; None while all of its cells are empty.
+        self._numeric: dict[str, bool | None] = {}
         self._line = 1  # of what comes next
-        self._begun = b""  # a record whose quoted cell goes on in the next block
+        self._begun = b""  # a record with a quoted cell that continues in the next block
         self._some_missing = False  # whether a cell of numbers has been empty
 
-    def pieces(self, block: bytes) -> Iterator[bytes]:
-        """Yield a block; the first one in two, for its first lines tell PyArrow how to read on."""
-        end = 0
-        if not self._numeric:
-            for _ in range(_HEAD):
-                end = block.find(b"\n", end) + 1 or len(block)
-            end = end if self._shows_kinds(block[:end]) else len(block)
-        yield from filter(None, (block[:end], block[end:]))
-
-    def _shows_kinds(self, head: bytes) -> bool:
-        """Say whether the first lines have a cell that is not empty in each column."""
-        try:
-            lines = io.StringIO(head.decode(), newline="")
-            _, *records = filter(None, csv.reader(lines, delimiter=self.separator))
-        except (UnicodeDecodeError, csv.Error, ValueError):
-            return False
-        columns = zip(*records, strict=False)
-        return bool(records) and all(any(map(str.strip, cells)) for cells in columns)
-
-    def ahead(self, pieces: Iterable[bytes]) -> Iterator[tuple[bytes, Ahead | None]]:
-        """Yield each piece, and what PyArrow makes of it while the one before is worked on."""
-        with ThreadPoolExecutor(1) as thread:
-            last: tuple[bytes, Ahead | None] | None = None
-            for piece in pieces:
-                kinds = self._numeric
-                table = (kinds, thread.submit(self._regular, piece, kinds)) if kinds else None
-                if last is not None:
-                    yield last
-                last = piece, table
-            if last is not None:
-                yield last
-
-    def rows(self, block: bytes, ahead: Ahead | None) -> Rows | None:
-        """Return the rows of a block; None where it has none.
-
-        Args:
-            block: whole lines.
-            ahead: its table, if it has been asked for already.
-        """
-        data = self._begun + block
-        if self._begun or ahead is None or ahead[0] is not self._numeric:
-            table = self._regular(data, self._numeric) if self._numeric else None
-        else:
-            table = ahead[1].result()
-        self._begun = b""
-        if table is not None:
-            lines = np.arange(self._line, self._line + len(table))
-            self._line += len(table)
-            return self._frames.rows(table, lines)
-        records, lines = self._records(data)
-        if self._header is None and records:
-            self._header = self._checked_header(records.pop(0), int(lines[0]))
-            lines = lines[1:]
-        if not records:
-            return None
-        return self._frames.rows(self._table(records, lines), lines)
-
-    def finish(self) -> None:
-        """Check the end of the file.
+    def fields(self, blocks: Iterable[bytes]) -> Iterator[Fields]:
+        """Yield the columns of each block.
 
         Raises:
-            DataError: if it is inside a quoted cell, or there was nothing but a header.
+            DataError: if a line does not have as many cells as the header, a quoted cell does not
+                end, or there is nothing but a header.
         """
+        for block in _with_short_head(blocks):
+            data, self._begun = self._begun + block, b""
+            columns = self._regular(data) if self._numeric else None
+            if columns is None:
+                columns, lines = self._irregular(data)
+            else:
+                lines = np.arange(self._line, self._line + line_count(data))
+                self._line += len(lines)
+            if len(lines):
+                sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
+                hypotheses = {n: v for n, v in columns.items() if n not in sentences}
+                yield Fields(hypotheses, sentences, np.arange(len(lines)), lines)
         if self._begun:
             raise self._error("a quoted cell that does not end: double the quotes inside it")
         if not self._numeric:
             raise DataError("empty: there are no n-best lists in it", self.options.origin)
 
-    def _regular(self, data: bytes, kinds: Kinds) -> pa.Table | None:
+    def _regular(self, data: bytes) -> dict[str, Any] | None:
         """Return the columns of lines without line breaks in them, read by PyArrow."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None
-        types = {name: pa.float64() if numeric else pa.string() for name, numeric in kinds.items()}
-        # To look for empty cells takes a fifth of the time: only where there are some.
+        types = {
+            n: pa.float64() if numeric else pa.string() for n, numeric in self._numeric.items()
+        }
+        # Looking for empty cells takes a fifth of the time.
         for some_missing in (False, True)[self._some_missing :]:
             if some_missing and (data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data):
                 return None  # blank lines
             try:
                 table = arrow.read_csv(
                     arrow_file(data),
-                    arrow.ReadOptions(column_names=list(kinds), block_size=len(data) + 1),
+                    arrow.ReadOptions(column_names=list(types), block_size=len(data) + 1),
                     arrow.ParseOptions(
                         delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
                     ),
@@ -251,25 +194,46 @@ class _Reader:
             except pa.ArrowException:
                 continue
             self._some_missing = some_missing
-            break
-        else:
-            return None
-        regular = len(table) == line_count(data) and self._as_expected(table, kinds)
-        return table if regular and self._whole_end(data) else None
+            columns = columns_of(table)
+            regular = len(table) == line_count(data) and self._as_expected(table, columns)
+            return columns if regular and self._whole_end(data) else None
+        return None
 
-    def _as_expected(self, table: pa.Table, kinds: Kinds) -> bool:
-        """Say whether numbers are finite, and columns that were empty still are."""
-        for name, numeric in kinds.items():
+    def _as_expected(self, table: Any, columns: dict[str, Any]) -> bool:
+        """Return whether numbers are finite, and columns that were empty still are."""
+        for name, numeric in self._numeric.items():
             if numeric:
-                values = values_of(table[name], missing=0.0)
-                if not np.all(np.abs(values) < TOO_LARGE):
+                finite = np.count_nonzero(np.abs(columns[name]) < TOO_LARGE)
+                if finite + table[name].null_count < len(table):
                     return False
-            elif numeric is None and any(table[name].to_pylist()):
+            elif numeric is None and any(columns[name]):
                 return False
         return True
 
+    def _irregular(self, data: bytes) -> tuple[dict[str, Any], Int64]:
+        """Return the columns, and their lines, read cell by cell."""
+        records, lines = self._records(data)
+        if self._header is None and records:
+            self._header = self._checked_header(records.pop(0), int(lines[0]))
+            lines = lines[1:]
+        header = self._header or []
+        for record, line in zip(records, lines.tolist(), strict=True):
+            if len(record) != len(header):
+                raise DataError(
+                    f"{len(record)} cells, but the header has {len(header)}",
+                    self.options.origin,
+                    line,
+                )
+        columns: dict[str, Any] = {}
+        for name, cells in zip(header, zip(*records, strict=True), strict=False):
+            if self._numeric.get(name) is None:
+                self._numeric[name] = _is_numeric(name, cells)
+            numeric = self._numeric[name]
+            columns[name] = self._numbers(name, cells, lines) if numeric else cells
+        return columns, lines
+
     def _whole_end(self, data: bytes) -> bool:
-        """Say whether the last line does not end inside a quoted cell."""
+        """Return whether the last line does not end inside a quoted cell."""
         last = data[data.rfind(b"\n", 0, -1) + 1 :]
         if b'"' not in last:
             return True
@@ -279,7 +243,7 @@ class _Reader:
             return False
         return True
 
-    def _records(self, data: bytes) -> tuple[list[list[str]], npt.NDArray[np.int64]]:
+    def _records(self, data: bytes) -> tuple[list[list[str]], Int64]:
         """Return the cells of each record, and the line that it begins in."""
         text = decoded(data, self.options.origin, self._line)
         lines = _Lines(text)
@@ -317,35 +281,7 @@ class _Reader:
             raise DataError(f"{what} in the header: rename one", self.options.origin, line)
         return header
 
-    def _table(self, records: list[list[str]], lines: npt.NDArray[np.int64]) -> pa.Table:
-        """Return the columns of some records, of the kinds that the first ones show."""
-        import pyarrow as pa
-
-        assert self._header is not None
-        for record, line in zip(records, lines.tolist(), strict=True):
-            if len(record) != len(self._header):
-                raise DataError(
-                    f"{len(record)} cells, where the header has {len(self._header)}",
-                    self.options.origin,
-                    line,
-                )
-        cells = dict(zip(self._header, zip(*records, strict=True), strict=True))
-        if not self._numeric or None in self._numeric.values():
-            known = self._numeric
-            kinds = {name: _is_numeric(name, of) for name, of in cells.items()}
-            self._numeric = {n: k if known.get(n) is None else known[n] for n, k in kinds.items()}
-        return pa.table(
-            {
-                name: numbers_array(self._numbers(name, of, lines))
-                if self._numeric[name]
-                else texts_array(of)
-                for name, of in cells.items()
-            }
-        )
-
-    def _numbers(
-        self, name: str, cells: Sequence[str], lines: npt.NDArray[np.int64]
-    ) -> list[float]:
+    def _numbers(self, name: str, cells: Sequence[str], lines: Int64) -> Float64:
         values = []
         for cell, line in zip(cells, lines.tolist(), strict=True):
             try:
@@ -359,14 +295,14 @@ class _Reader:
                         line,
                     ) from error
                 values.append(np.inf)
-        return values
+        return np.array(values)
 
     def _error(self, message: str) -> DataError:
         return DataError(message, self.options.origin, self._line)
 
 
 class _Lines:
-    """Hands on lines one by one, and knows whether it is asked for more inside a record.
+    """Yields lines one by one, and notes whether the last record needs another one.
 
     Args:
         text: whole lines.
@@ -389,8 +325,19 @@ class _Lines:
         return self.lines[self.count - 1]
 
 
+def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield blocks; the first one in two, since its first lines show PyArrow how to read on."""
+    head = True
+    for block in blocks:
+        end = 0
+        for _ in range(_HEAD if head else 0):
+            end = block.find(b"\n", end) + 1 or len(block)
+        yield from filter(None, (block[:end], block[end:]))
+        head = False
+
+
 def _is_numeric(name: str, cells: Sequence[str]) -> bool | None:
-    """Say whether a column is of numbers, by its first cell that is not empty; None without one."""
+    """Return whether the first cell that is not empty is a number; None if all are empty."""
     if name in _TEXTS or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE):
         return False
     first = _first(cells)
@@ -398,7 +345,7 @@ def _is_numeric(name: str, cells: Sequence[str]) -> bool | None:
 
 
 def _fits(values: Sequence[Any]) -> bool:
-    """Say whether a column of hypotheses reads back as texts."""
+    """Return whether a column of hypotheses reads back as texts."""
     return all_texts(values) and bool(_first(values)) and not looks_numeric(_first(values))
 
 

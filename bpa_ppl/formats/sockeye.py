@@ -1,46 +1,41 @@
-"""JSON lines of sockeye-translate, `--output-type json` or, with `--nbest-size`, `nbest`.
+"""JSON lines of sockeye-translate, written by `--output-type json`, or `nbest` with `--nbest-size`.
 
     {"sentence_id": 1, "translation": "a cat", "score": 0.5,
      "translations": ["a cat", "the cat"], "scores": [[0.5], [0.7]]}
 
-Without `translations` (n = 1) the translation alone is the list. A score is a number, the feature
-`score`, or a list of numbers, the features `score[0]`, `score[1]`, … where there are several. What
-Sockeye passes through from its input, any other field, is kept as an extra of the sentence.
+Without `translations` (n = 1) the list has one hypothesis, `translation`. A score is a number, the
+feature `score`, or a list of numbers, the features `score[0]`, `score[1]`, …. Any other field,
+which Sockeye copies from its input, becomes an extra of the sentence.
 
 Sockeye prints costs: negative log-probabilities, divided by a power of the length. They are
-negated, so that higher is better, and a note says so; `costs=false` leaves the sign as it is.
-Sentence ids are counted from 1 by Sockeye (`first_id=1`); those of an input that brings ids of its
-own may be texts.
+negated, so that higher is better, and a note says so; `costs=false` keeps the sign. Sockeye counts
+sentences from 1 (`first_id=1`); ids of the input may be texts.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
-from itertools import chain, pairwise
+from itertools import chain
+from operator import neg
 from typing import Any, TextIO
 
-import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.numbers import finite
-from bpa_ppl.formats.streams import decoded, line_count
+from bpa_ppl.formats.json_lines import json_keys, json_values
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Identifiers, Rows
-from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows import Rows, SchemaReader
+from bpa_ppl.rows.schema import NUMBER, Fields, kind_of, shown
 
 _NAME = "score"
 _OWN = ("sentence_id", "translation", "score", "translations", "scores")
 _SHAPE = (
     '{"sentence_id": 1, "translation": "…", "score": 0.5, "translations": ["…"], "scores": [0.5]}'
 )
-_Score = float | list[float]
-_UNFIT = re.compile(r'["\\\x00-\x1f]')  # in names of fields, for msgspec
 
 
 class Sockeye(NBestFormat, frozen=True):
@@ -53,44 +48,69 @@ class Sockeye(NBestFormat, frozen=True):
     costs: bool = True
 
     def detect(self, first_line: bytes) -> bool:
-        """Say whether a line is one of Sockeye's.
+        """Return whether a line has the fields of Sockeye.
 
         >>> Sockeye().detect(b'{"sentence_id": 1, "translation": "a cat", "score": 0.5}')
         True
         >>> Sockeye().detect(b'{"id": 0, "candidates": []}')
         False
         """
-        if not first_line.lstrip().startswith(b"{"):
-            return False
-        try:
-            fields = json.loads(first_line)
-        except (ValueError, RecursionError):
-            return False
-        result: bool = {"sentence_id", "translation"} <= fields.keys()
-        return result
+        return {"sentence_id", "translation"} <= json_keys(first_line)
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.
 
         Raises:
-            DataError: with file and line, if a line is not as the first one is, or not as it
-                should be.
+            DataError: with file and line, if a line is not one of Sockeye's, or hypotheses
+                differ in the number of their scores.
 
         >>> line = b'{"sentence_id": 1, "translation": "a cat", "score": 0.5}\n'
         >>> rows = next(Sockeye(costs=False).parse([line], ReadOptions("out.json")))
         >>> rows.names, rows.ids.tolist(), rows.strings, rows.features.tolist()
         (('score',), [1], ['a cat'], [[0.5]])
         """
-        reader = _Reader(self.costs, options)
-        for block in blocks:
-            yield reader.rows(block)
+        schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
+        last: Any = None
+        width = 0
+        for _, records, numbers in json_values(blocks, options.origin):
+            for before, record, number in zip([last, *records], records, numbers, strict=False):
+                _check(record, before, options.origin, number)
+            scores = [of["scores"] if of.get("scores") else [of["score"]] for of in records]
+            sizes = list(map(len, scores))
+            parents = np.repeat(np.arange(len(records)), sizes)
+            lines = np.array(numbers, np.int64)
+            listed = list(chain.from_iterable(scores))
+            width = width or (len(listed[0]) or 1 if isinstance(listed[0], list) else 1)
+            columns = _columns(listed, width, options.origin, lines[parents])
+            if self.costs:
+                if last is None:
+                    _note_sign(columns[0], sizes, options.origin)
+                columns = [list(map(neg, column)) for column in columns]
+            texts = (
+                of["translations"] if of.get("scores") else [of["translation"]] for of in records
+            )
+            names = dict.fromkeys(chain.from_iterable(records))
+            sentences = {n: [of.get(n) for of in records] for n in names if n not in _OWN}
+            last = records[-1]
+            yield schema.rows(
+                Fields(
+                    {
+                        "text": list(chain.from_iterable(texts)),
+                        **dict(zip(expand(_NAME, width), map(_array, columns), strict=True)),
+                    },
+                    {**sentences, "id": [of["sentence_id"] for of in records]},
+                    parents,
+                    lines,
+                    nested=True,
+                )
+            )
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, with the extras of the sentences.
 
         Raises:
             DataError: if an extra of a sentence cannot be written as JSON.
-            UsageError: if there are other features than scores, or totals.
+            UsageError: if there are features other than scores, or totals.
 
         >>> import sys
         >>> lists = NBest.from_lists([["a", "b"]], [[[-0.5], [-2]]], ["score"])
@@ -146,192 +166,65 @@ def _exact(values: np.ndarray) -> list[Any]:
     return [_exact(v) if np.ndim(v) else float(str(v)) for v in values]
 
 
-class _Reader:
-    """Reads the lines of one file, all of which have the fields of the first.
+def _check(record: Any, before: Any, origin: str, number: int) -> None:
+    """Raise if a line does not have the fields of Sockeye, or has the id of the line before."""
+    message = ""
+    if not isinstance(record, dict) or not {"sentence_id", "translation", "score"} <= record.keys():
+        message = f"not a line of Sockeye: a line reads {_SHAPE}"
+    elif not isinstance(record["translation"], str):
+        message = f"translation is {shown(record['translation'])}, not a text"
+    elif before is not None and record["sentence_id"] == before["sentence_id"]:
+        message = f"a second list of sentence {record['sentence_id']}: join the two"
+    elif "id" in record and isinstance(record["sentence_id"], str):
+        message = "a field id next to a sentence_id that is a text: rename it"
+    else:
+        texts, scores = record.get("translations"), record.get("scores")
+        if (texts is None) is not (scores is None):
+            message = "translations and scores must both be there, or neither"
+        elif texts is not None and not (
+            isinstance(texts, list) and isinstance(scores, list) and 0 < len(texts) == len(scores)
+        ):
+            message = "translations and scores must be lists of the same length"
+    if message:
+        raise DataError(message, origin, number)
 
-    Args:
-        costs: whether to negate scores.
-        options: how to read.
-    """
 
-    def __init__(self, costs: bool, options: ReadOptions):
-        self._costs = costs
-        self._options = options
-        self._ids = Identifiers(options.origin, options.first_id)
-        self._others: tuple[str, ...] = ()
-        self._decoder: msgspec.json.Decoder[Any] | None = None
-        self._width = 0
-        self._last: int | None = None  # the sentence of the last line
-        self._next = 1  # the number of the next line
-
-    def rows(self, block: bytes) -> Rows:
-        """Return the rows of a block of whole lines."""
-        count = line_count(block)
-        first, self._next = self._next, self._next + count
-        if self._decoder is None:
-            self._begin(block[: block.index(b"\n")])
-        lines = self._decoded(block, first, count)
-        lists = [line.translations or [line.translation] for line in lines]
-        sizes = [len(texts) for texts in lists]
-        ids = [self._ids.number(line.sentence_id, n) for n, line in enumerate(lines, first)]
-        self._check_distinct(ids, first)
-        values, good = self._values(lines, sizes, first)
-        rows = np.repeat(np.arange(count), sizes)
-        if first == 1 and self._costs:
-            self._note(values[:, 0], np.array(sizes))
-        texts = list(chain.from_iterable(lists))
-        if not good.all():
-            texts = [texts[i] for i in np.flatnonzero(good)]
-        table = -values if self._costs else values
-        kept, table = (rows, table) if good.all() else (rows[good], table[good])
-        return Rows(
-            names=expand(_NAME, self._width),
-            ids=np.array(ids, dtype=np.int64)[kept],
-            lines=first + kept,
-            features=table.astype(np.float32),
-            totals=None,
-            strings=texts,  # some of them equal
-            string_index=np.arange(len(texts), dtype=np.int32),
-            dropped=tuple(ids[row] for row in rows[~good]),
-            sentence_extras=self._extras(lines, kept.tolist()),
-        )
-
-    def _extras(self, lines: list[Any], rows: list[int]) -> dict[str, list[Any]]:
-        """Return what belongs to sentences, one value a row."""
-        names = {f"x{i}": name for i, name in enumerate(self._others)}
-        if self._ids.texts:
-            names["sentence_id"] = "id"
-        columns = {name: [getattr(line, field) for line in lines] for field, name in names.items()}
-        return {name: [column[row] for row in rows] for name, column in columns.items()}
-
-    def _error(self, message: str, number: int) -> DataError:
-        return DataError(message, self._options.origin, number)
-
-    def _check_distinct(self, ids: list[int], first: int) -> None:
-        """Refuse two lines of one sentence, whose rows could not be told from those of one list."""
-        for number, (last, identifier) in enumerate(pairwise([self._last, *ids]), first):
-            if identifier == last:
-                raise self._error(f"a second list of sentence {identifier}: join the two", number)
-        self._last = ids[-1]
-
-    def _begin(self, line: bytes) -> None:
-        """Take the fields of all lines from the first one."""
-        fields = self._loaded(line, 1)
-        self._others = tuple(name for name in fields if name not in _OWN)
-        if "id" in fields and isinstance(fields.get("sentence_id"), str):
-            raise self._error("id stands beside a sentence_id that is a text: rename it", 1)
-        odd = [name for name in self._others if _UNFIT.search(name)]
-        if odd:
-            raise self._error(f"quotes or control characters in the name {odd[0]!r}: rename it", 1)
-        scores = fields.get("scores")
-        score = scores[0] if isinstance(scores, list) and scores else fields.get("score")
-        self._width = len(score) if isinstance(score, list) else 1
-        if not self._width:
-            raise self._error("a hypothesis has no scores: give it one", 1)
-        types: list[Any] = [
-            ("sentence_id", int | str),
-            ("translation", str),
-            ("score", _Score),
-            *((f"x{i}", Any) for i in range(len(self._others))),
-            ("translations", list[str] | None, None),
-            ("scores", list[_Score] | None, None),
-        ]
-        self._decoder = msgspec.json.Decoder(
-            msgspec.defstruct(
-                "Line",
-                types,
-                rename={f"x{i}": name for i, name in enumerate(self._others)},
-                forbid_unknown_fields=True,
-                gc=False,
+def _columns(scores: list[Any], width: int, origin: str, lines: Int64) -> list[list[Any]]:
+    """Return the scores column by column."""
+    if set(map(type, scores)) <= {float, int} and width == 1:
+        return [scores]
+    rows = [score if isinstance(score, list) else [score] for score in scores]
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != width:
+            raise DataError(
+                f"a hypothesis has {len(row)} scores, the first one of the file {width}: give all "
+                "of them the same number",
+                origin,
+                int(line),
             )
-        )
+        odd = [score for score in row if kind_of(score) != NUMBER]
+        if odd:
+            raise DataError(f"a score is {shown(odd[0])}, not a number", origin, int(line))
+    return [list(column) for column in zip(*rows, strict=True)]
 
-    def _decoded(self, block: bytes, first: int, count: int) -> list[Any]:
-        """Return the lines, each checked for its fields and their types."""
-        assert self._decoder is not None
-        try:
-            lines = self._decoder.decode_lines(block)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            lines = []
-        if len(lines) != count:  # one is bad, or blank, which is passed over without a number
-            lines = [self._line(line, n) for n, line in enumerate(block[:-1].split(b"\n"), first)]
-        for number, line in enumerate(lines, first):
-            if (line.translations is None) is not (line.scores is None):
-                raise self._error("translations and scores must both be there, or neither", number)
-            if line.scores is not None and not 0 < len(line.scores) == len(line.translations):
-                raise self._error(
-                    f"{len(line.translations)} translations and {len(line.scores)} scores: give "
-                    "one score for each",
-                    number,
-                )
-        return lines
 
-    def _line(self, line: bytes, number: int) -> Any:
-        """Return one line; NaN and Infinity, which JSON does not have, are numbers here."""
-        assert self._decoder is not None
-        try:
-            return msgspec.convert(self._loaded(line, number), self._decoder.type)
-        except (msgspec.ValidationError, OverflowError) as error:
-            what = " ".join(str(error).split())  # names of fields may have line breaks
-            raise self._error(f"{what}: a line reads {_SHAPE}", number) from error
+def _array(column: list[Any]) -> Any:
+    """Return scores as an array if they are finite; others are checked one by one."""
+    try:
+        values = np.array(column, np.float64)
+    except OverflowError:
+        return column
+    return values if np.isfinite(values).all() else column
 
-    def _loaded(self, line: bytes, number: int) -> dict[str, Any]:
-        try:
-            fields = json.loads(decoded(line, self._options.origin, number))
-            json.dumps(fields, ensure_ascii=False).encode()  # halves of surrogate pairs are no text
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, DataError):
-                raise
-            known = isinstance(error, json.JSONDecodeError | UnicodeError)
-            what = str(error) if known else "nested too deeply, or a number of 4,000 digits"
-            raise self._error(f"no JSON ({what}): a line reads {_SHAPE}", number) from error
-        if not isinstance(fields, dict):
-            raise self._error(f"no JSON object: a line reads {_SHAPE}", number)
-        return fields
 
-    def _values(self, lines: list[Any], sizes: list[int], first: int) -> tuple[Float64, np.ndarray]:
-        """Return the scores, (hypotheses, columns), and which hypotheses have good ones."""
-        given = [[line.score] if line.scores is None else line.scores for line in lines]
-        scores = list(chain.from_iterable(given))
-        try:
-            if isinstance(scores[0], float):
-                values = np.fromiter(scores, np.float64, len(scores))[:, np.newaxis]
-            else:
-                values = np.array(scores, dtype=np.float64).reshape(len(scores), -1)
-        except (TypeError, ValueError):  # numbers beside lists, or lists of different lengths
-            scores = [score if isinstance(score, list) else [score] for score in scores]
-            numbers = np.repeat(np.arange(first, first + len(lines)), sizes)
-            self._check_widths(scores, numbers)
-            values = np.array(scores, dtype=np.float64)
-        if values.shape[1] != self._width:
-            self._check_widths([row.tolist() for row in values], np.array([first]))
-        good = np.all(np.abs(values) < TOO_LARGE, axis=1)
-        if not good.all() and self._options.bad == "error":
-            at = int(np.argmin(good))
-            number = first + int(np.searchsorted(np.cumsum(sizes), at, side="right"))
-            try:
-                list(map(finite, map(repr, values[at].tolist())))
-            except ValueError as error:
-                raise self._error(
-                    f"{error}: correct it, or leave such hypotheses out with bad='drop'", number
-                ) from error
-        return values, good
-
-    def _check_widths(self, scores: list[list[float]], numbers: np.ndarray) -> None:
-        for score, number in zip(scores, numbers.tolist(), strict=False):
-            if len(score) != self._width:
-                raise self._error(
-                    f"a hypothesis has {len(score)} scores, the first one of the file "
-                    f"{self._width}: give all of them the same number",
-                    number,
-                )
-
-    def _note(self, scores: Float64, sizes: np.ndarray) -> None:
-        """Say what was done about the sign, and whether the order of the lists is against it."""
-        ends = np.cumsum(sizes)
-        against = np.sum(scores[ends - sizes] > scores[ends - 1]) > np.sum(sizes > 1) / 2
-        doubt = ", though most lists begin with their highest score" if against else ""
-        warn_user(
-            f"{self._options.origin}: scores are taken for costs{doubt}: they are negated, so that "
-            "higher is better (costs=false leaves them as they are)"
-        )
+def _note_sign(scores: list[Any], sizes: list[int], origin: str) -> None:
+    """Report that scores are negated, and whether the order of the lists contradicts it."""
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    several = [(scores[a], scores[b - 1]) for a, b in zip(starts, ends, strict=True) if b - a > 1]
+    against = sum(first > last for first, last in several) > len(several) / 2
+    doubt = ", although most lists begin with their highest score" if against else ""
+    warn_user(
+        f"{origin}: scores are treated as costs{doubt}: they are negated, so that higher is better "
+        "(costs=false keeps the sign)"
+    )

@@ -1,4 +1,4 @@
-"""Bytes in and out: compressed or not, and written whole or not at all."""
+"""Reading and writing of files: compressed or not, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ AnyPath = str | Path
 STANDARD = "-"
 
 _CHUNK = 1 << 16  # bytes read at once; compressed text grows about tenfold
-_BLOCK = 1 << 20  # bytes of text handed on at once
+_BLOCK = 1 << 20  # bytes of text in a block
 _BOM = b"\xef\xbb\xbf"
-_MAGIC = 8  # bytes that surely tell a compressed file
+_MAGIC = 8  # bytes that identify compressed files
 
 
 def origin_name(path: AnyPath) -> str:
@@ -37,7 +37,7 @@ def origin_name(path: AnyPath) -> str:
 
 
 class InputFile:
-    r"""A file that is read once, from its beginning: looked at first, then read.
+    r"""A file that is read once, from its beginning, after a look at its first lines.
 
     Args:
         path: the file, compressed or not; `-` is the standard input.
@@ -61,10 +61,10 @@ class InputFile:
 
     @property
     def first_line(self) -> bytes:
-        """The first line without its end; of a file that is no text, what comes before a newline.
+        """The first line without its end, or all bytes before the first newline.
 
         Raises:
-            DataError: if the file is empty, too.
+            DataError: if the file is empty or cannot be read.
         """
         while not self._begun or b"\n" not in self._begun[-1]:
             chunk = next(self._chunks, None)
@@ -78,7 +78,7 @@ class InputFile:
 
     @property
     def beginning(self) -> bytes:
-        """Some first bytes; once the first line is known, that among them."""
+        """The bytes that were read to find the first line."""
         return b"".join(self._begun)
 
     def blocks(self) -> Iterator[bytes]:
@@ -92,8 +92,8 @@ class InputFile:
             at = block.find(b"\0")
             if at >= 0:
                 raise DataError(
-                    "a NUL byte, which is in no text: make the file again, convert it from UTF-16 "
-                    "with iconv, or leave such bytes out with `tr -d '\\000'`",
+                    "a NUL byte, which is not text: create the file again, convert it from UTF-16 "
+                    "with iconv, or remove such bytes with `tr -d '\\000'`",
                     self.origin,
                     before + block.count(b"\n", 0, at) + 1,
                 )
@@ -102,8 +102,8 @@ class InputFile:
 
     @contextmanager
     def on_disk(self) -> Iterator[str]:
-        """Give the path of a file with the bytes themselves; a copy of what is packed or piped."""
-        if self._plain():
+        """Provide the path of an uncompressed file: a copy if this one is compressed or a pipe."""
+        if self._is_plain():
             self._chunks.close()
             yield str(self.path)
             return
@@ -118,8 +118,8 @@ class InputFile:
         yield from begun
         yield from self._chunks
 
-    def _plain(self) -> bool:
-        """Say whether the file has the bytes that are read from it, neither packed nor piped."""
+    def _is_plain(self) -> bool:
+        """Return whether the file is neither compressed nor a pipe."""
         path = Path(self.path)
         if str(path) == STANDARD or not path.is_file():
             return False
@@ -131,9 +131,8 @@ class InputFile:
 def read_blocks(path: AnyPath) -> Iterator[bytes]:
     r"""Yield the text of a file in blocks of whole lines, each ended by a newline.
 
-    gzip, xz and zstd are recognised by their first bytes, not by the name of the file, and
-    unpacked in a thread of their own. A byte-order mark is left out, and a newline is added where
-    the last line has none.
+    gzip, xz and zstd are detected by their first bytes, not by the name of the file, and unpacked
+    in a thread. A byte-order mark is removed, and a newline is added if the last line has none.
 
     Args:
         path: the file; `-` is the standard input.
@@ -151,7 +150,7 @@ def read_blocks(path: AnyPath) -> Iterator[bytes]:
 
 
 def line_count(block: bytes) -> int:
-    r"""Return how many newlines there are; `bytes.count` takes five times as long.
+    r"""Return the number of newlines, five times as fast as `bytes.count`.
 
     >>> line_count(b"a cat\na dog\n")
     2
@@ -205,7 +204,7 @@ def read_lines(path: AnyPath) -> list[str]:
     ...     print(read_lines(file.name))
     ['un café']
     """
-    # Not splitlines, which would also cut at the separators inside a line, such as U+2028.
+    # Not splitlines, which also splits at other separators, such as U+2028.
     lines = read_text(path).split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
@@ -231,11 +230,10 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
 
 
 def arrow_file(data: bytes) -> Any:
-    """Return bytes as a file of Arrow, in memory of Arrow's own.
+    """Return bytes as a file of Arrow, in memory of Arrow.
 
-    A thread of Arrow that holds an object of Python's when the program ends aborts it. A mark that
-    is not at the beginning of the file belongs to its text, and Arrow takes one away from what it
-    is given, so that there are two then.
+    A thread of Arrow that holds a Python object when the program ends aborts it. Arrow removes a
+    byte-order mark; one inside a file is a part of its text, and is doubled here.
 
     >>> arrow_file(b"id").read()
     b'id'
@@ -251,15 +249,15 @@ def arrow_file(data: bytes) -> Any:
 
 @contextmanager
 def atomic_path(path: AnyPath) -> Iterator[Path]:
-    """Give a temporary path in the same folder to write to, and rename it to `path` at the end.
+    """Provide a temporary path in the same folder, and rename it to `path` at the end.
 
-    After an error, or Ctrl-C, nothing is left behind and what stood under `path` still stands;
-    what a killed process leaves, the next one that writes into the folder removes. The temporary
-    name ends as `path` does. `-` copies the finished file to the standard output; what is no
-    ordinary file (a pipe, /dev/null) is written to directly.
+    After an error, or Ctrl-C, the temporary file is removed and `path` is as before; the file of a
+    killed process is removed by the next one that writes into the folder. The temporary name ends
+    as `path` does. `-` copies the file to the standard output; pipes and devices are written to
+    directly.
 
     Raises:
-        DataError: at once if `path` cannot be written, or later if the disk is full.
+        DataError: at the start if `path` cannot be written, or later if the disk is full.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic_path(Path(folder) / "a.txt") as temporary:
@@ -272,7 +270,7 @@ def atomic_path(path: AnyPath) -> Iterator[Path]:
 
 
 def require_writable(path: AnyPath) -> None:
-    """Raise what `atomic_path` would raise at once, before work that takes long; leave nothing.
+    """Raise the error of `atomic_path` before long work, if a file cannot be written.
 
     Raises:
         DataError: if the file cannot be written.
@@ -281,14 +279,14 @@ def require_writable(path: AnyPath) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: /no/such/folder/posterior.nc: no such folder: check the path
     """
-    with ExitStack() as stack, _told(path):
+    with ExitStack() as stack, _named_errors(path):
         stack.enter_context(_part(path))
 
 
 @contextmanager
 def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
-    """Do what `atomic_path` does with several files: all of them appear, or none."""
-    with ExitStack() as stack, _told(*paths):
+    """Do what `atomic_path` does for several files: either all of them appear or none."""
+    with ExitStack() as stack, _named_errors(*paths):
         parts = [stack.enter_context(_part(path)) for path in paths]
         yield tuple(temporary for temporary, _ in parts)
         for path, (temporary, _) in zip(paths, parts, strict=True):
@@ -300,7 +298,7 @@ def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
 
 @contextmanager
 def _part(path: AnyPath) -> Iterator[tuple[Path, Path | None]]:
-    """Give the path to write to, and the one to rename it to; None where it is not renamed."""
+    """Provide the path to write to, and the one to rename it to, or None."""
     if str(path) == STANDARD:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder) / "output", None
@@ -312,22 +310,22 @@ def _part(path: AnyPath) -> Iterator[tuple[Path, Path | None]]:
     if target.is_dir():
         raise IsADirectoryError
     if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError  # which renaming onto the file would not raise
+        raise PermissionError  # renaming would replace the file without one
     with part_of(target) as temporary:
         yield temporary, target
 
 
 @contextmanager
-def _told(*paths: AnyPath) -> Iterator[None]:
-    """Turn what the system says of outputs into our error, which names them."""
+def _named_errors(*paths: AnyPath) -> Iterator[None]:
+    """Convert errors of the system about outputs into ours, which name them."""
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader has enough, and nothing is wrong
+        raise  # the reader of the pipe needs no more
     except OSError as error:
         named = error.filename
         if named is not None and not is_part(named) and named not in map(os.path.realpath, paths):
-            raise  # another file, of the code that writes, is to blame
+            raise  # the error is about another file
         names = ("<standard output>" if str(path) == STANDARD else str(path) for path in paths)
         raise denied(", ".join(names), error, "written") from error
 
@@ -358,7 +356,7 @@ def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Give the standard output for data, which are UTF-8 whatever the terminal is set to.
+    """Provide the standard output as UTF-8, whatever the encoding of the terminal.
 
     Raises:
         DataError: if it is closed.
@@ -370,14 +368,14 @@ def standard_output() -> Iterator[TextIO]:
     given = sys.stdout
     if given is None:
         raise DataError("it is closed: open it, or name a file", "<standard output>")
-    if not hasattr(given, "buffer"):  # a stand-in, as in a notebook
+    if not hasattr(given, "buffer"):  # a replacement, as in a notebook
         yield given
         given.flush()
         return
     given.flush()
-    # Not a TextIOWrapper, which closes the standard output when it goes after a failure to write.
+    # Not a TextIOWrapper, which closes the standard output when it is deleted after an error.
     text: Any = codecs.getwriter("utf-8")(given.buffer)
-    text.buffer = given.buffer  # for those who write bytes
+    text.buffer = given.buffer  # for callers that write bytes
     try:
         yield text
     finally:
@@ -386,7 +384,7 @@ def standard_output() -> Iterator[TextIO]:
 
 @contextmanager
 def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
-    """Open several such files at once: all of them appear, when all are complete, or none.
+    """Open several such files: all of them appear, when all are complete, or none.
 
     `-` is copied to the standard output at the end.
 
@@ -454,25 +452,25 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[
                 chunk = decoder.unused_data if decoder.eof else b""
     except CORRUPT as error:
         raise DataError(
-            f"the {codec.name} data are corrupt ({error}): fetch or make the file again",
+            f"the {codec.name} data are corrupt ({error}): download or create the file again",
             origin_name(path),
         ) from error
     if not decoder.eof:
         raise DataError(
-            f"the {codec.name} data end too early: the file was cut short, fetch or make it again",
+            f"the {codec.name} data end too early: download or create the file again",
             origin_name(path),
         )
 
 
 def denied(path: AnyPath, error: OSError, done: str) -> DataError:
-    """Return the error to raise where the system refuses a file; `done` is read or written."""
+    """Return the error for a file that the system refuses; `done` is read or written."""
     if isinstance(error, FileNotFoundError):
         missing = "file" if done == "read" else "folder"
         reason = f"no such {missing}: check the path"
     elif isinstance(error, IsADirectoryError):
-        reason = f"this is a folder, and only a file can be {done}: add the name of a file"
+        reason = f"this is a folder and cannot be {done}: add the name of a file"
     elif isinstance(error, PermissionError):
-        reason = f"no permission: it cannot be {done} by this user, change its mode with chmod"
+        reason = f"permission denied: it cannot be {done} by this user, change its mode with chmod"
     else:
         reason = f"it could not be {done}: {error.strerror or error}"
     return DataError(reason, origin_name(path) if done == "read" else path)

@@ -11,17 +11,17 @@ from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_te
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.weights import PositionalWeights, Weights
 
-_ANY = "dense"  # any text may be in this format, and a file without an extension is written so
+_ANY = "dense"  # read if no other format is detected, and written without an ending
 
 
 def read_weights(path: AnyPath, format: str | WeightFormat = AUTO) -> Weights:
     """Read the weights of a moses.ini, a dense-weights file, JSON, YAML or another format.
 
-    Numbers without names, one a line or all on one, are in the order of the columns of the lists.
+    Numbers without names must be in the order of the columns of the lists.
 
     Args:
         path: the file, compressed or not; `-` is the standard input.
-        format: the name of a format or the format itself; "auto" tells it by the content.
+        format: the name of a format or the format itself; "auto" detects it from the content.
 
     Raises:
         DataError: if the file cannot be read; the message names the line and the remedy.
@@ -56,8 +56,8 @@ def write_weights(
     Args:
         weights: name and value of each feature.
         path: the file; it appears when it is complete. `-` is the standard output.
-        template: a moses.ini to copy with new weights in place of its own; all else in it, and the
-            weights of other features, stay byte for byte.
+        template: a moses.ini to copy with new weights; everything else in it, and the weights of
+            other features, remain unchanged.
         format: the name of a format or the format itself, such as "moses.ini" (without a template
             a bare [weight] section), "dense", "json", "yaml" or "numbers"; "auto" is moses.ini
             with a template, else what the suffix says, and dense where there is none.
@@ -87,7 +87,7 @@ def _check(format: str | WeightFormat) -> None:
 
 
 def _detected(text: str) -> WeightFormat:
-    """Return the first format that knows the content of a file; any text may be that of lines."""
+    """Return the first format that detects the content of a file, or that of lines."""
     formats = (kind() for name, kind in WEIGHT_FORMATS.loaded() if name != _ANY)
     found = next((format for format in formats if format.detect(text)), None)
     return found or WEIGHT_FORMATS.resolve(_ANY)
@@ -103,7 +103,7 @@ def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat)
     known = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
     if suffix not in known:
         raise UsageError(
-            f"{path}: weights are not written to files that end in {suffix}, but in "
-            f"{', '.join(known)}: choose one of those, or name the format"
+            f"{path}: no format of weights has the ending {suffix}: choose one of "
+            f"{', '.join(known)}, or name the format"
         )
     return WEIGHT_FORMATS.resolve(known[suffix])

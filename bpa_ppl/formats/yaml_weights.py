@@ -12,21 +12,21 @@ from bpa_ppl.formats.numbers import finite, shortest
 from bpa_ppl.labels import expand
 
 _LINE = re.compile(r"""(?:[^\s#=:'"\[{][^#=:]*|"[^"]*"|'[^']*')\s*:(?:\s|$)|-\s|---""")
-#: What stands for itself; anything else is quoted.
+#: Names that need no quotes.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])?")
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 class YamlWeights(WeightFormat, frozen=True):
-    """The format of one mapping, or of one list of numbers in the order of the columns.
+    """One mapping, or one list of numbers in the order of the columns.
 
-    Numbers are read as they are printed: `1e-5`, which YAML 1.1 takes for a text, is a number.
+    `1e-5`, which is a string in YAML 1.1, is read as a number.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".yaml", ".yml")
 
     def detect(self, text: str) -> bool:
-        """Say whether the first line that says anything looks like YAML.
+        """Return whether the first line with content looks like YAML.
 
         >>> [YamlWeights().detect(text) for text in ("LM0: 0.5", "- 0.5", "LM0= 0.5", "-1.5 2")]
         [True, True, False, False]
@@ -39,8 +39,8 @@ class YamlWeights(WeightFormat, frozen=True):
         r"""Return the names and values of the mapping.
 
         Raises:
-            DataError: with the line, if the text is no YAML of one mapping or list of finite
-                numbers, or a key stands twice.
+            DataError: with the line, if the text is not YAML with one mapping or list of finite
+                numbers, or a key occurs twice.
 
         >>> YamlWeights().parse("LM0: 5e-1\nTM0: [1, 2]", "w.yaml")
         [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
@@ -59,7 +59,7 @@ class YamlWeights(WeightFormat, frozen=True):
         for key, value in root.value:
             name = _name(key, origin)
             if name in seen:
-                raise DataError(f"{name} stands twice: remove one of the two", origin, _line(key))
+                raise DataError(f"{name} occurs twice: remove one", origin, _line(key))
             seen.add(name)
             listed = isinstance(value, yaml.SequenceNode) and value.value
             nodes = value.value if listed else [value]
@@ -68,7 +68,7 @@ class YamlWeights(WeightFormat, frozen=True):
         return pairs
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
-        """Write `name: value`, one a line, in full precision.
+        """Write `name: value`, one per line, in full precision.
 
         >>> import sys
         >>> YamlWeights().write({"LM0": 0.5, "system=A": 1.0}, sys.stdout)
@@ -80,7 +80,7 @@ class YamlWeights(WeightFormat, frozen=True):
 
 
 def _composed(text: str, origin: str) -> Any:
-    """Return the tree of a document, with the place of each node; None where it is empty."""
+    """Return the tree of a document, with the position of each node; None if it is empty."""
     import yaml
 
     try:
@@ -109,7 +109,7 @@ def _name(node: Any, origin: str) -> str:
 def _number(what: str, node: Any, origin: str) -> float:
     import yaml
 
-    # A quoted number is a text, and no number.
+    # A quoted number is a string.
     if not isinstance(node, yaml.ScalarNode) or node.style in ("'", '"'):
         raise DataError(f"{what} must be a number or a list of numbers", origin, _line(node))
     try:
@@ -119,7 +119,7 @@ def _number(what: str, node: Any, origin: str) -> float:
 
 
 def _quoted(name: str) -> str:
-    """Return a name as a key of YAML: in quotes wherever it might be read as something else."""
+    """Return a name as a key of YAML, in quotes unless it is certainly read as a name."""
     import json
 
     plain = _PLAIN.fullmatch(name) and "[" not in name and name.lower() not in _NOT_PLAIN

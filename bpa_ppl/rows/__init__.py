@@ -1,8 +1,9 @@
-"""Rows: hypotheses from anywhere, on their way to become the columns of lists."""
+"""Rows of hypotheses, from records and tables, checked and gathered into lists."""
 
 from __future__ import annotations
 
-from bpa_ppl.rows.base import Identifiers, Rows, SentenceLines
+from bpa_ppl.rows.base import Rows, SentenceLines
 from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.schema import SchemaReader
 
-__all__ = ["Gatherer", "Identifiers", "Rows", "SentenceLines"]
+__all__ = ["Gatherer", "Rows", "SchemaReader", "SentenceLines"]

@@ -1,12 +1,11 @@
-"""Columns of Arrow to NumPy and back, without pandas.
+"""Columns of Arrow as arrays of NumPy, without pandas.
 
-`to_numpy` and `array` of PyArrow import pandas wherever it is installed, which takes longer than
-to read most files.
+`to_numpy` of PyArrow imports pandas wherever it is installed, which takes longer than reading most
+files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece.
+def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array.
 
     >>> import pyarrow as pa
-    >>> whole(pa.chunked_array([[1], [2]])).to_pylist()
+    >>> single_array(pa.chunked_array([[1], [2]])).to_pylist()
     [1, 2]
     """
     import pyarrow as pa
@@ -34,11 +33,11 @@ def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
-    """Return (rows,) the numbers of a column; they are not to be written to.
+    """Return (rows,) the numbers of a column; read-only.
 
     Args:
-        column: of whole numbers or of floats.
-        missing: what stands where there is no number.
+        column: of integers or of floats.
+        missing: the value for null.
 
     >>> import pyarrow as pa
     >>> values_of(pa.array([1.5, None])), values_of(pa.array([2, None])[:1])
@@ -46,65 +45,10 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
     """
     import pyarrow as pa
 
-    given = whole(column)
-    if not given.null_count:
-        return np.from_dlpack(given)
-    data = given.buffers()[1]
-    bare = pa.Array.from_buffers(given.type, len(given), [None, data], offset=given.offset)
-    there = np.from_dlpack(given.is_valid().cast(pa.uint8())).astype(bool)
-    return np.where(there, np.from_dlpack(bare), missing)
-
-
-def pieces(data: bytes, end: bytes) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Cut bytes after each `end`; equal pieces are told before they become texts.
-
-    Args:
-        data: UTF-8 text, the last byte of which is an end.
-        end: one byte of ASCII.
-
-    Returns:
-        the distinct pieces without their ends, and (pieces,) the index of each into them.
-
-    Raises:
-        UnicodeDecodeError: if the data are no UTF-8.
-
-    >>> pieces(b"a cat;the cat;a cat;", b";")
-    (['a cat', 'the cat'], array([0, 1, 0], dtype=int32))
-    """
-    import pyarrow as pa
-
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(end))
-    bounds = np.append(0, ends + 1)
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
-    whole = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
-    encoded = whole.dictionary_encode()
-    _, places, content = encoded.dictionary.buffers()
-    length = int(np.frombuffer(places, np.int64)[len(encoded.dictionary)])
-    texts = content.to_pybytes()[:length].decode().split(end.decode())[:-1]
-    return texts, values_of(encoded.indices)
-
-
-def numbers_array(values: Sequence[float]) -> pa.Array:
-    """Return 64-bit floats as an array of Arrow.
-
-    >>> numbers_array([1.5, 2]).to_pylist()
-    [1.5, 2.0]
-    """
-    import pyarrow as pa
-
-    data = np.array(values, np.float64)
-    return pa.Array.from_buffers(pa.float64(), len(data), [None, pa.py_buffer(data)])
-
-
-def texts_array(texts: Sequence[str]) -> pa.Array:
-    """Return texts as an array of Arrow.
-
-    >>> texts_array(["a cat", "", "café"]).to_pylist()
-    ['a cat', '', 'café']
-    """
-    import pyarrow as pa
-
-    encoded = [text.encode() for text in texts]
-    bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
+    array = single_array(column)
+    if not array.null_count:
+        return np.from_dlpack(array)
+    data = array.buffers()[1]
+    data_only = pa.Array.from_buffers(array.type, len(array), [None, data], offset=array.offset)
+    present = np.from_dlpack(array.is_valid().cast(pa.uint8())).astype(bool)
+    return np.where(present, np.from_dlpack(data_only), missing)

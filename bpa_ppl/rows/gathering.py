@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import sys
-from array import array
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count, pairwise
-from typing import Any, Generic, TypeVar
+from itertools import chain, count, pairwise
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bpa_ppl.columns import counted, is_missing
+from bpa_ppl.columns import counted, is_missing, missing_value_notes
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
+from bpa_ppl.nbest import Float32, Int32, Int64, NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import (
-    OF_SENTENCE,
-    REFERENCE,
-    SOURCE,
-    TOTAL,
-    Rows,
-    SentenceLines,
-    missing_numbers,
-)
+from bpa_ppl.rows.base import REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
 
-T = TypeVar("T")
 _BREAKS = "\0\r\n"
 _BLANK = (
     "without words, the first of sentence {}: kept, and written as an empty line where it is chosen"
@@ -36,98 +25,94 @@ _BROKEN = (
     "with a line break or NUL inside, the first of sentence {}: kept, and a line break is written "
     "as a space"
 )
-# References that have no word in common with the hypotheses are told from so many lists on.
-_TELLING = 10
+# Lists needed before references that share no word with them are reported.
+_MIN_LISTS = 10
 
 
-class Gatherer(Generic[T]):
-    """Makes tables of consecutive rows of one file, and checks what belongs to sentences.
+class Gatherer:
+    """Makes tables of consecutive rows of one file, and checks the columns of sentences.
 
     A feature that is missing for some hypotheses of a table becomes an extra of the table, with
     NaN where it is missing.
 
     Args:
-        make: what a table is made with from its columns by name: `NBest`.
         origin: the name of the n-best file, for messages.
-        lines: by name, what the whole text has one of for each sentence: references, sources.
-            They stand in for those of the rows.
+        lines: references and sources of the whole text, by name, used instead of those of the
+            rows.
         first_id: the id of the first sentence of the text.
+
+    >>> ids, index = np.array([4, 4]), np.array([0, 1], np.int32)
+    >>> rows = Rows(("lm",), ids, index + 1, np.ones((2, 1)), None, ["a", "b"], index)
+    >>> list(Gatherer("dev.nbest", {}).tables([rows]))
+    [NBest(1 sentence, 2 hypotheses, 1 feature, from dev.nbest)]
     """
 
-    def __init__(
-        self,
-        make: Callable[..., T],
-        origin: str,
-        lines: Mapping[str, SentenceLines],
-        first_id: int = 0,
-    ):
-        self.make = make
+    def __init__(self, origin: str, lines: Mapping[str, SentenceLines], first_id: int = 0):
         self.origin = origin
         self.lines = lines
         self.first_id = first_id
-        self._begins = _Beginnings()
+        self._first_lines: dict[int, int] = {}  # of each list, by sentence id
         self._dropped: list[int] = []
         self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
         self._texts = _TextNotes()
         self._present: dict[str, int] = {}  # values of each column of numbers
-        self._count = 0  # hypotheses
-        self._sourceless = 0  # sentences
+        self._hypotheses = 0
+        self._without_source = 0  # sentences
 
-    def tables(self, blocks: Iterable[Rows], sentences: int = sys.maxsize) -> Iterator[T]:
+    def tables(self, blocks: Iterable[Rows], sentences: int = sys.maxsize) -> Iterator[NBest]:
         """Yield tables of that many sentences each; the last one has the rest.
 
         Raises:
-            DataError: if an id comes twice or has no reference, a whole list was dropped, every
-                reference is blank, the rows of a sentence disagree on what belongs to it, or
-                there are no rows.
+            DataError: if an id occurs in two lists or has no reference, all hypotheses of a list
+                were dropped, every reference is blank, the rows of a sentence disagree about it,
+                or there are no rows.
         """
-        table: _Table | None = None
+        parts: list[Rows] = []
         last: int | None = None
         for rows in blocks:
-            table = table or _Table(rows)
-            begun = len(self._begins)
+            lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
-            self._texts.seen(rows)
+            self._texts.add(rows)
             self._enter(rows, starts)
             done = 0
-            for start in starts[(begun + np.arange(len(starts))) % sentences == 0]:
-                table.append(rows.part(done, start), self.origin)
-                done = start
-                if start or begun:
-                    yield self._made(table)
-                    table = _Table(rows)
-            table.append(rows.part(done), self.origin)
+            for start in starts[(lists + np.arange(len(starts))) % sentences == 0]:
+                if start > done:
+                    parts.append(rows.part(done, start))
+                    done = start
+                if parts:
+                    yield self._table(parts)
+                    parts = []
+            parts.append(rows.part(done))
             last = int(rows.ids[-1]) if len(rows.ids) else last
-        made = None if table is None else self._made(table)
+        table = self._table(parts) if parts else None
         self._finish()
-        if made is None or not len(self._begins):
+        if table is None or not self._first_lines:
             raise DataError("empty: there are no n-best lists in it", self.origin)
-        yield made
+        yield table
 
-    def _enter(self, rows: Rows, starts: npt.NDArray[np.int64]) -> None:
-        """Note the lists that begin in some rows."""
+    def _enter(self, rows: Rows, starts: Int64) -> None:
+        """Record the lists that begin in some rows."""
         self._dropped += rows.dropped
         for identifier, line in zip(
             rows.ids[starts].tolist(), rows.lines[starts].tolist(), strict=True
         ):
-            before = self._begins.line_of(identifier)
-            if before is not None:
+            if identifier in self._first_lines:
                 raise DataError(
-                    f"a second block of sentence {identifier}, whose list began at line "
-                    f"{before}: sort the file by sentences, with "
+                    f"a second list of sentence {identifier}; the first one begins at line "
+                    f"{self._first_lines[identifier]}: sort the file by sentences, with "
                     "`sort -s -n -k1,1` where lines begin with the id",
                     self.origin,
                     line,
                 )
             self._check_id(identifier, line)
-            self._begins.add(identifier, line)
+            self._first_lines[identifier] = line
 
     def _check_id(self, identifier: int, line: int) -> None:
         position = identifier - self.first_id
         if position < 0:
             raise DataError(
-                f"sentence id {identifier} is below the first id, {self.first_id}: ids are counted "
-                f"from {identifier} where that is the first sentence (first_id={identifier})",
+                f"sentence id {identifier} is below the first id, {self.first_id}: set "
+                f"first_id={identifier} if that is the first sentence",
                 self.origin,
                 line,
             )
@@ -135,10 +120,9 @@ class Gatherer(Generic[T]):
             count = len(known.lines)
             if position < count:
                 continue
-            one_based = position == count and self._begins.line_of(self.first_id) is None
+            one_based = position == count and self.first_id not in self._first_lines
             remedy = (
-                f"the ids seem to be counted from {self.first_id + 1} "
-                f"(first_id={self.first_id + 1})"
+                f"if ids are counted from {self.first_id + 1}, set first_id={self.first_id + 1}"
                 if one_based
                 else f"give the {what}s of the same text"
             )
@@ -151,215 +135,304 @@ class Gatherer(Generic[T]):
 
     def _finish(self) -> None:
         """Check what only the end of the file shows."""
-        lost = [number for number in self._dropped if self._begins.line_of(number) is None]
+        lost = [number for number in self._dropped if number not in self._first_lines]
         if lost:
             raise DataError(
-                f"every hypothesis of sentence {lost[0]} has a value that is no finite number: "
+                f"every hypothesis of sentence {lost[0]} has a value that is not a finite number: "
                 "correct the file",
                 self.origin,
             )
+        lists = counted(len(self._first_lines), "sentence")
+        notes = []
         if self._dropped:
             dropped = counted(len(self._dropped), "hypothesis")
-            self._tell(f"{dropped} dropped for values that are not finite")
-        for note in missing_numbers(self._present, self._count):
-            self._tell(note)
-        if self._sourceless:
-            sentences = counted(len(self._begins), "sentence")
-            self._tell(
-                f"no source for {self._sourceless} of {sentences}: the sources are kept as an "
+            notes.append(f"{dropped} dropped for values that are not finite")
+        notes += missing_value_notes(self._present, self._hypotheses)
+        if self._without_source:
+            notes.append(
+                f"no source for {self._without_source} of {lists}: the sources are kept as an "
                 "extra of the sentences"
             )
-        for note in (*self._texts.notes(), *self._references.notes()):
-            self._tell(note)
-        if self.lines and len(self._begins):
-            self._tell_what_is_left_over()
+        notes += [*self._texts.notes(), *self._references.notes()]
+        if self._first_lines and min(self._first_lines) == self.first_id + 1:
+            notes += [
+                f"no list for the first {what}, id {self.first_id}: if ids are counted from "
+                f"{self.first_id + 1}, set first_id={self.first_id + 1}"
+                for what in list(self.lines)[:1]
+            ]
+        elif self._first_lines:
+            notes += [
+                f"lists for {lists}, but {known.origin} has {len(known.lines)} {what}s: the "
+                "others are not used"
+                for what, known in self.lines.items()
+                if len(known.lines) > len(self._first_lines)
+            ]
+        for note in notes:
+            warn_user(f"{self.origin}: {note}")
 
-    def _tell_what_is_left_over(self) -> None:
-        if self._begins.lowest == self.first_id + 1:
-            self._tell(
-                f"no list for the first {next(iter(self.lines))}, id {self.first_id}: if ids are "
-                f"counted from {self.first_id + 1}, say first_id={self.first_id + 1}"
-            )
-            return
-        for what, known in self.lines.items():
-            if len(known.lines) > len(self._begins):
-                self._tell(
-                    f"lists for {counted(len(self._begins), 'sentence')}, but {known.origin} has "
-                    f"{len(known.lines)} {what}s: the others are not used"
-                )
-
-    def _tell(self, message: str) -> None:
-        warn_user(f"{self.origin}: {message}")
-
-    def _made(self, table: _Table) -> T:
-        """Return the lists of a table with their references and sources."""
-        columns = {name: column.finished() for name, column in table.columns.items()}
-        printed = columns.pop("ids")
-        starts = _starts(printed, None)
-        ids = printed[starts]
-        offsets = np.append(starts, len(printed)).astype(np.int64)
-        strings, index = tuple(table.strings), table.string_index.finished()
-        sentences = {name: tuple(values) for name, values in table.sentences.items()}
-        for what, known in self.lines.items():
-            given = tuple(known.lines[i] for i in (ids - self.first_id).tolist())
-            if what == REFERENCE:
-                self._references.replaced(sentences.get(what), given)
-            sentences[what] = given
-        if REFERENCE in sentences:
-            sentences[REFERENCE] = tuple(refs or () for refs in sentences[REFERENCE])
-            self._references.seen(sentences[REFERENCE], ids, strings, index, offsets)
-        references = sentences.pop(REFERENCE, ())
-        sources = sentences.get(SOURCE, ())
-        self._sourceless += sources.count(None)
-        if None not in sources:
-            sentences.pop(SOURCE, None)
-        hypotheses = self._hypotheses(table, **columns)
-        extras = {n.removeprefix(OF_SENTENCE): v for n, v in sentences.items()}
-        return self.make(
+    def _table(self, parts: Sequence[Rows]) -> NBest:
+        """Return the lists of some rows with their references and sources."""
+        rows = joined(parts)
+        starts = _starts(rows.ids, None)
+        ids = rows.ids[starts]
+        offsets = np.append(starts, len(rows.ids)).astype(np.int64)
+        sources, references = (
+            None if values is None else self._of_sentences(name, values, rows, offsets)
+            for name, values in ((SOURCE, rows.sources), (REFERENCE, rows.references))
+        )
+        extras = {
+            name: self._of_sentences(name, values, rows, offsets)
+            for name, values in rows.sentence_extras.items()
+        }
+        places = (ids - self.first_id).tolist()
+        if REFERENCE in self.lines:
+            given = tuple(self.lines[REFERENCE].lines[place] for place in places)
+            self._references.replace(references or (), given)
+            references = given
+        if SOURCE in self.lines:
+            sources = tuple(self.lines[SOURCE].lines[place] for place in places)
+        if references is not None:
+            references = tuple(refs or () for refs in references)
+            self._references.add(references, ids, rows, offsets)
+        if sources is not None and None in sources:
+            self._without_source += sources.count(None)
+            extras[SOURCE], sources = sources, None
+        hypotheses = self._columns(rows)
+        return NBest(
             offsets=offsets,
             sentence_ids=ids,
-            strings=strings,
-            string_index=index,
+            strings=tuple(rows.strings),
+            string_index=rows.string_index,
             origin=self.origin,
-            sources=sources if sources and None not in sources else None,
-            references=references if any(references) else None,
-            # A list of one value for each hypothesis may be null as a whole.
+            sources=sources,
+            references=references if references and any(references) else None,
+            # A list with one value for each hypothesis may be null as a whole.
             sentence_extras={
                 name: values
                 for name, values in extras.items()
                 if name not in hypotheses["extras"] or values.count(None) < len(values)
             },
-            totals_normalised=table.normalised,
+            totals_normalised=rows.totals_normalised,
             **hypotheses,
         )
 
-    def _hypotheses(
-        self,
-        table: _Table,
-        features: npt.NDArray[np.float32],
-        totals: npt.NDArray[np.float32] | None = None,
-    ) -> dict[str, Any]:
-        """Return features, totals and extras; what is missing for some is no feature."""
-        extras: dict[str, Any] = {n: column.finished() for n, column in table.extras.items()}
-        there = np.count_nonzero(~np.isnan(features), axis=0).tolist()
-        present = dict(zip(table.names, there, strict=True))
-        numbers = dict(zip(table.names, features.T, strict=True))
+    def _of_sentences(
+        self, name: str, values: Sequence[Any], rows: Rows, offsets: Int64
+    ) -> tuple[Any, ...]:
+        """Return one value per sentence; the rows of a sentence may leave it out, or repeat it."""
+        kept = []
+        for start, end in pairwise(offsets.tolist()):
+            of_list = values[start:end]
+            value = of_list[0]
+            if of_list.count(value) < len(of_list):  # identical objects are equal at once
+                stated = [i for i, one in enumerate(of_list) if one is not None and one != ()]
+                value = of_list[stated[0]] if stated else value
+                for i in stated:
+                    if of_list[i] is not value and of_list[i] != value:
+                        raise DataError(
+                            f"another {name} than before for sentence {rows.ids[start]}: all its "
+                            "hypotheses must have the same",
+                            self.origin,
+                            int(rows.lines[start + i]),
+                        )
+            kept.append(value)
+        return tuple(kept)
+
+    def _columns(self, rows: Rows) -> dict[str, Any]:
+        """Return features, totals and extras; a column with missing values is not a feature."""
+        extras: dict[str, Any] = dict(rows.extras)
+        count = len(rows.ids)
+        numbers: dict[str, Any] = dict(zip(rows.names, rows.features.T, strict=True))
+        totals = rows.totals
         if totals is not None:
-            present[TOTAL], numbers[TOTAL] = int(np.count_nonzero(~np.isnan(totals))), totals
-        for name, values in list(extras.items()):
+            numbers[TOTAL] = totals
+        present = {n: int(np.count_nonzero(~np.isnan(of))) for n, of in numbers.items()}
+        for name, values in rows.extras.items():
             if isinstance(values, tuple) and all(map(is_missing, values)):
                 del extras[name]
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     present[name] = 0
-                    numbers[name] = np.full(len(values), np.nan, np.float32)
-        self._count += len(features)
+                    numbers[name] = np.full(count, np.nan, np.float32)
+        self._hypotheses += count
         for name, found in present.items():
             self._present[name] = self._present.get(name, 0) + found
-        whole = [k for k, name in enumerate(table.names) if present[name] == len(features)]
-        extras |= {n: numbers[n] for n, found in present.items() if found < len(features)}
+        complete = [k for k, name in enumerate(rows.names) if present[name] == count]
+        extras |= {n: numbers[n] for n, found in present.items() if found < count}
+        every = len(complete) == len(rows.names)
         return {
-            "features": features if len(whole) == len(table.names) else features[:, whole],
-            "feature_names": tuple(table.names[k] for k in whole),
+            "features": rows.features if every else rows.features[:, complete],
+            "feature_names": tuple(rows.names[k] for k in complete),
             "totals": None if TOTAL in extras else totals,
             "extras": extras,
         }
 
 
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Return rows of one file as one; a column that a part lacks is missing there.
+
+    >>> ids, index = np.array([4]), np.array([0], np.int32)
+    >>> one = Rows(("lm",), ids, ids, np.ones((1, 1), np.float32), None, ["a"], index)
+    >>> rows = joined([one, one._replace(names=("tm",))])
+    >>> rows.names, rows.features.tolist(), rows.strings
+    (('lm', 'tm'), [[1.0, nan], [nan, 1.0]], ('a',))
+    """
+    names = tuple(dict.fromkeys(chain.from_iterable(part.names for part in parts)))
+    sizes = [len(part.ids) for part in parts]
+    numbers = defaultdict[str, int](count().__next__)  # a new text has the next number
+    index = np.concatenate([_numbered(part, numbers) for part in parts])
+    features = parts[0].features
+    if len(parts) > 1:
+        features = np.concatenate([_with_columns(part, names) for part in parts])
+    scored = any(part.totals is not None for part in parts)
+    totals = [
+        np.full(size, np.nan, np.float32) if part.totals is None else part.totals
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    extras = _joined_columns([part.extras for part in parts], sizes)
+    of_sentences = _joined_columns(
+        [{SOURCE: part.sources, REFERENCE: part.references} for part in parts], sizes
+    )
+    return Rows(
+        names,
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.lines for part in parts]),
+        features,
+        np.concatenate(totals) if scored else None,
+        tuple(numbers),
+        index,
+        tuple(chain.from_iterable(part.dropped for part in parts)),
+        # An extra of one part without any value may be a feature of another.
+        {name: values for name, values in extras.items() if name not in names},
+        of_sentences.get(SOURCE),
+        of_sentences.get(REFERENCE),
+        _joined_columns([part.sentence_extras for part in parts], sizes),
+        parts[0].totals_normalised,
+    )
+
+
+def _with_columns(rows: Rows, names: tuple[str, ...]) -> Float32:
+    """Return (rows, names) the features; NaN where the rows do not have one."""
+    if rows.names == names:
+        return rows.features
+    features = np.full((len(rows.ids), len(names)), np.nan, np.float32)
+    features[:, places_of(rows.names, names)] = rows.features
+    return features
+
+
+def _joined_columns(parts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> dict[str, Any]:
+    """Return the columns of several parts; None, in place of a column, is a missing one."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(chain.from_iterable(parts)):
+        columns: list[Any] = [part.get(name) for part in parts]
+        if all(isinstance(column, np.ndarray) for column in columns):
+            found[name] = np.concatenate(columns)
+        elif any(column is not None for column in columns):
+            pairs = zip(columns, sizes, strict=True)
+            found[name] = tuple(
+                chain.from_iterable([None] * size if of is None else of for of, size in pairs)
+            )
+    return found
+
+
+def _numbered(rows: Rows, numbers: dict[str, int]) -> Int32:
+    """Return the index of the text of each row among those numbered; add those that are new."""
+    found = np.zeros(len(rows.strings), dtype=np.int32)
+    used = np.flatnonzero(np.bincount(rows.string_index, minlength=len(found)))
+    every = len(used) == len(found)
+    texts = rows.strings if every else map(rows.strings.__getitem__, used.tolist())
+    found[used] = np.fromiter(map(numbers.__getitem__, texts), np.int32, len(used))
+    return found[rows.string_index]
+
+
 class _TextNotes:
-    """Hypotheses that no translation looks like, noted and told at the end of a file."""
+    """Counts hypotheses that do not look like translations."""
 
     def __init__(self) -> None:
-        self._found: dict[str, list[int]] = {}  # how many, and the first sentence
+        self._counts: dict[str, list[int]] = {}  # number of hypotheses, and the first sentence
 
-    def seen(self, rows: Rows) -> None:
-        """Note odd texts among some rows."""
-        # Neither makes a string; both are quick, because hardly any text is odd.
+    def add(self, rows: Rows) -> None:
+        """Count the odd texts among some rows."""
+        # These checks are fast, and hardly any text is odd.
         if "" in rows.strings or any(map(str.isspace, rows.strings)):
-            self._note(rows, _BLANK, lambda text: not text.strip())
+            self._count(rows, _BLANK, lambda text: not text.strip())
         whole = "".join(rows.strings)
         if any(mark in whole for mark in _BREAKS):
-            self._note(rows, _BROKEN, lambda text: any(mark in text for mark in _BREAKS))
+            self._count(rows, _BROKEN, lambda text: any(mark in text for mark in _BREAKS))
 
-    def _note(self, rows: Rows, what: str, odd: Callable[[str], bool]) -> None:
+    def _count(self, rows: Rows, what: str, odd: Callable[[str], bool]) -> None:
         places = [place for place, text in enumerate(rows.strings) if odd(text)]
         ids = rows.ids[np.isin(rows.string_index, places)]
         if len(ids):
-            self._found.setdefault(what, [0, int(ids[0])])[0] += len(ids)
+            self._counts.setdefault(what, [0, int(ids[0])])[0] += len(ids)
 
     def notes(self) -> Iterator[str]:
-        """Yield what there is to tell."""
-        for what, (number, first) in self._found.items():
+        """Yield one sentence for each kind of odd texts."""
+        for what, (number, first) in self._counts.items():
             yield f"{counted(number, 'hypothesis')} {what.format(first)}"
 
 
 class _ReferenceNotes:
-    """What looks wrong with references, noted list by list and told at the end of a file.
+    """Counts references that look wrong.
 
     Args:
         origin: the name of the n-best file.
-        given: the references that stand in for those of the file, if any.
+        given: the references that are used instead of those of the file, if any.
     """
 
     def __init__(self, origin: str, given: SentenceLines | None):
         self.origin = origin if given is None else given.origin
-        self._lists = self._blank = self._strange = self._without = 0
-        self._first_blank = self._first_without = 0
+        self._lists = self._strange = 0
+        self._blank: list[int] = []  # ids of sentences
+        self._without: list[int] = []
         self._replaced: tuple[int, int] | None = None
 
-    def replaced(self, own: Sequence[Any] | None, given: Sequence[Any]) -> None:
-        """Note where references of the file itself give way to others of another number."""
-        for old, new in zip(own or (), given, strict=False):
+    def replace(self, printed: Sequence[Any], given: Sequence[Any]) -> None:
+        """Compare the numbers of references in the file and of those used instead."""
+        for old, new in zip(printed, given, strict=False):
             if old and len(old) != len(new) and self._replaced is None:
                 self._replaced = len(old), len(new)
 
-    def seen(
-        self,
-        references: Sequence[tuple[str, ...]],
-        ids: npt.NDArray[np.int64],
-        strings: Sequence[str],
-        index: npt.NDArray[np.int32],
-        offsets: npt.NDArray[np.int64],
+    def add(
+        self, references: Sequence[tuple[str, ...]], ids: Int64, rows: Rows, offsets: Int64
     ) -> None:
-        """Note sentences without references, blank ones, and those unlike their lists."""
+        """Count sentences without references, blank ones, and those unlike their lists."""
         for place, known in enumerate(references):
             if not known:
-                self._without += 1
-                self._first_without = self._first_without if self._without > 1 else int(ids[place])
+                self._without.append(int(ids[place]))
                 continue
             self._lists += 1
             if not all(map(str.strip, known)):
-                self._blank += 1
-                self._first_blank = self._first_blank if self._blank > 1 else int(ids[place])
+                self._blank.append(int(ids[place]))
                 continue
-            rows = index[offsets[place] : offsets[place + 1]]
-            self._strange += not _related(known, [strings[i] for i in rows.tolist()])
+            index = rows.string_index[offsets[place] : offsets[place + 1]]
+            self._strange += not _related(known, [rows.strings[i] for i in index.tolist()])
 
     def notes(self) -> Iterator[str]:
-        """Yield what there is to tell.
+        """Yield one sentence for each thing that looks wrong.
 
         Raises:
             DataError: if there is no reference with a word.
         """
-        if self._blank and self._blank == self._lists:
+        if self._blank and len(self._blank) == self._lists:
             raise DataError("every reference is blank: give those of this text", self.origin)
         if self._replaced is not None:
             old, new = self._replaced
             yield (
-                f"the references of {self.origin}, {new} a sentence, are used instead of those in "
-                f"the file, {old} a sentence"
+                f"the references of {self.origin}, {new} per sentence, are used instead of those "
+                f"in the file, {old} per sentence"
             )
         if self._without and self._lists:
             yield (
-                f"no reference for {counted(self._without, 'sentence')}, the first of id "
-                f"{self._first_without}: a metric that compares with references needs one for each"
+                f"no reference for {counted(len(self._without), 'sentence')}, the first of id "
+                f"{self._without[0]}: a metric that compares with references needs one for each"
             )
         if self._blank:
             yield (
-                f"{counted(self._blank, 'sentence')} with a blank reference, the first of id "
-                f"{self._first_blank}: a metric takes it for a translation without words"
+                f"{counted(len(self._blank), 'sentence')} with a blank reference, the first of id "
+                f"{self._blank[0]}: a metric treats it as a translation without words"
             )
-        if self._lists >= _TELLING and self._strange > self._lists / 2:
+        if self._lists >= _MIN_LISTS and self._strange > self._lists / 2:
             yield (
                 f"{self._strange} of {self._lists} lists have no word in common with their "
                 f"references in {self.origin}: are they of another text, or of another language?"
@@ -367,7 +440,7 @@ class _ReferenceNotes:
 
 
 def _related(references: Iterable[str], texts: Sequence[str]) -> bool:
-    """Say whether any of the texts has a word of the references."""
+    """Return whether any of the texts has a word of the references."""
     words = {word for text in references for word in _words(text)}
     if not words.isdisjoint(_words(texts[0])):
         return True
@@ -382,197 +455,7 @@ def _words(text: str) -> Iterable[str]:
     return folded.split() if folded.isascii() or " " in folded.strip() else folded
 
 
-class _Beginnings:
-    """The line at which the list of each sentence begins: 16 bytes a list, if ids ascend."""
-
-    def __init__(self) -> None:
-        self._ids, self._lines = array("q"), array("q")
-        self._others: dict[int, int] = {}  # those from the first id on that is below the last
-
-    def __len__(self) -> int:
-        return len(self._ids) + len(self._others)
-
-    @property
-    def lowest(self) -> int:
-        """The lowest id."""
-        return min([self._ids[0], *self._others])
-
-    def add(self, identifier: int, line: int) -> None:
-        """Note a list that is not known yet."""
-        if self._others or (self._ids and identifier < self._ids[-1]):
-            self._others[identifier] = line
-        else:
-            self._ids.append(identifier)
-            self._lines.append(line)
-
-    def line_of(self, identifier: int) -> int | None:
-        """Return where a list begins; None if it is not known."""
-        at = bisect_left(self._ids, identifier)
-        if at < len(self._ids) and self._ids[at] == identifier:
-            return self._lines[at]
-        return self._others.get(identifier)
-
-
-class _Array:
-    """An array that grows in place, so that its content is never there twice.
-
-    Args:
-        part: an array of the type and width to be held.
-    """
-
-    def __init__(self, part: npt.NDArray[Any]):
-        self._values = np.empty((0, *part.shape[1:]), part.dtype)
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
-
-    def append(self, part: npt.NDArray[Any]) -> None:
-        end = self._length + len(part)
-        if end > len(self._values):
-            self._resize(end + end // 8)
-        self._values[self._length : end] = part
-        self._length = end
-
-    def finished(self) -> npt.NDArray[Any]:
-        self._resize(self._length)
-        return self._values
-
-    def _resize(self, length: int) -> None:
-        # No view of the array is handed out before it is finished.
-        self._values.resize((length, *self._values.shape[1:]), refcheck=False)
-
-
-class _Objects:
-    """A column of any objects, which grows as `_Array` does."""
-
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        self._values: list[Any] = list(values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def append(self, part: Sequence[Any]) -> None:
-        self._values.extend(part)
-
-    def finished(self) -> tuple[Any, ...]:
-        return tuple(self._values)
-
-
-def _growing(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an empty column, to be filled, for each of some parts."""
-    return {n: _Array(p) if isinstance(p, np.ndarray) else _Objects() for n, p in parts.items()}
-
-
-class _Table:
-    """The columns of a table that is being gathered; it begins with the columns of some rows."""
-
-    def __init__(self, rows: Rows):
-        self.names = rows.names
-        self.normalised = rows.totals_normalised
-        self.columns = _growing(rows.columns())
-        self.extras = _growing(rows.extras)
-        self.sentences: dict[str, list[Any]] = {name: [] for name in rows.of_sentences()}
-        self.string_index = _Array(rows.string_index)
-        self.strings = defaultdict[str, int](count().__next__)  # a new text has the next number
-        self._last: int | None = None  # the sentence of the last row
-        self._sentences = 0
-
-    def append(self, rows: Rows, origin: str) -> None:
-        rows = self._with_same_columns(rows, origin)
-        for columns, parts in (
-            (self.columns, rows.columns()),
-            (self.extras, rows.extras),
-        ):
-            for name, column in columns.items():
-                column.append(parts[name])
-        self.string_index.append(self._indices(rows))
-        self._append_sentences(rows, origin)
-
-    def _with_same_columns(self, rows: Rows, origin: str) -> Rows:
-        """Add the columns that only the rows have, and return rows with those that they lack."""
-        if rows.names != self.names:
-            new = tuple(name for name in rows.names if name not in self.names)
-            self.columns["features"] = _wider(self.columns["features"], len(new))
-            self.names += new
-            for name in new:
-                self.extras.pop(name, None)  # it had no value so far
-            features = np.full((len(rows.ids), len(self.names)), np.nan, np.float32)
-            features[:, places_of(rows.names, self.names)] = rows.features
-            rows = rows._replace(names=self.names, features=features)
-        length = len(self.string_index)
-        if rows.totals is None and "totals" in self.columns:
-            rows = rows._replace(totals=np.full(len(rows.ids), np.nan, np.float32))
-        elif rows.totals is not None and "totals" not in self.columns:
-            self.columns["totals"] = _Array(np.empty(0, np.float32))
-            self.columns["totals"].append(np.full(length, np.nan, np.float32))
-        if rows.extras.keys() != self.extras.keys():
-            extras = {n: of for n, of in rows.extras.items() if n not in self.names}
-            for name in self.extras.keys() ^ extras.keys():
-                column = self.extras.get(name)
-                if not isinstance(column, _Objects):
-                    values = [None] * length if column is None else column.finished().tolist()
-                    self.extras[name] = _Objects(values)
-            lacking = self.extras.keys() - extras.keys()
-            rows = rows._replace(extras=extras | dict.fromkeys(lacking, (None,) * len(rows.ids)))
-        return rows
-
-    def _append_sentences(self, rows: Rows, origin: str) -> None:
-        """Keep one value a sentence, and hold those of its other rows against it."""
-        parts = rows.of_sentences()
-        starts = _starts(rows.ids, self._last).tolist()
-        bounds = [*([] if starts[:1] == [0] else [0]), *starts, len(rows.ids)]
-        for name in [name for name in parts if name not in self.sentences]:
-            self.sentences[name] = [None] * self._sentences
-        for name, kept in self.sentences.items():
-            values = parts.get(name) or [None] * len(rows.ids)
-            for start, end in pairwise(bounds):
-                if start in starts[:1] or start > bounds[0]:
-                    kept.append(values[start])
-                odd = _first_other(values[start:end], kept) if end > start else None
-                if odd is not None:
-                    raise DataError(
-                        f"another {name} than before for sentence {rows.ids[start]}: all its "
-                        "hypotheses have the same",
-                        origin,
-                        int(rows.lines[start + odd]),
-                    )
-        self._sentences += len(starts)
-        self._last = int(rows.ids[-1]) if len(rows.ids) else self._last
-
-    def _indices(self, rows: Rows) -> npt.NDArray[np.int32]:
-        """Return the rows' indices into the texts known so far, and add those that are new."""
-        numbers = np.zeros(len(rows.strings), dtype=np.int32)
-        used = np.flatnonzero(np.bincount(rows.string_index, minlength=len(numbers)))
-        some = len(used) < len(numbers)
-        texts = map(rows.strings.__getitem__, used.tolist()) if some else rows.strings
-        numbers[used] = np.fromiter(map(self.strings.__getitem__, texts), np.int32, len(used))
-        return numbers[rows.string_index]
-
-
-def _wider(column: Any, more: int) -> _Array:
-    """Return a column of arrays with so many more columns, which have no values."""
-    values = column.finished()
-    wider = _Array(np.empty((0, values.shape[1] + more), values.dtype))
-    wider.append(np.pad(values, [(0, 0), (0, more)], constant_values=np.nan))
-    return wider
-
-
-def _first_other(values: Sequence[Any], kept: list[Any]) -> int | None:
-    """Return the first place of another value than the one of the sentence, which is the last kept.
-
-    A row may leave the value out. Objects that are the same are equal at once.
-    """
-    if values.count(kept[-1]) == len(values):
-        return None
-    stated = [i for i, value in enumerate(values) if value is not None and value != ()]
-    if kept[-1] in (None, ()) and stated:
-        kept[-1] = values[stated[0]]
-    expected = kept[-1]
-    return next((i for i in stated if values[i] is not expected and values[i] != expected), None)
-
-
-def _starts(ids: npt.NDArray[np.int64], last: int | None) -> npt.NDArray[np.int64]:
+def _starts(ids: Int64, last: int | None) -> Int64:
     """Return the rows at which the id differs from the one before; `last` precedes the first."""
     before = np.concatenate([ids[:1] - 1 if last is None else [last], ids[:-1]])
     return np.flatnonzero(ids != before[: len(ids)])

@@ -1,4 +1,4 @@
-"""Lists taken apart again: the columns that a structured format or a data frame is made of."""
+"""Lists as the columns of structured formats and data frames."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bpa_ppl.columns import as_numbers
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import expand, repeated
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import (
     CANDIDATES,
@@ -28,19 +29,19 @@ from bpa_ppl.rows.base import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Says whether a column of extras can be written such that it reads back as it is.
-Fits = Callable[[Sequence[Any]], bool]
+#: Returns whether a column of extras reads back unchanged once it is written.
+Fits = Callable[[Any], bool]
 
 
 class Written(NamedTuple):
-    """What can be written of a table.
+    """The columns of a table that can be written.
 
     Attributes:
-        ids: (sentences,) as they were printed: whole numbers, or texts.
+        ids: (sentences,) as printed: integers or texts.
         sources: (sentences,), or None.
         references: (sentences,), or None.
         sentence_extras: (sentences,) each.
-        numbers: (hypotheses,) each: features, then perhaps the total, then the extras that are
+        numbers: (hypotheses,) each: features, the total if there is one, and extras that are
             numbers of which some are missing, NaN.
         extras: (hypotheses,) each.
     """
@@ -48,22 +49,22 @@ class Written(NamedTuple):
     ids: Sequence[Any]
     sources: Sequence[str] | None
     references: Sequence[Sequence[str]] | None
-    sentence_extras: dict[str, Sequence[Any]]
-    numbers: dict[str, npt.NDArray[Any]]
-    extras: dict[str, Sequence[Any]]
+    sentence_extras: Mapping[str, Any]
+    numbers: Mapping[str, Any]
+    extras: Mapping[str, Any]
 
 
-def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
-    """Return what can be written of an NBest; tell what is left out.
+def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
+    """Return the columns of lists that can be written; warn about those that are left out.
 
     Args:
         nbest: the lists.
         long: whether each record is a hypothesis.
-        fits: of columns of hypotheses.
-        fits_sentence: of columns of sentences.
+        fits: for columns of hypotheses.
+        fits_sentence: for columns of sentences.
 
     Raises:
-        DataError: if a name is that of a field with another meaning.
+        DataError: if a name has another meaning in the format.
     """
     judged = {n: v for n, of in nbest.extras.items() if (v := _some_missing(of)) is not None}
     extras = {n: v for n, v in nbest.extras.items() if n not in judged and fits(v)}
@@ -84,7 +85,7 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
         numeric = any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost)
         remedy = "; numbers of hypotheses are written as features (with_features)"
         warn_user(
-            f"{nbest.origin}: {', '.join(lost)} left out, which would not read back as it is"
+            f"{nbest.origin}: {', '.join(lost)} left out, which would not read back unchanged"
             + (remedy if numeric else "")
         )
     return Written(
@@ -97,8 +98,8 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     )
 
 
-def _some_missing(values: Sequence[Any]) -> npt.NDArray[Any] | None:
-    """Return a column of numbers that reads back as one, because some are missing; or None."""
+def _some_missing(values: Any) -> npt.NDArray[Any] | None:
+    """Return a column of numbers that reads back as an extra, since some are missing; or None."""
     found = as_numbers(values if isinstance(values, np.ndarray) else tuple(values))
     if found is None or not np.isnan(found).any() or np.any(np.abs(found) >= TOO_LARGE):
         return None
@@ -106,7 +107,7 @@ def _some_missing(values: Sequence[Any]) -> npt.NDArray[Any] | None:
 
 
 def all_texts(values: Sequence[Any]) -> bool:
-    """Say whether all values are texts.
+    """Return whether all values are texts.
 
     >>> all_texts(("a", "b")), all_texts((1, "b"))
     (True, False)
@@ -114,15 +115,15 @@ def all_texts(values: Sequence[Any]) -> bool:
     return not isinstance(values, np.ndarray) and all(isinstance(value, str) for value in values)
 
 
-def table_of(nbest: Any, everything: bool = False) -> pa.Table:
-    """Return an NBest as a table of Arrow, a row a hypothesis.
+def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
+    """Return lists as a table of Arrow with one row per hypothesis.
 
     Args:
         nbest: the lists.
-        everything: whether extras that are numbers come along; read back they are features.
+        everything: whether to include extras that are numbers, which read back as features.
 
     Raises:
-        DataError: if a name is that of a column with another meaning.
+        DataError: if a name has another meaning in the table.
     """
     import pyarrow as pa
 
@@ -132,30 +133,30 @@ def table_of(nbest: Any, everything: bool = False) -> pa.Table:
     columns = written(nbest, True, fits, _fits)
     parents = np.repeat(np.arange(len(nbest)), nbest.sizes)
     texts = pa.DictionaryArray.from_arrays(nbest.string_index, pa.array(nbest.strings, pa.string()))
-    made: dict[str, Any] = {ID: pa.array(columns.ids).take(pa.array(parents))}
-    made[TEXT] = texts.cast(pa.string())
+    columns_by_name: dict[str, Any] = {ID: pa.array(columns.ids).take(pa.array(parents))}
+    columns_by_name[TEXT] = texts.cast(pa.string())
     of_sentences: dict[str, Any] = {} if columns.sources is None else {SOURCE: columns.sources}
     of_sentences |= references_by_column(columns.references)
     of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
     for name, values in of_sentences.items():
-        made[name] = pa.array(values).take(pa.array(parents))
-    made |= {name: pa.array(values) for name, values in columns.numbers.items()}
-    made |= {name: pa.array(values) for name, values in columns.extras.items()}
-    return pa.table(made)
+        columns_by_name[name] = pa.array(values).take(pa.array(parents))
+    columns_by_name |= {name: pa.array(values) for name, values in columns.numbers.items()}
+    columns_by_name |= {name: pa.array(values) for name, values in columns.extras.items()}
+    return pa.table(columns_by_name)
 
 
 def references_by_column(
     references: Sequence[Sequence[str]] | None, lists: bool = True
 ) -> dict[str, Sequence[Any]]:
-    """Return references as columns of a table: one each where all sentences have as many.
+    """Return references as columns of a table: one each if all sentences have the same number.
 
     Args:
         references: of each sentence.
-        lists: whether those of different numbers go into a column of lists; if not, an empty text
-            stands for a reference that a sentence does not have.
+        lists: whether to use a column of lists if the numbers differ; otherwise an empty text is
+            a missing reference.
 
     Raises:
-        ValueError: if a reference is an empty text and cannot be told from none.
+        ValueError: if a reference is an empty text, which would read back as a missing one.
 
     >>> references_by_column([("a", "b"), ("c", "d")])
     {'reference[0]': ('a', 'c'), 'reference[1]': ('b', 'd')}
@@ -174,19 +175,19 @@ def references_by_column(
 
 
 def _check_names(
-    nbest: Any, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
+    nbest: NBest, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
 ) -> None:
     known = {ID, SOURCE, REFERENCE, REFERENCES}
-    taken = {TEXT} | (known | {CANDIDATES} if long else set())
+    reserved = {TEXT} | (known | {CANDIDATES} if long else set())
     # Totals of which some are missing are an extra; so are such sources.
     if TOTAL in nbest.feature_names or nbest.totals is not None:
-        taken.add(TOTAL)
+        reserved.add(TOTAL)
     if nbest.sources is None:
         known.discard(SOURCE)
-    taken.update(repeated(names))
+    reserved.update(repeated(names))
     for name in names:
         labelled = long and name.startswith((OF_SENTENCE, f"{REFERENCE}["))
-        if name in taken or labelled:
+        if name in reserved or labelled:
             raise DataError(
                 f"a column {name}, which has another meaning in this format: rename it",
                 nbest.origin,
@@ -205,7 +206,7 @@ def _numeric(values: Sequence[Any]) -> bool:
 
 
 def _fits(values: Sequence[Any]) -> bool:
-    """Say whether a column is a column of Arrow that reads back."""
+    """Return whether a column can be one of Arrow that reads back unchanged."""
     import pyarrow as pa
 
     if isinstance(values, np.ndarray):

@@ -69,7 +69,7 @@ def authored(hypotheses: int, features: int) -> tuple[bpa.NBest, bpa.Weights]:
 
 def named(format: str, path: Path, hypotheses: int) -> str:
     """Return a format with its settings: plain text has its scores in a file beside."""
-    return f"plain:nbest={hypotheses},scores={path}.scores" if format == "plain" else format
+    return f"plain:list_size={hypotheses},scores={path}.scores" if format == "plain" else format
 
 
 def write_part(lists: bpa.NBest, path: Path, format: str) -> None:

@@ -38,7 +38,7 @@ def refused(outcome: Outcome, message: str, code: int = 2) -> None:
 @pytest.mark.parametrize(
     ("pattern", "replacement", "message"),
     [
-        (r" \|\|\| ", " ", r"nbest:14: .* where a line must read `id .*"),
+        (r" \|\|\| ", " ", r"nbest:14: .* but a line must read `id .*"),
         (r"LM0= \S+", "LM0= much", r"nbest:14: 'much' is not a number.*"),
         (r"LM0= \S+", "LM0= nan", r"nbest:14: 'nan' is not a finite.*"),
         (r"LM0= \S+", "LM0= inf", r"nbest:14: 'inf' is not a finite.*"),
@@ -159,7 +159,7 @@ def test_an_output_that_cannot_be_written(
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to every folder")
 def test_a_folder_that_is_read_only(folder: Path) -> None:
     Path("closed").mkdir(mode=0o500)
-    refused(run(*RERANK, "-o", "closed/x"), "closed/x: no permission: .*")
+    refused(run(*RERANK, "-o", "closed/x"), "closed/x: permission denied: .*")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

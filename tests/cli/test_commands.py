@@ -231,7 +231,7 @@ def test_reading_options_reach_the_reader(folder: Path) -> None:
 
 def test_plain_text_with_scores(folder: Path) -> None:
     lists = bpa_ppl.read_nbest("nbest").truncate(2).without("totals")
-    settings = "plain:nbest=2,scores=scores.txt"
+    settings = "plain:list_size=2,scores=scores.txt"
     bpa_ppl.write_nbest(lists, "plain", format=settings)
     bpa_ppl.write_nbest(lists, "cut")
     given = ("--nbest", 2, "--scores", "scores.txt")
@@ -242,7 +242,7 @@ def test_plain_text_with_scores(folder: Path) -> None:
         (("--scores", "scores.txt"), "--scores goes with --nbest"),
         (("--nbest", 2, "--format", "csv"), "--nbest is for plain text, and --format is csv"),
         (("--nbest", 0), "plain needs the number of hypotheses"),
-        (("--nbest", 7), "are no whole lists of 7"),
+        (("--nbest", 7), "is not a multiple of 7"),
     ]:
         refused = run(*same, "plain", *wrong)
         assert refused.code == 2

@@ -79,7 +79,7 @@ def test_lists_with_more_features(texts: Path) -> None:
 def test_an_unknown_ending_is_told_before_the_work(texts: Path) -> None:
     done = run("features", "none", "--add", "length", "-o", "more.tab")
     assert (done.code, done.err.count("\n"), Path("more.tab").exists()) == (2, 1, False)
-    assert "more.tab: lists are not written to files that end in .tab, but in .nbest" in done.err
+    assert "more.tab: no format of lists has the ending .tab" in done.err
 
 
 def test_lists_of_another_format_than_was_named(texts: Path) -> None:

@@ -93,7 +93,7 @@ def test_without_a_reference_there_are_no_verdicts(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(comparison: Comparison, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot make this folder"):
+    with pytest.raises(DataError, match="cannot create this folder"):
         write_comparison(comparison, tmp_path / "file" / "folder")
     with pytest.raises(UsageError, match="kind of figures 'gif'"):
         write_comparison(comparison, tmp_path, kind="gif")

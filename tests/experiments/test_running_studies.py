@@ -184,7 +184,7 @@ def test_a_folder_with_other_files(study_file: Path) -> None:
 
 
 def test_a_file_where_the_folder_should_be(study_file: Path) -> None:
-    with pytest.raises(DataError, match=r"moses\.ini: cannot make this folder"):
+    with pytest.raises(DataError, match=r"moses\.ini: cannot create this folder"):
         run_study(read_study(study_file), study_file.parent / "moses.ini")
 
 

@@ -28,7 +28,7 @@ from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
-from bpa_ppl.rows.gathering import _Table
+from bpa_ppl.rows.gathering import joined
 
 GOLDEN = Path(__file__).parent / "golden"
 ACCEPTED, REFUSED = "accepted", "refused"
@@ -255,7 +255,7 @@ def _plain(name: str, damaged: str, folder: Path) -> Subject:
         "scores.npy": array.getvalue(),
     }
     scores = tuple(str(folder / file) for file in ("scores.txt", "scores.npy"))
-    format = NBEST_FORMATS.resolve("plain", {"nbest": 2, "scores": scores})
+    format = NBEST_FORMATS.resolve("plain", {"list_size": 2, "scores": scores})
     beside = {file: content for file, content in files.items() if file != damaged}
     return Subject(name, format, [files[damaged]], damaged, "lists", beside)
 
@@ -455,19 +455,11 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
 
 def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
     parts = list(format.parse(blocks, ReadOptions(str(path))))
-    table = _Table(parts[0])
-    for part in parts:
-        table.append(part, str(path))
-    columns = {name: column.finished() for name, column in table.columns.items()}
-    extras = {name: column.finished() for name, column in table.extras.items()}
+    rows = joined(parts)
+    columns = rows._asdict()
+    extras, of_sentences = columns.pop("extras"), columns.pop("sentence_extras")
     return _comparable(
-        names=table.names,
-        lines=np.concatenate([part.lines for part in parts]),
-        texts=list(table.strings),
-        index=table.string_index.finished(),
-        sentences=table.sentences,
-        **columns,
-        **{f"extra {name}": column for name, column in extras.items()},
+        **columns, **extras, **{f"sentence.{n}": of_sentences[n] for n in of_sentences}
     )
 
 

@@ -94,10 +94,12 @@ def test_lines_of_sentences_that_stand_between_each_other(write: Write) -> None:
     assert nbest.sentence_ids.tolist() == [4, 2, 9]
     assert nbest.texts(1) == ["t2.", "u2."]
     assert nbest.sources == ("source 4", "source 2", "source 9")
-    with pytest.raises(DataError, match=r":1: sentence 4 has no H- line: .* too far .*interleaved"):
+    with pytest.raises(DataError, match=r":1: sentence 4 has no H- line: .*interleaved"):
         read_nbest(write(*mixed), format=Fairseq(interleaved=2))
     late = [*blocks[0], *blocks[1], *blocks[2], "H-4\t-1\tlate"]
-    with pytest.raises(DataError, match=r":25: a line of sentence 4, after 2 others .*interleaved"):
+    with pytest.raises(
+        DataError, match=r":25: a line of sentence 4, after 2 other sentences.*interleaved"
+    ):
         read_nbest(write(*late), format=Fairseq(interleaved=2))
 
 
@@ -218,15 +220,15 @@ def test_bad_scores_of_tokens(write: Write, tokens: str) -> None:
     ("added", "message"),
     [
         (["S-1\ts", "T-1\tr"], ":6: sentence 1 has no H- line"),
-        (lines(1, "a")[1:], ":6: sentence 1 has no S- line, though the first sentence has one"),
-        (lines(1, "a", letters="STHDPA"), ":6: sentence 1 has a A- line, though .* has none"),
+        (lines(1, "a")[1:], ":6: sentence 1 has no S- line, but the first sentence has one"),
+        (lines(1, "a", letters="STHDPA"), ":6: sentence 1 has a A- line, but .* has none"),
         (lines(1, "a", letters="STHD"), ":6: sentence 1 has no P- line"),
         (lines(1, "a", letters="STHP"), ":6: sentence 1 has no D- line"),
         (lines(1, "a", "b")[:-1], ":6: sentence 1 has 2 hypotheses and 1 P- lines"),
         ([*lines(1, "a"), "S-1\tagain"], ":11: a second S- line of sentence 1"),
-        ([*lines(1, "a")[:3], "D-1\t-0.6\ta", "P-1\t-1"], ":9: the score of this D- line is not"),
+        ([*lines(1, "a")[:3], "D-1\t-0.6\ta", "P-1\t-1"], ":9: the score of this D- line differs"),
         ([*lines(1, "a")[:4], "P-1\t"], ":8: no token scores in the P- line"),
-        (["  7%|#  | 1/20 [00:00<?]H-1\t-1\ta"], ":6: H-1 does not begin its line: take out"),
+        (["  7%|#  | 1/20 [00:00<?]H-1\t-1\ta"], ":6: H-1 is not at the start of its line: remove"),
         (["S-" + "1" * 30 + "\ts"], ":6: sentence id 1+ is too large"),
         ([*lines(1, "a")[:2], b"H-1\t-1\t\xff\n", "D-1\t-1\tx", "P-1\t-1"], ""),
         (["S-1\ts", b"T-1\t\xe9\n", *lines(1, "a")[2:]], ":7: byte 0xe9 is not UTF-8"),
@@ -243,7 +245,7 @@ def test_faults_are_named(write: Write, added: list[str | bytes], message: str) 
 
 def test_a_log_alone_is_an_error(write: Write) -> None:
     path = write("2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)")
-    with pytest.raises(DataError, match="no line of fairseq's in it"):
+    with pytest.raises(DataError, match="no line of fairseq in it"):
         read_nbest(path)
 
 
@@ -253,6 +255,6 @@ def test_a_list_dropped_altogether(write: Write) -> None:
 
 
 def test_it_is_not_written(tmp_path: Path, toy: NBest) -> None:
-    with pytest.raises(UsageError, match="no scores of single tokens: choose another format"):
+    with pytest.raises(UsageError, match="no scores of tokens: choose another format"):
         write_nbest(toy, tmp_path / "out", format="fairseq")
     assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bpa_ppl.formats.moses import Moses
 from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
 
-INPUTS = 40  # of each format and kind of damage
+INPUTS = 20  # of each format and kind of damage
 BUDGET = settings(
     max_examples=INPUTS // 2,
     deadline=None,

@@ -124,7 +124,7 @@ def test_real_lists_read_back_with_the_same_bits(demo_data: Path, tmp_path: Path
     [
         ("0 ||| a ||| F0= -1 ||| -2", "expected 1 alignment or word-score fields"),
         ("0 ||| a ||| x ||| F0= -1 ||| -2", "expected 1 alignment or word-score fields"),
-        ("0 ||| a ||| 0-0 ||| 0-0 ||| F0= -1 ||| -2", "an alignment or word-score field, though"),
+        ("0 ||| a ||| 0-0 ||| 0-0 ||| F0= -1 ||| -2", "an alignment or word-score field, but"),
         ("0 ||| a ||| 0-0 ||| F1= -1 ||| -2", "F0= is missing"),
         ("0 ||| a ||| 0-0 ||| F0= nan ||| -2", "'nan' is not a finite"),
         ("0 ||| a ||| 0-0 ||| F0= -1 |||", "'' is not a number"),

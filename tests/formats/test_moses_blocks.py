@@ -17,8 +17,7 @@ from bpa_ppl import read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.base import ReadOptions, Rows
-from bpa_ppl.formats.block_fields import number_at, numbers
-from bpa_ppl.formats.moses_blocks import BlockParser
+from bpa_ppl.formats.moses_blocks import BlockParser, _number
 from bpa_ppl.formats.moses_lines import LineParser
 
 NEVER = 10**9
@@ -49,7 +48,9 @@ def outcome(blocks: list[bytes], plain_blocks: int, **options: Any) -> list[Any]
 
 
 def comparable(rows: Rows) -> list[Any]:
-    """Return all that rows hold, arrays by type and bits."""
+    """Return all that rows hold, arrays by type and bits, and one text per row."""
+    texts = [rows.strings[i] for i in rows.string_index.tolist()]
+    rows = rows._replace(strings=texts, string_index=np.arange(len(texts), dtype=np.int32))
     return [
         (value.dtype, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
         for value in (list(part) if isinstance(part, tuple) else part for part in rows)
@@ -64,9 +65,7 @@ def assert_agree(lines: list[bytes], **options: Any) -> None:
 def compiled(lines: list[bytes]) -> Rows | None:
     """Return what the compiled parser says to lines that are as the first one."""
     plain = LineParser(ReadOptions("dev"))
-    plain.rows(lines[0] + b"\n", 1)
-    assert plain.layout is not None
-    return BlockParser(plain.layout).rows(b"\n".join(lines) + b"\n", 1)
+    return BlockParser(plain.begin(lines[0] + b"\n")).rows(b"\n".join(lines) + b"\n", 1)
 
 
 def positions(rng: random.Random, tokens: list[str], line: int) -> str:
@@ -122,14 +121,14 @@ KINDS = pytest.mark.parametrize(
 
 
 @KINDS
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_both_read_the_same(total: str, glued: bool, seed: int) -> None:
     assert_agree(printed(random.Random(seed), total, glued, hard=True))
 
 
 @KINDS
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32), drop=st.booleans(), strict=st.booleans())
 def test_both_say_the_same_about_faults(
     total: str, glued: bool, seed: int, drop: bool, strict: bool
@@ -151,10 +150,7 @@ def test_usual_files_are_not_given_up(total: str, glued: bool) -> None:
     "line",
     [
         b"0 ||| a ||| b ||| LM0= 1 ||| 2",
-        b"0 ||| a |||  LM0= 1 ||| 2",
-        b"0 ||| a ||| LM0= 1  ||| 2",
-        b"0 ||| a ||| LM0=1 ||| 2",
-        b"0 ||| a ||| LM0= 1 ||| 2\r",
+        b"0 ||| a ||| LM0= nan ||| 2 ||| 3=3",
         b"0 ||| a ||| LM0= 1 ||| 2 ||| x",
         b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-0",
         b"0 ||| a ||| LM0= 1 ||| 2 ||| 3=3 ||| 0-0",
@@ -173,6 +169,27 @@ def test_anything_unusual_gives_the_block_up(line: bytes) -> None:
     good = b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-2=3 5=4-6"
     assert compiled([good, good]) is not None
     assert compiled([good, line]) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"0 ||| a |||  LM0= 1 ||| 2",
+        b"0 ||| a ||| LM0=  1  ||| 2 ",
+        b"0 ||| a ||| LM0=1 ||| 2",
+        b"0 ||| a ||| LM0= 1 ||| 2\r",
+        b"0 ||| a ||| LM0= 0.10000000149011612 ||| 2",
+    ],
+)
+def test_spaces_and_line_ends_do_not_matter(line: bytes) -> None:
+    lines = [b"0 ||| a ||| LM0= 1 ||| 2", line]
+    assert compiled(lines) is not None
+    assert_agree([*lines, line])
+
+
+def test_totals_before_the_features_are_read() -> None:
+    assert compiled([b"0 ||| a ||| 2 ||| LM0= 1"]) is not None
+    assert_agree([b"0 ||| a ||| 2 ||| LM0= 1"] * 3)
 
 
 def test_fields_of_positions_are_kept() -> None:
@@ -197,12 +214,11 @@ def test_irregular_columns_are_left_to_the_other_parser() -> None:
         assert compiled([b"0 ||| a ||| WordScores= -1 ||| LM0= 1 ||| 2"]) is None
     with pytest.warns(BpaWarning, match="after"):
         assert compiled([b"0 ||| a ||| LM0= 1 ||| 2 ||| x"]) is None
-    assert compiled([b"0 ||| a ||| 2 ||| LM0= 1"]) is None
 
 
 @njit(nogil=True)
 def first_number(data: np.ndarray) -> tuple[float, int]:
-    return number_at(data, 0)
+    return _number(data, 0)
 
 
 def number(text: str) -> tuple[float, int]:
@@ -210,7 +226,7 @@ def number(text: str) -> tuple[float, int]:
     return float(value), int(end)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     text=st.one_of(
         st.floats(allow_nan=False, allow_infinity=False).map(repr),
@@ -221,38 +237,32 @@ def number(text: str) -> tuple[float, int]:
         st.from_regex(r"-?[0-9]{0,20}(\.[0-9]{0,20})?([eE][+-]?[0-9]{0,3})?", fullmatch=True),
     )
 )
-def test_numbers_are_those_that_python_reads(text: str) -> None:
+def test_numbers_are_those_that_python_reads_to_32_bits(text: str) -> None:
     value, end = number(text)
     if end == len(text):
-        assert value.hex() == float(text).hex()
+        assert np.float32(value).tobytes() == np.float32(float(text)).tobytes()
     else:
         assert end < 0
 
 
-@settings(max_examples=80, deadline=None)
-@given(printed=st.lists(st.sampled_from([*VALUES, *HARD, "1\n2", "2 3"])))
-def test_many_numbers_are_those_that_python_reads(printed: list[str]) -> None:
-    values = numbers(" ".join(printed).encode(), len(printed))
-    if values is not None:
-        assert values.tobytes() == np.array(list(map(float, printed))).tobytes()
-    else:
-        assert not set(printed) <= set(VALUES)
-
-
 @pytest.mark.parametrize(
     "text",
-    ["0", "-0", "-3.98253", "3.5e-05", "1e22", "1e-22", "9007199254740992", "007", "5.", ".5"],
+    ["0", "-0", "-3.98253", "3.5e-05", "1e22", "1e30", "-0.12345678901234567", "+1", "5.", ".5"],
 )
 def test_usual_numbers_are_read(text: str) -> None:
     value, end = number(text)
-    assert (value.hex(), end) == (float(text).hex(), len(text))
+    assert (np.float32(value), end) == (np.float32(float(text)), len(text))
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-", ".", "e5", "1e", "1e23", "1e-23", "9007199254740993", "nan", "+1", "x"]
+    "text", ["", "-", ".", "e5", "1e", "1e39", "1e-70", "0.1234567890123456789", "nan", "x"]
 )
 def test_unusual_numbers_are_given_up(text: str) -> None:
     assert number(text)[1] < 0
+
+
+def test_numbers_that_may_round_either_way_are_given_up() -> None:
+    assert number("1.00000005960464477")[1] < 0  # next to 1 + 2^-24, between two 32-bit floats
 
 
 def test_texts_of_one_hash_slot_are_told_apart() -> None:

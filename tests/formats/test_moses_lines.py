@@ -178,22 +178,22 @@ def test_an_empty_alignment_of_an_empty_text(write: Callable[..., Path]) -> None
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "only 1 fields where a line must read `id"),
+        ("", "only 1 fields, but a line must read `id"),
         ("0 ||| a cat", "only 2 fields"),
         ("0 ||| a ||| -1.5 -2 0.25 ||| -3.5", "no feature field"),
-        ("x ||| a ||| LM0= -1.5 TM0= -2 0 ||| 0", "sentence id 'x' is not a whole number"),
+        ("x ||| a ||| LM0= -1.5 TM0= -2 0 ||| 0", "sentence id 'x' is not an integer"),
         ("-1 ||| a ||| LM0= -1.5 TM0= -2 0 ||| 0", "sentence id '-1' is not"),
         (f"{10**30} ||| a ||| LM0= -1.5 TM0= -2 0 ||| 0", "sentence id '1000+' is not"),
-        (b"\xe9 ||| a ||| LM0= 1 TM0= -2 0 ||| 0\n", "sentence id .* is not a whole number"),
-        ("0 ||| a ||| LM0= -1.5 TM0= -2 ||| 0", "TM0= has 1 values, in the first line 2"),
-        ("0 ||| a ||| LM0= -1.5 TM0= -2 0 0 ||| 0", "TM0= has 3 values, in the first line 2"),
-        ("0 ||| a ||| LM0= -1.5 ||| 0", "TM0= is missing, though the first line has it"),
+        (b"\xe9 ||| a ||| LM0= 1 TM0= -2 0 ||| 0\n", "sentence id .* is not an integer"),
+        ("0 ||| a ||| LM0= -1.5 TM0= -2 ||| 0", "TM0= has 1 values, but in the first line 2"),
+        ("0 ||| a ||| LM0= -1.5 TM0= -2 0 0 ||| 0", "TM0= has 3 values, but in the first line 2"),
+        ("0 ||| a ||| LM0= -1.5 ||| 0", "TM0= is missing, but the first line has it"),
         ("0 ||| a ||| LM0= 1 TM0= -2 0 W0= 1 ||| 0", "W0= is not in the first line"),
-        ("0 ||| a ||| TM0= -2 0 LM0= 1 ||| 0", "the features change their order"),
-        ("0 ||| a ||| LM0= 1 TM0= -2 0 LM0= 1 ||| 0", "LM0= stands twice"),
+        ("0 ||| a ||| TM0= -2 0 LM0= 1 ||| 0", "the features are in another order"),
+        ("0 ||| a ||| LM0= 1 TM0= -2 0 LM0= 1 ||| 0", "LM0= occurs twice"),
         ("0 ||| a ||| LM0= TM0= -2 0 ||| 0", "LM0= has no value after it"),
         ("0 ||| a ||| LM0= 1 =3 TM0= -2 0 ||| 0", "a feature has no name before its `=`"),
-        ("0 ||| a ||| LM0= 1 TM0= -2 0", "no total score, though the first line has one"),
+        ("0 ||| a ||| LM0= 1 TM0= -2 0", "no total score, but the first line has one"),
         ("0 ||| a ||| LM0= 1 TM0= -2 0 ||| ", "'' is not a number"),
         ("0 ||| a ||| LM0= 1 TM0= -2 0 ||| high", "'high' is not a number"),
         ("0 ||| a ||| LM0= one TM0= -2 0 ||| 0", "'one' is not a number: correct it, or leave"),
@@ -222,7 +222,7 @@ def test_a_bad_line_is_named(write: Callable[..., Path], line: str | bytes, mess
         ('{"id": 0}', "not an n-best list in a known format"),
         ("0 ||| a cat ||| -1.5 ||| -3", "no feature field"),
         ("0 ||| a ||| WordScores= -1 ||| -3", "no features but word scores"),
-        ("0 ||| a ||| LM0= 1 LM0= 2 ||| -3", "LM0= stands twice"),
+        ("0 ||| a ||| LM0= 1 LM0= 2 ||| -3", "LM0= occurs twice"),
         ("0 ||| a ||| TM0= 1 2 TM0[1]= 2 ||| -3", "two features have the same name"),
         ("0 ||| a ||| LM0= nan ||| -3", "'nan' is not a finite"),
     ],
@@ -237,7 +237,7 @@ def test_a_bad_first_line_is_named(write: Callable[..., Path], line: str, messag
 
 def test_a_total_that_only_later_lines_have(write: Callable[..., Path]) -> None:
     path = write("0 ||| a ||| LM0= -1", "0 ||| a ||| LM0= -1 ||| -1")
-    with pytest.raises(DataError, match=":2: a total score, though the first line has none"):
+    with pytest.raises(DataError, match=":2: a total score, but the first line has none"):
         read_nbest(path)
 
 
@@ -250,8 +250,8 @@ def test_an_alignment_that_a_later_line_lacks(write: Callable[..., Path]) -> Non
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ("", " ||| 0-0", "an alignment or word-score field, though the first line has none"),
-        (" ||| 0-0", " ||| 3=3", "'3=3' where the first line has the alignment: it must read"),
+        ("", " ||| 0-0", "an alignment or word-score field, but the first line has none"),
+        (" ||| 0-0", " ||| 3=3", "'3=3', but the first line has the alignment there: it must read"),
     ],
 )
 def test_fields_before_the_features_that_are_not_as_in_the_first_line(
@@ -265,11 +265,11 @@ def test_fields_before_the_features_that_are_not_as_in_the_first_line(
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ("3=3", "0-0", "'0-0' where the first line has the segmentation: it must read"),
-        ("3=3", "3=3 x", "'3=3 x' where the first line has the segmentation"),
-        ("0-0", "0-0 1", "'0-0 1' where the first line has the alignment"),
-        ("3=3", "3=3 ||| 0-0", "2 fields after the scores, in the first line 1"),
-        ("3=3 ||| 0-0", "3=3", "1 fields after the scores, in the first line 2"),
+        ("3=3", "0-0", "'0-0', but the first line has the segmentation there: it must read"),
+        ("3=3", "3=3 x", "'3=3 x', but the first line has the segmentation"),
+        ("0-0", "0-0 1", "'0-0 1', but the first line has the alignment"),
+        ("3=3", "3=3 ||| 0-0", "2 fields after the scores, but the first line has 1"),
+        ("3=3 ||| 0-0", "3=3", "1 fields after the scores, but the first line has 2"),
     ],
 )
 def test_positions_that_are_not_as_in_the_first_line(

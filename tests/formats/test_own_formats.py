@@ -184,7 +184,7 @@ def test_sources_belong_to_ids(path: Path, write: Write) -> None:
     assert [part.sources for part in both.chunks(3)] == [("a", "b", "c"), ("d",)]
     with pytest.raises(DataError, match=r"no source for sentence id 3: .*src has 3 .*the sources"):
         read_nbest(path, sources=write("a", "b", "c", name="src"))
-    with pytest.raises(UsageError, match="sources are one text for each sentence"):
+    with pytest.raises(UsageError, match="sources must be one text for each sentence"):
         read_nbest(path, sources=[("a",)] * 4)  # type: ignore[list-item]
 
 

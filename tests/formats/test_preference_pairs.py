@@ -61,7 +61,7 @@ def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
     lists = read_nbest(GOLDEN)
     write_nbest(lists, tmp_path / "lists.jsonl")
     assert content(read_nbest(tmp_path / "lists.jsonl")) == content(lists)
-    with pytest.raises(UsageError, match="choose jsonl"):
+    with pytest.raises(UsageError, match="write jsonl"):
         write_nbest(lists, tmp_path / "pairs", format="preference-pairs")
 
 

@@ -125,17 +125,17 @@ def test_a_column_of_numbers_is_one_throughout(
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["id,text,lm", "0,a"], ":2: 2 cells, where the header has 3"),
-        (["id,text,lm", "0,a,1", "0,b,1,2"], ":3: 4 cells, where the header has 3"),
+        (["id,text,lm", "0,a"], ":2: 2 cells, but the header has 3"),
+        (["id,text,lm", "0,a,1", "0,b,1,2"], ":3: 4 cells, but the header has 3"),
         (["id,text,lm,lm", "0,a,1,2"], ":1: two columns lm in the header"),
         (["id,text,,lm", "0,a,1,2"], ":1: a column without a name in the header"),
         (["id,words,lm", "0,a,1"], ":1: no column text in the header"),
         (["id,text,lm", '0,"a,1', "0,b,2"], ":2: a quoted cell that does not end"),
         (["id,text,lm"], "empty: there are no n-best lists in it"),
-        (["id,text,lm", "x,a,1", ",b,2"], ":3: sentence id '' is neither"),
-        (["id,text,lm", "5,a,1", "x,b,2"], ":3: sentence id 'x', where the ids before are whole"),
+        (["id,text,lm", "x,a,1", ",b,2"], ":3: sentence id '' is not an integer"),
+        (["id,text,lm", "5,a,1", "x,b,2"], ":3: sentence id 'x', but the ids before are integers"),
         (["id,text,lm", "5,a,1", b"5,caf\xe9,2\n"], ":3: byte 0xe9 is not UTF-8"),
-        (["id,text,lm", "0,a,1", "1,b,2", "0,c,3"], ":4: a second block of sentence 0"),
+        (["id,text,lm", "0,a,1", "1,b,2", "0,c,3"], ":4: a second list of sentence 0"),
         (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: another source than before"),
     ],
 )
@@ -157,7 +157,7 @@ def gathered(data: bytes, fast: bool) -> Any:
     split = data.index(b"\n", data.index(b"\n") + 1) + 1
     regular = separated._Reader._regular
     if not fast:
-        separated._Reader._regular = lambda self, data, kinds: None  # type: ignore[method-assign]
+        separated._Reader._regular = lambda self, data: None  # type: ignore[method-assign]
     try:
         parts = list(Csv().parse([data[:split], data[split:]], ReadOptions("dev")))
     except DataError as error:
@@ -169,7 +169,7 @@ def gathered(data: bytes, fast: bool) -> Any:
     return texts, numbers, [dict(part.extras) for part in parts]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_both_readers_agree(data: st.DataObject) -> None:
     whole = b'id,text,lm,by\n0,a,1.5,x\n0,"b ""c""",-2e3,y\n0,d,"3",\r\n1,"e",.5,z\n'
@@ -208,7 +208,7 @@ def test_what_is_written_reads_back(tmp_path: Path, suffix: str) -> None:
 
 def test_what_would_not_read_back(tmp_path: Path) -> None:
     nbest = NBest.from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"]).with_extras(year=("1", "x"))
-    with pytest.warns(BpaWarning, match="year left out, which would not read back as it is$"):
+    with pytest.warns(BpaWarning, match="year left out, which would not read back unchanged$"):
         write_nbest(nbest, tmp_path / "out.csv")
     with pytest.warns(BpaWarning, match=r"numbers of hypotheses .* \(with_features\)$"):
         write_nbest(nbest.with_extras(year=np.ones(2)), tmp_path / "out.csv")

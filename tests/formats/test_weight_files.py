@@ -98,7 +98,7 @@ class TestReading:
             ('{\n"LM0": NaN}', "w:2: the weight of LM0: 'NaN' is not a finite"),
             ('{\n"LM0": -Infinity}', "w:2: the weight of LM0: '-Infinity' is not"),
             ('{\n"LM0": 1e999}', "w:2: the weight of LM0: '1e999' is not a finite"),
-            ('{"LM0": 1,\n"LM0": 2}', "w:2: LM0 stands twice"),
+            ('{"LM0": 1,\n"LM0": 2}', "w:2: LM0 occurs twice"),
             ('{"TM0": [1, 2],\n"TM0[1]": 2}', r"w: two weights have the same name"),
             ("{}", "w: there are no weights"),
             ("[1, nan]", "w:1: not JSON"),
@@ -112,7 +112,7 @@ class TestReading:
             ("LM0: '1'", "w:1: the weight of LM0 must be a number"),
             ("LM0: {a: 1}", "w:1: the weight of LM0 must be a number"),
             ("LM0: 1\nTM0: [1, [2]]", "w:2: the weight of TM0 must be a number"),
-            ("LM0: 1\nLM0: 2", "w:2: LM0 stands twice"),
+            ("LM0: 1\nLM0: 2", "w:2: LM0 occurs twice"),
             ("LM0: 1\n\tTM0: 2", "w:2: not YAML"),
             ("LM0: &a [*a]", "w:1: "),
             ("---\n---\n", "w: there are no weights|w:2: not YAML"),
@@ -179,7 +179,7 @@ class TestReading:
 
 class TestWriting:
     @pytest.mark.parametrize("format", ["moses.ini", "dense", "json", "yaml"])
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(values=st.lists(st.floats(-1e30, 1e30, allow_nan=False), min_size=1, max_size=5))
     def test_it_reads_back_with_the_same_bits(
         self, tmp_path_factory: pytest.TempPathFactory, format: str, values: list[float]
@@ -217,10 +217,10 @@ class TestWriting:
         with pytest.raises(UsageError, match="format of weights 'xml'"):
             write_weights({"LM0": 1}, tmp_path / "w", format="xml")
         with pytest.raises(
-            UsageError, match=r"end in \.xml, but in \.json, \.yaml, \.yml, \.ini, "
+            UsageError, match=r"the ending \.xml: choose one of \.json, \.yaml, \.yml, \.ini, "
         ):
             write_weights({"LM0": 1}, tmp_path / "w.xml")
-        with pytest.raises(DataError, match="'system=A' does not fit"):
+        with pytest.raises(DataError, match="'system=A' has =, #"):
             write_weights({"system=A": 1}, tmp_path / "w.txt")
         with pytest.raises(DataError, match="no such folder"):
             write_weights({"LM0": 1}, tmp_path / "none" / "w")
@@ -233,7 +233,7 @@ class TestWriting:
         assert dict(read_weights(tmp_path / "w.gz")) == {"LM0": 0.5}
 
     @pytest.mark.parametrize("format", ["json", "yaml"])
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(name=st.text(PRINTABLE, min_size=1))
     def test_any_name_is_read_back(
         self, tmp_path_factory: pytest.TempPathFactory, format: str, name: str
@@ -273,7 +273,7 @@ class TestTemplate:
 
     def test_a_feature_that_it_does_not_weigh(self, write: Write) -> None:
         template = write(INI.encode(), name="moses.ini")
-        with pytest.raises(DataError, match=r"moses\.ini: no weight of New0, TM0\[3\] to renew"):
+        with pytest.raises(DataError, match=r"moses\.ini: no weight of New0, TM0\[3\] to update"):
             write_weights(
                 {"LM0": 1, "New0": 1, "TM0[3]": 1}, template.with_name("o"), template=template
             )

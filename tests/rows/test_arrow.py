@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.rows.arrow import numbers_array, pieces, texts_array, values_of, whole
+from bpa_ppl.rows.arrow import single_array, values_of
 
 COLUMNS = {
     "floats": pa.array([1.5, -0.0, 1e300]),
@@ -39,30 +39,7 @@ def test_whole_numbers_stay_so_where_one_is_missing():
 @pytest.mark.parametrize("parts", [[], [["a"]], [["a"], [None, "b"]]])
 def test_columns_in_one_piece(parts):
     column = pa.chunked_array(parts, pa.string())
-    assert whole(column).to_pylist() == column.to_pylist()
-
-
-def test_arrays_as_pyarrow_makes_them():
-    numbers, texts = [1.5, np.nan, -2.0], ["a", "", "né\n", "𝄞"]
-    np.testing.assert_array_equal(numbers_array(numbers).to_pylist(), pa.array(numbers).to_pylist())
-    made = texts_array(texts)
-    made.validate(full=True)
-    assert made.equals(pa.array(texts, pa.large_string()))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_pieces_as_python_splits_them(seed):
-    rng = np.random.default_rng(seed)
-    words = ["", "a", "né", "a cat", "𝄞", "\r", "\x00"]
-    lines = [words[i] for i in rng.integers(len(words), size=rng.integers(1, 200))]
-    texts, index = pieces("".join(f"{line}\n" for line in lines).encode(), b"\n")
-    assert [texts[i] for i in index] == lines
-    assert len(set(texts)) == len(texts)
-
-
-def test_pieces_that_are_no_text():
-    with pytest.raises(UnicodeDecodeError):
-        pieces(b"a\n\xff\n", b"\n")
+    assert single_array(column).to_pylist() == column.to_pylist()
 
 
 def test_tables_are_read_without_pandas(tmp_path: Path):
@@ -73,7 +50,7 @@ def test_tables_are_read_without_pandas(tmp_path: Path):
     code = (
         "import sys; from bpa_ppl import read_nbest\n"
         f"lists = read_nbest({str(csv)!r})\n"
-        f"other = read_nbest({str(plain)!r}, format='plain:nbest=100,scores={scores}')\n"
+        f"other = read_nbest({str(plain)!r}, format='plain:list_size=100,scores={scores}')\n"
         "assert (lists.features == other.features).all() and lists.strings == other.strings\n"
         "print('pyarrow' in sys.modules, 'pandas' in sys.modules)"
     )

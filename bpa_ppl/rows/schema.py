@@ -1,0 +1,460 @@
+"""The schema of records, and the one place where their columns are checked.
+
+JSON lines, CSV, Parquet, data frames and Python dictionaries all become columns (`Fields`), which
+`SchemaReader` turns into rows. The fields of a hypothesis:
+
+    text                 the hypothesis
+    total                the total score of the decoder
+    any other name       a feature if its values are numbers; an extra otherwise
+
+The fields of a sentence:
+
+    id                   an integer or a text; sentences without any are counted
+    source               the source text
+    reference            a reference; `reference[0]`, `reference[1]`, … where there are several
+    references           a list of references
+    any other name       an extra of the sentence
+
+A record is a sentence with its `candidates`, or a hypothesis with the `id` of its sentence. In the
+latter form the extras of a sentence are called `sentence.NAME`.
+
+A value is missing if it is absent, null, NaN (not in JSON, which has no NaN), or an empty text
+where other values are numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.columns import is_missing
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.labels import label_of
+from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.rows.base import (
+    CANDIDATES,
+    ID,
+    OF_SENTENCE,
+    REFERENCE,
+    REFERENCES,
+    SOURCE,
+    TEXT,
+    TOO_LARGE,
+    TOTAL,
+    Rows,
+)
+
+#: Kinds of columns; a column is EMPTY as long as all its values are missing.
+NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
+_JSON_NAMES = {True: "true", False: "false", None: "null"}
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_LARGEST_ID = 2**63 - 1
+
+
+class Fields(NamedTuple):
+    """The columns of some records.
+
+    A column of hypotheses is an array of floats, in which NaN is missing, or a sequence of any
+    values, in which None is missing.
+
+    Attributes:
+        hypotheses: by name, one value per hypothesis.
+        sentences: by name, one value per record.
+        parents: (hypotheses,) the record of each hypothesis, in ascending order.
+        lines: (records,) the line, or the number, of each record.
+        nested: whether a record is a sentence with its candidates.
+    """
+
+    hypotheses: dict[str, Float64 | Sequence[Any]]
+    sentences: dict[str, Sequence[Any]]
+    parents: Int64
+    lines: Int64
+    nested: bool = False
+
+
+class SchemaReader:
+    """Checks the columns of the records of one file, block by block.
+
+    A column keeps the kind of its first value to the end of the file.
+
+    Args:
+        origin: the name of the file, for messages.
+        bad: "error", or "drop" to leave out a hypothesis with a value that is not a finite number.
+        first_id: the number of the first sentence where ids are texts or absent.
+        nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
+        typed: whether the file distinguishes numbers from texts; in one that does not, ids of
+            digits are integers.
+
+    >>> fields = Fields(
+    ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
+    ...     {"id": [3]}, np.array([0, 0]), np.array([1]), nested=True,
+    ... )
+    >>> rows = SchemaReader("dev.jsonl").rows(fields)
+    >>> rows.names, rows.ids.tolist(), rows.features.tolist(), rows.strings, rows.extras
+    (('lm',), [3, 3], [[-1.5], [nan]], ['a cat', 'cat'], {'by': ('x', 'y')})
+    """
+
+    def __init__(
+        self,
+        origin: str,
+        bad: str = "error",
+        first_id: int = 0,
+        *,
+        nan_is_missing: bool = True,
+        typed: bool = True,
+    ):
+        self.origin, self.bad, self.first_id = origin, bad, first_id
+        self.nan_is_missing, self.typed = nan_is_missing, typed
+        self._kinds: dict[str, str] = {}
+        self._records = 0  # so far
+        self._id_type: type | None = None  # int or str, or NoneType where there are no ids
+        self._id_numbers: dict[str, int] = {}
+
+    def rows(self, fields: Fields) -> Rows:
+        """Return the rows of some records.
+
+        Raises:
+            DataError: naming line and field, if a value is not as the schema says, or of another
+                kind than those before.
+        """
+        if not fields.nested and ID not in fields.sentences:
+            raise self.error(
+                f"no field {ID}, which says to which sentence a hypothesis belongs",
+                _first_line(fields),
+            )
+        ids = self._ids(fields)
+        of_sentences = self._sentences(fields)
+        known = dict(self._kinds)
+        numbers, extras = self._hypotheses(fields)
+        bad = np.zeros(len(fields.parents), bool)
+        for values in numbers.values():
+            bad |= np.abs(values) >= TOO_LARGE
+        dropped: tuple[int, ...] = ()
+        if bad.any():
+            if self.bad != "drop":
+                raise self._bad_number(fields, numbers, int(np.argmax(bad)))
+            dropped = tuple(ids[fields.parents[bad]].tolist())
+            self._kinds = known  # dropped hypotheses do not show the kind of a column
+            fields = _without(fields, bad)
+            numbers, extras = self._hypotheses(fields)
+        parents = fields.parents
+        totals = numbers.pop(TOTAL, None)
+        features = np.empty((len(parents), len(numbers)), np.float32)
+        for place, values in enumerate(numbers.values()):
+            features[:, place] = values
+        sources, references = of_sentences.pop(SOURCE, None), of_sentences.pop(REFERENCE, None)
+        return Rows(
+            tuple(numbers),
+            ids[parents],
+            fields.lines[parents],
+            features,
+            None if totals is None else totals.astype(np.float32),
+            list(fields.hypotheses[TEXT]),
+            np.arange(len(parents), dtype=np.int32),
+            dropped,
+            extras,
+            None if sources is None else _spread(sources, parents),
+            None if references is None else _spread(references, parents),
+            {name: _spread(values, parents) for name, values in of_sentences.items()},
+        )
+
+    def error(self, message: str, line: int | None) -> DataError:
+        """Return the error that names one line of the file."""
+        return DataError(message, self.origin, None if line is None else int(line))
+
+    def _hypotheses(self, fields: Fields) -> tuple[dict[str, Float64], dict[str, tuple[Any, ...]]]:
+        """Return the numbers, infinite where they are bad, and the other columns, by name."""
+        if TEXT not in fields.hypotheses:
+            names = ", ".join(fields.hypotheses) or "none"
+            raise self.error(f"no field {TEXT}: fields are {names}", _first_line(fields))
+        numbers: dict[str, Float64] = {}
+        extras: dict[str, tuple[Any, ...]] = {}
+        for name, values in fields.hypotheses.items():
+            if name == TEXT:
+                if set(map(type, values)) - {str}:
+                    self._check_texts(fields, values)
+                continue
+            self._kinds[name] = kind = self._kind(fields, name, values)
+            if kind == NUMBER:
+                numbers[name] = self._numbers(values)
+            else:
+                extras[name] = tuple(values)
+                if float in set(map(type, values)):
+                    extras[name] = tuple(None if _is_nan(value) else value for value in values)
+        return numbers, extras
+
+    def _check_texts(self, fields: Fields, values: Iterable[Any]) -> None:
+        for row, value in enumerate(values):
+            if value is None:
+                raise self._error_at(fields, TEXT, row, "is missing: give each hypothesis one")
+            if not isinstance(value, str):
+                raise self._error_at(fields, TEXT, row, f"is {shown(value)}, not a text")
+
+    def _kind(self, fields: Fields, name: str, values: Float64 | Sequence[Any]) -> str:
+        """Return the kind of a column, given that of its values so far."""
+        known = self._kinds.get(name, NUMBER if name == TOTAL else EMPTY)
+        if known == NUMBER or (known == EMPTY and isinstance(values, np.ndarray)):
+            return NUMBER
+        if known == WORDS and set(map(type, values)) <= {str, type(None)}:
+            return WORDS
+        for row, value in enumerate(values):
+            if self._is_missing(value):
+                continue
+            kind = kind_of(value)
+            if known == EMPTY:
+                if kind == NUMBER:
+                    return kind
+                if kind == WORDS and self.typed and looks_numeric(value):
+                    raise self._error_at(
+                        fields,
+                        name,
+                        row,
+                        f"is {shown(value)}, a number as a text: write it as a number, or leave "
+                        "the field out",
+                    )
+                known = kind
+            elif kind == NUMBER:
+                raise self._error_at(
+                    fields,
+                    name,
+                    row,
+                    f"is {shown(value)}, a number, where the hypotheses before have none: give "
+                    "the field one type throughout, or leave it out",
+                )
+            elif kind != known:
+                known = OBJECT
+        return known
+
+    def _numbers(self, values: Float64 | Sequence[Any]) -> Float64:
+        if isinstance(values, np.ndarray):
+            return values
+        found = [math.nan if self._is_missing(v) else number_of(v) for v in values]
+        return np.array([math.inf if number is None else number for number in found], np.float64)
+
+    def _is_missing(self, value: Any) -> bool:
+        return is_missing(value) or (self.nan_is_missing and _is_nan(value))
+
+    def _bad_number(self, fields: Fields, numbers: dict[str, Float64], row: int) -> DataError:
+        name = next(name for name, values in numbers.items() if abs(values[row]) >= TOO_LARGE)
+        return self._error_at(
+            fields,
+            name,
+            row,
+            f"is {shown(fields.hypotheses[name][row])}, not a finite 32-bit number: correct it, "
+            "or leave such hypotheses out with bad='drop'",
+        )
+
+    def _error_at(self, fields: Fields, name: str, row: int, message: str) -> DataError:
+        """Return the error that names a field of one hypothesis."""
+        parent = fields.parents[row]
+        if fields.nested:
+            place = row - int(np.searchsorted(fields.parents, parent))
+            name = f"{CANDIDATES}[{place}].{name}"
+        return self.error(f"{name} {message}", fields.lines[parent])
+
+    def _ids(self, fields: Fields) -> Int64:
+        """Return (records,) the ids of the sentences as integers."""
+        count = len(fields.lines)
+        first = self.first_id + self._records
+        self._records += count
+        values = fields.sentences.get(ID, [None] * count)
+        lines = fields.lines.tolist()
+        if set(map(type, values)) <= {int, str}:  # repeated where records are hypotheses
+            numbers: dict[Any, int] = {}
+            for value in dict.fromkeys(values):
+                try:
+                    numbers[value] = self._number_of_id(value, None)
+                except DataError:  # only now look for the line
+                    self._number_of_id(value, lines[values.index(value)])
+            return np.fromiter(map(numbers.__getitem__, values), np.int64, count)
+        found = [self._number_of_id(value, line) for value, line in zip(values, lines, strict=True)]
+        missing = self._id_type is type(None)
+        return np.arange(first, first + count) if missing else np.array(found, np.int64)
+
+    def _number_of_id(self, given: Any, line: int | None) -> int:
+        """Return an id as an integer; ids that are texts are counted as they appear."""
+        value = given
+        if not self.typed and self._id_type is not str and _INTEGER.fullmatch(str(given)):
+            value = int(given)
+        integer = isinstance(value, Integral) and not isinstance(value, bool)
+        if not (value is None or isinstance(value, str) or integer) or value == "":
+            raise self.error(f"sentence id {quoted(given)} is not an integer or a text", line)
+        if integer and abs(int(value)) > _LARGEST_ID:
+            raise self.error(f"sentence id {quoted(given)} is not an integer of 64 bits", line)
+        kind = int if integer else type(value)
+        kind = str if isinstance(value, str) else kind
+        if self._id_type is None:
+            self._id_type = kind
+        if kind is not self._id_type:
+            if type(None) in (kind, self._id_type):
+                message = (
+                    f"no field {ID}, which the first line has"
+                    if value is None
+                    else f"a field {ID}, which the first line does not have"
+                )
+                raise self.error(f"{message}: give all sentences an id, or none", line)
+            first = "texts" if self._id_type is str else "integers"
+            raise self.error(
+                f"sentence id {quoted(given)}, but the ids before are {first}: write all ids "
+                "in the same way",
+                line,
+            )
+        if isinstance(value, str):
+            return self._id_numbers.setdefault(value, self.first_id + len(self._id_numbers))
+        return int(value or 0)
+
+    def _sentences(self, fields: Fields) -> dict[str, Sequence[Any]]:
+        """Return the columns of sentences: sources, references and extras, one value per record."""
+        columns: dict[str, Sequence[Any]] = {}
+        references: dict[str, Sequence[Any]] = {}
+        for name, values in fields.sentences.items():
+            if name == SOURCE:
+                columns[SOURCE] = self._optional_texts(fields, name, values)
+            elif name == REFERENCES:
+                references[name] = self._reference_lists(fields, values)
+            elif label_of(name) == REFERENCE:
+                references[name] = self._optional_texts(fields, name, values)
+            elif name != ID:
+                columns[name.removeprefix(OF_SENTENCE)] = self._finite(fields, name, values)
+        if self._id_type is str:
+            columns[ID] = fields.sentences[ID]
+        if references:
+            columns[REFERENCE] = self._references(fields, references)
+        return columns
+
+    def _optional_texts(
+        self, fields: Fields, name: str, values: Sequence[Any]
+    ) -> Sequence[str | None]:
+        if not set(map(type, values)) <= {str, type(None)}:
+            for value, line in zip(values, fields.lines, strict=True):
+                if not (value is None or isinstance(value, str)):
+                    raise self.error(f"{name} is {shown(value)}, not a text", line)
+        return values
+
+    def _reference_lists(self, fields: Fields, values: Sequence[Any]) -> Sequence[tuple[str, ...]]:
+        found = []
+        for value, line in zip(values, fields.lines, strict=True):
+            entries = [value] if isinstance(value, str) else [] if value is None else value
+            if not isinstance(entries, list | tuple) or not all(
+                isinstance(text, str) for text in entries
+            ):
+                raise self.error(f"{REFERENCES} is {shown(value)}, not a list of texts", line)
+            found.append(tuple(entries))
+        return found
+
+    def _references(
+        self, fields: Fields, columns: dict[str, Sequence[Any]]
+    ) -> Sequence[tuple[str, ...]]:
+        """Return the references of each record, from its fields of references."""
+        listed = columns.pop(REFERENCES, None)
+        # In a text file an empty cell is a missing reference.
+        absent = (None,) if self.typed else (None, "")
+        found = [
+            tuple(text for text in texts if text not in absent)
+            for texts in zip(*columns.values(), strict=True)
+        ]
+        if listed is None or not found:
+            return listed or found
+        for one, several, line in zip(found, listed, fields.lines, strict=True):
+            if one and several:
+                raise self.error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
+        return [one or several for one, several in zip(found, listed, strict=True)]
+
+    def _finite(self, fields: Fields, name: str, values: Sequence[Any]) -> Sequence[Any]:
+        """Return a column of sentences in which NaN is None."""
+        if float not in set(map(type, values)):
+            return values
+        for value, line in zip(values, fields.lines, strict=True):
+            odd = isinstance(value, float) and not math.isfinite(value)
+            if odd and not (self.nan_is_missing and _is_nan(value)):
+                raise self.error(f"{name} is {value}, not a finite number: correct it", line)
+        return [None if _is_nan(value) else value for value in values]
+
+
+def kind_of(value: Any) -> str:
+    """Return the kind of columns that a value belongs to; infinity and NaN are numbers.
+
+    >>> kind_of("a"), kind_of(-1.5), kind_of([1]), kind_of(True)
+    ('text', 'number', 'object', 'object')
+    """
+    if isinstance(value, str):
+        return WORDS
+    return NUMBER if isinstance(value, Real) and not isinstance(value, bool) else OBJECT
+
+
+def number_of(value: Any) -> float | None:
+    """Return a finite number that fits 32 bits, else None; true and false are not numbers.
+
+    >>> number_of(3), number_of(True), number_of(float("nan")), number_of("3")
+    (3.0, None, None, None)
+    """
+    if kind_of(value) != NUMBER:
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if abs(number) < TOO_LARGE else None
+
+
+def looks_numeric(text: str | bytes) -> bool:
+    """Return whether a text prints a number.
+
+    >>> looks_numeric("-1.5"), looks_numeric("one")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    """Return a value as JSON writes it, abbreviated.
+
+    >>> shown(True), shown("word")
+    ('true', "'word'")
+    """
+    if value is None or isinstance(value, bool):
+        return _JSON_NAMES[value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return reprlib.repr(value)
+
+
+def _first_line(fields: Fields) -> int | None:
+    return int(fields.lines[0]) if len(fields.lines) else None
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def _is_empty(values: Float64 | Sequence[Any]) -> bool:
+    return all(value is None or _is_nan(value) for value in values)
+
+
+def _without(fields: Fields, bad: npt.NDArray[np.bool_]) -> Fields:
+    """Return the fields without some hypotheses, and without columns that they alone have."""
+    kept = np.flatnonzero(~bad)
+    rows = kept.tolist()
+    hypotheses: dict[str, Any] = {}
+    for name, values in fields.hypotheses.items():
+        part = values[kept] if isinstance(values, np.ndarray) else [values[row] for row in rows]
+        if not _is_empty(part) or _is_empty(values) or name == TEXT:
+            hypotheses[name] = part
+    return fields._replace(hypotheses=hypotheses, parents=fields.parents[kept])
+
+
+def _spread(values: Sequence[Any], parents: Int64) -> Sequence[Any]:
+    """Return the value of each hypothesis from those of the records."""
+    if len(parents) == len(values) and np.array_equal(parents, np.arange(len(values))):
+        return values
+    return [values[parent] for parent in parents.tolist()]
