@@ -20,7 +20,7 @@ from bpa_ppl.quality.column import numeric_columns
 
 if TYPE_CHECKING:
     from bpa_ppl.features import AnySource
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Preparation:
         if unknown:
             warn_user(
                 f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
-                f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
+                f"{'it' if len(unknown) == 1 else 'them'}: give a default weight to use it"
             )
         return demote_to_extras(nbest, unknown)
 
@@ -150,7 +150,7 @@ class Preparation:
         cls,
         attrs: Mapping[str, Any],
         constants: Mapping[str, Any] | None = None,
-        where: Where | None = None,
+        moved_files: MovedFiles | None = None,
         free: Iterable[str] = (),
         fixed: Iterable[str] | None = None,
     ) -> Preparation:
@@ -159,8 +159,8 @@ class Preparation:
         Args:
             attrs: the attributes of the posterior.
             constants: its constants, which hold what sources have learned.
-            where: where files lie now that a source is made from and that have moved, by the label
-                of the source: `{"lm": "texts/domain.txt"}`.
+            moved_files: new paths of files of sources that have moved, by the label of the source:
+                `{"lm": "texts/domain.txt"}`.
             free: the features of the posterior.
             fixed: those with a fixed weight; None does not check the features of lists.
 
@@ -174,7 +174,9 @@ class Preparation:
         True
         """
         with _understood():
-            sources = sources_from_records(attrs.get("feature_sources", ()), constants or {}, where)
+            sources = sources_from_records(
+                attrs.get("feature_sources", ()), constants or {}, moved_files
+            )
             features = attrs.get("chosen_features")
             chosen = None if features is None else tuple(features)
             exclude = tuple(attrs.get("excluded_features", ()))

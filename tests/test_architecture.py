@@ -23,6 +23,7 @@ LAYERS = (
     ("rows",),
     ("nbest", "registry"),
     ("caching", "weights"),
+    ("options",),
     ("formats",),
     ("text",),
     ("phrases",),
@@ -126,8 +127,8 @@ def groups_used(tree: ast.AST) -> set[str]:
 @pytest.mark.parametrize("name", [name for name in SOURCES if name != "__init__"])
 def test_imports_run_one_way(name: str) -> None:
     own = name.split(".")[0]
-    # The registry names the types of all rooms, and loads none of them before it is asked.
-    tree = run_time(TREES[name]) if name == "registry" else TREES[name]
+    # The registry and the options name types of all packages, and import none of them.
+    tree = run_time(TREES[name]) if name in ("registry", "options") else TREES[name]
     ours = {i for i in imported(tree) if i.split(".")[0] == "bpa_ppl"}
     theirs = {room_of(i) for i in ours - {"bpa_ppl.__version__"}}
     upward = {room for room in theirs - {own} if layer(room) >= layer(own)}

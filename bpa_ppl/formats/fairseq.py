@@ -459,8 +459,8 @@ class _Reader:
             if self._options.bad == "drop":
                 return True
             raise self._error(
-                f"{error}, in the lines of this hypothesis: correct it, or leave such hypotheses "
-                "out with bad='drop'",
+                f"{error}, in the lines of this hypothesis: correct it, or drop such "
+                "hypotheses (bad: drop)",
                 number,
             ) from error
         return False

@@ -55,10 +55,14 @@ def strict_json(line: bytes, origin: str, number: int) -> Any:
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # fails at half a character
     except json.JSONDecodeError as error:
-        message = (
+        raise DataError(
             f"not JSON: {error.msg} (column {error.colno}): correct the line, or name the format "
-            "if it is another one"
-        )
+            "if it is another",
+            origin,
+            number,
+            parameter="format",
+            code="bad-json",
+        ) from error
     except UnicodeEncodeError:
         message = "a \\u escape is half a character: write the text as UTF-8"
     except RecursionError:

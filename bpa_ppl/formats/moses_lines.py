@@ -307,7 +307,7 @@ class LineParser:
             if self.options.bad == "drop":
                 return None
             raise self.error(
-                f"{error}: correct it, or leave such hypotheses out with bad='drop'", number
+                f"{error}: correct it, or drop such hypotheses (bad: drop)", number
             ) from error
 
     def _leave_out(self, what: str, number: int) -> None:

@@ -48,7 +48,7 @@ def read_nbest(
             files. The list with id i has the reference number i − `first_id`. They are used
             instead of those that the file has itself, if it does.
         sources: a file of source sentences, a line each, or a list of the sentences.
-        format: the name of a format, with settings as in "plain:nbest=50", or the format itself;
+        format: the name of a format, with settings as in "plain:list_size=50", or the format;
             "auto" tells it by the content.
         first_id: the id of the first sentence of the text, 0 or 1 as a rule. Ids that are texts
             are counted from here, and kept as the sentence extra `id`.
@@ -170,7 +170,8 @@ def format_for(path: AnyPath) -> NBestFormat:
         return NBEST_FORMATS.resolve(_USUAL)
     raise UsageError(
         f"{path}: lists are not written to files that end in {suffix}, but in .nbest, .txt or .out "
-        f"(Moses), {', '.join(known)}: choose one of those, or give write_nbest the format"
+        f"(Moses), {', '.join(known)}: choose one of those, or name the format",
+        parameter="format",
     )
 
 
@@ -179,10 +180,11 @@ def _rows(
 ) -> Iterator[Rows]:
     """Check the options at once; yield the rows when asked for them."""
     reader = None if format == AUTO else _resolved(format)
-    one_of(bad, ("error", "drop"), "policy")
+    one_of(bad, ("error", "drop"), "policy", "bad")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_ID:
         raise UsageError(
-            f"the first id is a whole number of at most 18 digits, not {quoted(first_id)}"
+            f"the first id is an integer of at most 18 digits, not {quoted(first_id)}",
+            parameter="first_id",
         )
     options = ReadOptions(origin_name(path), bad, strict, first_id)
     return _parsed(InputFile(path), reader, options)
@@ -195,7 +197,7 @@ def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -
 
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:
-    """Return a format; a name may have settings, `plain:nbest=50`."""
+    """Return a format; a name may have settings, `plain:list_size=50`."""
     if not isinstance(format, str):
         return NBEST_FORMATS.resolve(format)
     name, _, settings = format.partition(":")

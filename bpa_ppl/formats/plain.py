@@ -43,11 +43,11 @@ class Plain(NBestFormat, frozen=True):
     """Lines of hypotheses, and scores; it cannot be told by its content, and has to be named.
 
     Attributes:
-        nbest: how many hypotheses each sentence has.
+        list_size: how many hypotheses each sentence has.
         scores: files of scores, which become features; `.npy` or text.
     """
 
-    nbest: CountOrNone = 0
+    list_size: CountOrNone = 0
     scores: str | tuple[str, ...] = ()
 
     def detect(self, first_line: bytes) -> bool:
@@ -62,13 +62,15 @@ class Plain(NBestFormat, frozen=True):
             UsageError: if the number of hypotheses is not set.
 
         >>> blocks = [b"a cat\nthe cat\nhello\nhi\n"]
-        >>> rows = next(Plain(nbest=2).parse(blocks, ReadOptions("dev")))
+        >>> rows = next(Plain(list_size=2).parse(blocks, ReadOptions("dev")))
         >>> rows.ids.tolist(), rows.strings
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
-        if not self.nbest:
+        if not self.list_size:
             raise UsageError(
-                "the format plain needs the number of hypotheses of each sentence: plain:nbest=50"
+                "the format plain needs the number of hypotheses of each sentence",
+                parameter="list_size",
+                code="missing-setting",
             )
         scores = [_opened(path) for path in self._files()]
         names = _names(scores)
@@ -96,7 +98,7 @@ class Plain(NBestFormat, frozen=True):
         if len(files) not in ({1, count} if count else {0}):
             raise UsageError(
                 f"{count} features need one file of scores, or as many as they are, not "
-                f"{len(files)}: plain:nbest=50,scores=scores.txt"
+                f"{len(files)}: plain:list_size=50,scores=scores.txt"
             )
         parts = [slice(None)] if len(files) == 1 else [slice(k, k + 1) for k in range(count)]
         words = not any(_is_number(name) or len(name.split()) != 1 for name in nbest.feature_names)
@@ -115,12 +117,12 @@ class Plain(NBestFormat, frozen=True):
 
         >>> import sys
         >>> lists = NBest.from_lists([["a cat", "the cat"]], [[[], []]], [])
-        >>> Plain(nbest=2).write(lists, sys.stdout)
+        >>> Plain(list_size=2).write(lists, sys.stdout)
         a cat
         the cat
         """
         sizes = set(nbest.sizes.tolist())
-        expected = {self.nbest} if self.nbest else sizes
+        expected = {self.list_size} if self.list_size else sizes
         if sizes != expected or len(sizes) > 1:
             raise DataError(
                 f"lists of {min(sizes)} to {max(sizes)} hypotheses, where plain text needs as many "
@@ -151,13 +153,13 @@ class Plain(NBestFormat, frozen=True):
     ) -> Rows:
         values = np.concatenate([np.zeros((len(index), 0)), *parts], axis=1)
         kept = np.all(np.abs(values) < TOO_LARGE, axis=1)
-        ids = options.first_id + (lines - 1) // self.nbest
+        ids = options.first_id + (lines - 1) // self.list_size
         if not kept.all() and options.bad != "drop":
             row = int(np.argmin(kept))
             column = int(np.argmin(np.abs(values[row]) < TOO_LARGE))
             raise DataError(
                 f"{names[column]} of this line is {values[row, column]}, not a finite 32-bit "
-                "number: correct it, or leave such hypotheses out with bad='drop'",
+                "number: correct it, or drop such hypotheses (bad: drop)",
                 options.origin,
                 int(lines[row]),
             )
@@ -168,9 +170,9 @@ class Plain(NBestFormat, frozen=True):
         return Rows(names, ids[kept], lines[kept], features, None, texts, index[kept], dropped)
 
     def _check_end(self, lines: int, scores: Sequence[_Scores], options: ReadOptions) -> None:
-        if lines % self.nbest:
+        if lines % self.list_size:
             raise DataError(
-                f"{lines} lines are no whole lists of {self.nbest}: check the number of "
+                f"{lines} lines are no whole lists of {self.list_size}: check the number of "
                 "hypotheses, and that no line is missing",
                 options.origin,
             )
@@ -344,7 +346,7 @@ def _row(line: bytes, number: int, width: int, path: str, options: ReadOptions) 
         if options.bad == "drop":
             return [np.nan] * width
         raise DataError(
-            f"{error}: correct it, or leave such hypotheses out with bad='drop'", path, number
+            f"{error}: correct it, or drop such hypotheses (bad: drop)", path, number
         ) from error
 
 

@@ -313,7 +313,7 @@ class _Reader:
                 list(map(finite, map(repr, values[at].tolist())))
             except ValueError as error:
                 raise self._error(
-                    f"{error}: correct it, or leave such hypotheses out with bad='drop'", number
+                    f"{error}: correct it, or drop such hypotheses (bad: drop)", number
                 ) from error
         return values, good
 

@@ -321,7 +321,7 @@ class _Reader:
             if self._options.bad == "drop":
                 return False
             raise self._error(
-                f"{error}: correct it, or leave such hypotheses out with bad='drop'", number
+                f"{error}: correct it, or drop such hypotheses (bad: drop)", number
             ) from error
         return True
 

@@ -104,6 +104,7 @@ def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat)
     if suffix not in known:
         raise UsageError(
             f"{path}: weights are not written to files that end in {suffix}, but in "
-            f"{', '.join(known)}: choose one of those, or name the format"
+            f"{', '.join(known)}: choose one of those, or name the format",
+            parameter="format",
         )
     return WEIGHT_FORMATS.resolve(known[suffix])

@@ -178,8 +178,8 @@ class FrameReader:
         name = names[int(np.argmax(np.abs(values[row]) >= TOO_LARGE))]
         value = parts.hypotheses[name][row].as_py()
         raise self._error(
-            f"{name} is {shown(value)}, not a finite 32-bit number: correct it, or leave such "
-            "hypotheses out with bad='drop'",
+            f"{name} is {shown(value)}, not a finite 32-bit number: correct it, or drop such "
+            "hypotheses (bad: drop)",
             int(lines[row]),
         )
 

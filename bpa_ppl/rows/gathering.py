@@ -126,10 +126,11 @@ class Gatherer(Generic[T]):
         position = identifier - self.first_id
         if position < 0:
             raise DataError(
-                f"sentence id {identifier} is below the first id, {self.first_id}: ids are counted "
-                f"from {identifier} where that is the first sentence (first_id={identifier})",
+                f"sentence id {identifier} is below the first id, {self.first_id}: set the "
+                f"first id to {identifier} if that is the first sentence",
                 self.origin,
                 line,
+                parameter="first_id",
             )
         for what, known in self.lines.items():
             count = len(known.lines)
@@ -137,8 +138,7 @@ class Gatherer(Generic[T]):
                 continue
             one_based = position == count and self._begins.line_of(self.first_id) is None
             remedy = (
-                f"the ids seem to be counted from {self.first_id + 1} "
-                f"(first_id={self.first_id + 1})"
+                f"ids seem to start at {self.first_id + 1}: set the first id to {self.first_id + 1}"
                 if one_based
                 else f"give the {what}s of the same text"
             )
@@ -147,6 +147,7 @@ class Gatherer(Generic[T]):
                 f"lines, for ids {self.first_id} to {self.first_id + count - 1}; {remedy}",
                 self.origin,
                 line,
+                parameter="first_id" if one_based else what + "s",
             )
 
     def _finish(self) -> None:
@@ -177,8 +178,8 @@ class Gatherer(Generic[T]):
     def _tell_what_is_left_over(self) -> None:
         if self._begins.lowest == self.first_id + 1:
             self._tell(
-                f"no list for the first {next(iter(self.lines))}, id {self.first_id}: if ids are "
-                f"counted from {self.first_id + 1}, say first_id={self.first_id + 1}"
+                f"no list for the first {next(iter(self.lines))}, id {self.first_id}: if ids "
+                f"start at {self.first_id + 1}, set the first id to {self.first_id + 1}"
             )
             return
         for what, known in self.lines.items():

@@ -315,7 +315,7 @@ class RecordReader:
                         return
                     raise self.error(
                         f"{where}{name} is {shown(value)}, not a finite 32-bit number: correct "
-                        "it, or leave such hypotheses out with bad='drop'",
+                        "it, or drop such hypotheses (bad: drop)",
                         line,
                     )
         if kinds != layout.kinds:

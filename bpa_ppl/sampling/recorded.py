@@ -24,6 +24,7 @@ from bpa_ppl.quality import (
     judged_lists,
     resolve,
 )
+from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS
 from bpa_ppl.sampling.comparisons import compared
 from bpa_ppl.sampling.growing import OneList, one_by_one
@@ -31,7 +32,7 @@ from bpa_ppl.sampling.sentences import Sentences, scored
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
 
 #: Parts of a signature in which lists of one criterion may differ.
 _VARYING = ("nrefs:", "version:")
@@ -106,14 +107,14 @@ class Recorded:
 
     @classmethod
     def of(
-        cls, draws: Draws, metric: str | Metric | None = None, where: Where | None = None
+        cls, draws: Draws, metric: str | Metric | None = None, moved_files: MovedFiles | None = None
     ) -> Recorded:
         """Return what a posterior records.
 
         Args:
             draws: of the posterior.
             metric: the criterion, where it is none by name or has settings of its own.
-            where: where files lie now that features are computed from, as for `rerank`.
+            moved_files: as for `rerank`.
 
         Raises:
             DataError: if the posterior does not record its likelihood and canonical weights, or a
@@ -131,7 +132,7 @@ class Recorded:
         free = np.arange(len(names)) < len(draws.features)
         match = Match(names, np.append(canonical, draws.fixed.values_array), free)
         prepared = Preparation.recorded(
-            draws.attrs, draws.constants, where, draws.features, draws.fixed
+            draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
         )
         return cls(
             likelihood=LIKELIHOODS.resolve(settings.pop("name"), settings),
@@ -243,21 +244,18 @@ class Recorded:
         """Return the metric, if it is the one by which the posterior's oracles were found."""
         if self.metric is None:
             raise UsageError(
-                "the posterior was adapted to a metric that cannot be known by its name: give the "
-                "same one (metric)"
+                "the posterior was adapted to a metric that has no name: give the same metric",
+                parameter="metric",
             )
         goal = resolve(self.metric, nbest)
         if "references" in goal.needs and nbest.references is None:
-            raise DataError(
-                f"the lists have no references, and {goal.key} compares with them: read them with "
-                "references",
-                nbest.origin,
-            )
+            raise no_references(nbest.origin)
         here = goal.signature(nbest.references or [()] * len(nbest), sentence=True)
         if self.signature and _constant(here) != _constant(self.signature):
             raise UsageError(
                 f"the posterior was adapted to another metric, {self.signature}, than {here}: "
-                "give the same one (metric)"
+                "give the same metric",
+                parameter="metric",
             )
         return goal
 

@@ -43,7 +43,7 @@ from bpa_ppl.sampling.proposals import POOR_PARETO_K
 from bpa_ppl.sampling.recorded import Recorded, Seen
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.quality import Metric, Oracles
 
@@ -149,17 +149,17 @@ class Sequential:
 
     Args:
         posterior: from `adapt`, or from an update.
-        known: the lists that `adapt` was given, with references: draws that are made afresh then
-            follow the posterior exactly.
+        adaptation_lists: the lists that `adapt` was given, with references: fresh draws then follow
+            the posterior exactly.
         metric: the criterion, where it is none by name or has settings of its own.
-        where: where files lie now that features are computed from, as for `rerank`.
+        moved_files: as for `rerank`.
         sampler: of fresh draws: `imh`, `laplace`, another one by name, or one with its settings.
         seed: of fresh draws.
         jobs: processes of the search for oracles.
         cache: whether the gains of its sentences are kept on the disk.
 
     Raises:
-        DataError: if the posterior does not say how its sentences were observed, or the known
+        DataError: if the posterior does not say how its sentences were observed, or the adaptation
             lists are not those that it was adapted to.
         UsageError: if it is a single point, or its draws do not follow the posterior.
 
@@ -181,9 +181,9 @@ class Sequential:
         self,
         posterior: Posterior,
         *,
-        known: NBest | None = None,
+        adaptation_lists: NBest | None = None,
         metric: str | Metric | None = None,
-        where: Where | None = None,
+        moved_files: MovedFiles | None = None,
         sampler: str | Sampler = "imh",
         seed: int = 0,
         jobs: int = 1,
@@ -191,7 +191,7 @@ class Sequential:
     ):
         draws = as_draws(posterior)
         _require_sample(draws)
-        self._recorded = Recorded.of(draws, metric, where)
+        self._recorded = Recorded.of(draws, metric, moved_files)
         self._engine, self._seed = SAMPLERS.resolve(sampler), seed
         self._search: dict[str, Any] = {"jobs": jobs, "cache": cache}
         self._steps: list[Step] = []
@@ -201,8 +201,8 @@ class Sequential:
         with jax.enable_x64(True):
             self._weighed = _Weighed.of(draws)
             self._before = _Before.of(draws, self._first)
-            if known is not None:
-                self._before = self._exactly(known, self._first)
+            if adaptation_lists is not None:
+                self._before = self._exactly(adaptation_lists, self._first)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -301,7 +301,7 @@ class Sequential:
         if self._before.kind == "Gaussian" and not any(step.afresh for step in self._steps):
             warn_user(
                 f"of the first {self._first} sentences the posterior knows no more than the mean "
-                "and the covariance of its draws: give their lists (known) for exact draws"
+                "and the covariance of its draws: give the adaptation lists for exact draws"
             )
         kept = {n: v for n, v in old.attrs.items() if n not in _STALE}
         named = {"sampler": SAMPLERS.name_of(self._engine), "settings": self._engine.settings()}
@@ -319,30 +319,32 @@ class Sequential:
             )
         )
 
-    def _exactly(self, known: NBest, first: int) -> _Before:
+    def _exactly(self, lists: NBest, first: int) -> _Before:
         """Return the exact density of what came before, from the lists of its sentences."""
         draws = self._weighed.draws
-        require(known, NBest, "the known sentences are n-best lists (NBest)")
-        if (count := self._recorded.observations(known)) != first:
+        require(lists, NBest, "adaptation lists are n-best lists (NBest)", "adaptation_lists")
+        if (count := self._recorded.observations(lists)) != first:
             raise DataError(
-                f"the known lists are of {count} sentences, and the posterior was adapted to "
+                f"the adaptation lists are of {count} sentences, and the posterior was adapted to "
                 f"{first}: give those, and not what was added since",
-                known.origin,
+                lists.origin,
+                parameter="adaptation_lists",
             )
         recorded = _sentences(draws)
         if len(recorded) < first + len(self._added):
             # Draws made afresh from a Gaussian do not know those sentences.
-            seen = self._recorded.observe(known, own=True, **self._search)
+            seen = self._recorded.observe(lists, own=True, **self._search)
             return _Before("exact", Prior.recorded(draws), seen)
-        seen = self._recorded.observe_again(known, recorded.first(first), **self._search)
+        seen = self._recorded.observe_again(lists, recorded.first(first), **self._search)
         here = self._log_likelihoods(seen, blocks=1)
         there = np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[: len(here), :first]
         if not np.allclose(here, there, rtol=1e-3, atol=1e-2):
             raise DataError(
-                "the known lists are not those that the posterior was adapted to: under the same "
-                "weights what was observed has other probabilities; give the same lists and "
-                "references, in the same order",
-                known.origin,
+                "the adaptation lists are not those that the posterior was adapted to: the same "
+                "weights give other probabilities; give the same lists and references, in the same "
+                "order",
+                lists.origin,
+                parameter="adaptation_lists",
             )
         return _Before("exact", Prior.recorded(draws), seen)
 

@@ -192,8 +192,9 @@ class Prior(NamedTuple):
         missing = [name for name in names if name not in own]
         if missing:
             raise DataError(
-                f"the prior has no {', '.join(missing)}: it is of {', '.join(own)}; hold the "
-                "feature at its canonical weight (fixed), or give a prior of all"
+                f"the prior has no {', '.join(missing)}: it is of {', '.join(own)}; fix the "
+                "feature at its canonical weight, or give a prior of all",
+                parameter="fixed",
             )
         if self.other is not None:
             raise UsageError(

@@ -36,7 +36,7 @@ FORMATS: dict[str, str | NBestFormat] = {
     "csv": "csv",
     "csv.gz": "csv",
     "parquet": "parquet",
-    "plain.gz": "plain:nbest={size},scores={folder}/scores.txt",
+    "plain.gz": "plain:list_size={size},scores={folder}/scores.txt",
 }
 ROOMS = ("alone", "read_nbest", "iter_nbest")
 

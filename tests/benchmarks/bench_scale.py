@@ -69,7 +69,7 @@ def authored(hypotheses: int, features: int) -> tuple[bpa.NBest, bpa.Weights]:
 
 def named(format: str, path: Path, hypotheses: int) -> str:
     """Return a format with its settings: plain text has its scores in a file beside."""
-    return f"plain:nbest={hypotheses},scores={path}.scores" if format == "plain" else format
+    return f"plain:list_size={hypotheses},scores={path}.scores" if format == "plain" else format
 
 
 def write_part(lists: bpa.NBest, path: Path, format: str) -> None:
@@ -207,7 +207,7 @@ def main() -> None:
             for jobs, more in ways.items():
                 given = ["-r", f"{path}.ref"] if options.references else []
                 if format == "plain":
-                    given += ["--nbest", f"{options.hypotheses}", "--scores", f"{path}.scores"]
+                    given += ["--list-size", f"{options.hypotheses}", "--scores", f"{path}.scores"]
                 else:
                     given += ["--format", format]
                 done = run(folder, path, *given, *more)

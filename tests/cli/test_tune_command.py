@@ -132,7 +132,7 @@ def test_the_limit_is_told_and_an_output_that_cannot_be_written_is_found_first(
     cut = run("tune", "first", *loop[2:], "-o", "new.json")
     assert cut.code == 0
     assert "note: stopped after 1 iterations" in cut.err
-    assert "allow more (--iterations)" in cut.err
+    assert "allow more iterations" in cut.err
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_the_limit_is_told_and_an_output_that_cannot_be_written_is_found_first(
         (("--tuner", "powell"), "unknown tuner 'powell': choose one of mert, mert+, mira, pro"),
         (("--metric", "chrf"), "no tuner can optimise chrf"),
         (("--set", "epochs=3"), "the tuner mert has no setting epochs: it has restarts"),
-        (("--set", "restarts=few"), "restarts must be a whole number from 1 on, not 'few'"),
-        (("--tuner", "mert+"), "mert+ needs"),
+        (("--set", "restarts=few"), "restarts must be an integer ≥ 1, not 'few'"),
+        (("--tuner", "mert+"), "mert+ also needs"),
         (EXTRA, "remove them"),
         (("--tuner", "mert+", "--extra", "nbest"), "--extra and --extra-references go together"),
         (("--decoder", "moses -f {weights}"), "the decoder command has no {nbest}"),
@@ -161,4 +161,4 @@ def test_bad_input_is_one_line(folder: Path, arguments: tuple[str, ...], message
 def test_references_are_needed(folder: Path) -> None:
     done = run("tune", "nbest", "-w", "moses.ini", "-o", "new.json")
     assert (done.code, done.out) == (2, "")
-    assert "tune needs --references" in done.err
+    assert "(--references)" in done.err

@@ -41,7 +41,7 @@ def converted(name: str, nbest: NBest, folder: Path) -> tuple[Path, str | NBestF
     """Write lists in a format, and return how they are read."""
     path = folder / f"lists.{name}"
     if name == "plain":
-        plain = Plain(nbest=100, scores=(str(folder / "scores.txt"),))
+        plain = Plain(list_size=100, scores=(str(folder / "scores.txt"),))
         write_nbest(nbest, path, format=plain)
         return path, plain
     write_nbest(nbest, path, format=WHOLE.get(name, "moses"))

@@ -95,7 +95,7 @@ def test_a_default_weight_is_a_number_even_where_it_is_not_needed(toy: NBest, va
 @pytest.mark.parametrize("first_id", [2**63, -(2**63), 1.5, "1"])
 def test_the_first_id_is_a_whole_number(tmp_path: Path, first_id: int) -> None:
     path = moses(tmp_path / "nbest", (0, "a"))
-    with pytest.raises(ValueError, match="the first id is a whole number of at most 18 digits"):
+    with pytest.raises(ValueError, match="the first id is an integer of at most 18 digits"):
         read_nbest(path, first_id=first_id)
 
 

@@ -32,7 +32,7 @@ def test_scores_of_several_kinds(
     (tmp_path / "lm.txt").write_text("".join(f"{-k}\n" for k in range(6)))
     (tmp_path / "two").write_text("one other\n" + "".join(f"{k} {k}e1\n" for k in range(6)))
     files = ",".join(str(tmp_path / name) for name in ("comet.npy", "tm.npy", "lm.txt", "two"))
-    parts = iter_nbest(texts, format=f"plain:nbest=2,scores={files}", chunk=chunk, first_id=1)
+    parts = iter_nbest(texts, format=f"plain:list_size=2,scores={files}", chunk=chunk, first_id=1)
     nbest = NBest.concatenate(parts)
     assert nbest.feature_names == ("comet", "tm[0]", "tm[1]", "lm", "one", "other")
     k = np.arange(6)
@@ -47,7 +47,7 @@ def test_files_of_one_name_are_counted(texts: Path, tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "s.npy", np.zeros(6))
     files = [str(tmp_path / folder / "s.npy") for folder in ("a", "b")]
-    nbest = read_nbest(texts, format=Plain(nbest=3, scores=tuple(files)))
+    nbest = read_nbest(texts, format=Plain(list_size=3, scores=tuple(files)))
     assert nbest.feature_names == ("score0", "score1")
 
 
@@ -67,12 +67,12 @@ def test_files_of_one_name_are_counted(texts: Path, tmp_path: Path) -> None:
 def test_scores_that_do_not_fit(texts: Path, write: Write, scores: str, message: str) -> None:
     path = write(scores.encode(), name="scores")
     with pytest.raises(DataError, match=message):
-        read_nbest(texts, format=f"plain:nbest=2,scores={path}")
+        read_nbest(texts, format=f"plain:list_size=2,scores={path}")
 
 
 def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
     path = tmp_path / "s.npy"
-    reader = Plain(nbest=2, scores=str(path))
+    reader = Plain(list_size=2, scores=str(path))
     with pytest.raises(DataError, match=r"s\.npy: no such file"):
         read_nbest(texts, format=reader)
     path.write_bytes(b"no array")
@@ -90,11 +90,12 @@ def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
 
 def test_lines_that_are_no_whole_lists(texts: Path) -> None:
     with pytest.raises(DataError, match="hyps: 6 lines are no whole lists of 4"):
-        read_nbest(texts, format="plain:nbest=4")
-    with pytest.raises(UsageError, match=r"plain needs the number of hypotheses .* plain:nbest=50"):
+        read_nbest(texts, format="plain:list_size=4")
+    with pytest.raises(UsageError) as refused:
         read_nbest(texts, format="plain")
-    with pytest.raises(UsageError, match="nbest must be a whole number from 0 on, not 'x'"):
-        read_nbest(texts, format="plain:nbest=x")
+    assert (refused.value.parameter, refused.value.code) == ("list_size", "missing-setting")
+    with pytest.raises(UsageError, match="list_size must be an integer ≥ 0, not 'x'"):
+        read_nbest(texts, format="plain:list_size=x")
     with pytest.raises(UsageError, match="settings of the format plain are written NAME=VALUE"):
         read_nbest(texts, format="plain:50")
     with pytest.raises(DataError, match=r"in a known format.*plain.*from_lists"):
@@ -109,7 +110,7 @@ def test_what_is_written_reads_back(tmp_path: Path, scores: str) -> None:
         ["lm", "tm"],
     )
     files = ",".join(str(tmp_path / name) for name in scores.split(","))
-    format = f"plain:nbest=2,scores={files}"
+    format = f"plain:list_size=2,scores={files}"
     write_nbest(nbest, tmp_path / "hyps", format=format)
     assert content(read_nbest(tmp_path / "hyps", format=format)) == content(nbest)
 

@@ -278,7 +278,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
         induce(["a"] * 5, target, 2)
     with pytest.raises(UsageError, match="em must be one of hard, soft, not 'medium'"):
         induce(source, target, 2, em="medium")
-    with pytest.raises(UsageError, match="k must be a whole number from 2"):
+    with pytest.raises(UsageError, match="k must be an integer ≥ 2"):
         induce(source, target, 1)
     with pytest.raises(UsageError, match="order: settings of EM, not LDA"):
         induce(source, target, 2, induction="lda", order=2)

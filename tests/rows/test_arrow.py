@@ -73,7 +73,7 @@ def test_tables_are_read_without_pandas(tmp_path: Path):
     code = (
         "import sys; from bpa_ppl import read_nbest\n"
         f"lists = read_nbest({str(csv)!r})\n"
-        f"other = read_nbest({str(plain)!r}, format='plain:nbest=100,scores={scores}')\n"
+        f"other = read_nbest({str(plain)!r}, format='plain:list_size=100,scores={scores}')\n"
         "assert (lists.features == other.features).all() and lists.strings == other.strings\n"
         "print('pyarrow' in sys.modules, 'pandas' in sys.modules)"
     )

@@ -49,10 +49,9 @@ def lists() -> NBest:
 
 
 def adapted(lists: NBest, **options: Any) -> Draws:
-    given = {"prior_variance": 1.0, "arviz": False, **options}
+    given = {"prior_variance": 1.0, **options}
     given |= {} if "sampler" in options else {"sampler": "imh", "draws": 500}
-    found: Draws = adapt(lists, ZERO, **given)
-    return found
+    return as_draws(adapt(lists, ZERO, **given))
 
 
 def close(ours: Draws, theirs: Draws) -> None:
@@ -98,7 +97,7 @@ def test_an_update_is_adapting_to_all(lists: NBest) -> None:
     assert grown.attrs["adaptation_sentences"] == 4 * SENTENCES
     close(grown, whole)
     assert len(loo(grown).pointwise) == 4 * SENTENCES
-    known = as_draws(update(part, rest, known=first))
+    known = as_draws(update(part, rest, adaptation_lists=first))
     np.testing.assert_allclose(known.mean, grown.mean, rtol=1e-6)
 
 
@@ -107,7 +106,7 @@ def test_fresh_draws_need_the_lists_where_ties_have_a_parameter(lists: NBest) ->
     part = adapted(few)
     with pytest.raises(DataError, match="log_linear cannot be made afresh here"):
         update(part, many)
-    grown = as_draws(update(part, many, known=few))
+    grown = as_draws(update(part, many, adaptation_lists=few))
     assert "exact" in grown.attrs["updates"][0]["afresh"]
     close(grown, adapted(lists))
 
@@ -131,14 +130,14 @@ def test_files_and_pages_keep_what_was_compared(lists: NBest, tmp_path: Any) -> 
     texts = texts_of(again, lists)
     (winner, _), *_ = lists.sentence_extras["preferences"][0]
     assert (len(texts), texts[0]) == (4 * SENTENCES, lists.texts(0)[winner])
-    page = report_page(again, known=lists)
+    page = report_page(again, adaptation_lists=lists)
     assert "log_nu" in page
     assert "lists = bpa.read_nbest(NBEST)\n" in page
 
 
 def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
-    posterior = adapt(
-        lists, None, likelihood="preference", prior_variance=1.0, sampler="map", arviz=False
+    posterior = as_draws(
+        adapt(lists, None, likelihood="preference", prior_variance=1.0, sampler="map")
     )
     spread = [posterior.attrs["prior"]["spread"][name] for name in NAMES]
     values = lists.features.reshape(SENTENCES, CANDIDATES, 2)
@@ -197,8 +196,8 @@ def test_adapt_takes_gains_and_preferences_together(
     assert "preferences not used: the posterior is updated with gains" in caplog.text
     with pytest.raises(DataError, match="lists cannot be left out of a posterior of preferences"):
         leave_one_out(posterior, lists)
-    with pytest.raises(DataError, match="the known lists are of"):
-        update(posterior, lists[:3].without("preferences", "ties"), known=lists)
+    with pytest.raises(DataError, match="the adaptation lists are of"):
+        update(posterior, lists[:3].without("preferences", "ties"), adaptation_lists=lists)
 
 
 def test_domains_have_one_number_in_gains_and_preferences(lists: NBest) -> None:

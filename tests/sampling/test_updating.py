@@ -90,7 +90,7 @@ def test_no_sentence_before_is_exact_all_the_way() -> None:
 
 def test_known_lists_make_fresh_draws_exact() -> None:
     known = plain.pairs(rows()[:2], NAMES)
-    growing = grown(adapted(2), SENTENCES, 9, known=known)
+    growing = grown(adapted(2), SENTENCES, 9, adaptation_lists=known)
     assert "exact" in {step.afresh for step in growing.steps}
     found = growing.draws()
     assert_posterior(found, SENTENCES)
@@ -284,11 +284,11 @@ def test_what_does_not_fit_is_told_with_the_remedy() -> None:
         "lists are empty": lambda: Sequential(start).add(pool[:0]),
         "no references": lambda: Sequential(foreign(oracle_signature="")).add(one),
         "another metric, given": lambda: Sequential(start).add(named),
-        "known by its name": lambda: Sequential(foreign(oracle_metric="mine")).add(named),
+        "that has no name": lambda: Sequential(foreign(oracle_metric="mine")).add(named),
         "does not record its likelihood": lambda: Sequential(foreign(likelihood="?")),
         "how many sentences": lambda: Sequential(foreign(adaptation_sentences="?")),
-        "are of 4 sentences, .* adapted to 3": lambda: Sequential(start, known=pool[:4]),
-        "not those that the posterior": lambda: Sequential(start, known=pool[4:7]),
+        "are of 4 sentences, .* adapted to 3": lambda: Sequential(start, adaptation_lists=pool[:4]),
+        "not those that the posterior": lambda: Sequential(start, adaptation_lists=pool[4:7]),
         "adapt again": lambda: Sequential(
             replace(start, constants={**start.constants, "added_size": np.array([3])})
         ),
