@@ -1,4 +1,4 @@
-"""Component: what can be chosen by name and set, such as a sampler, a metric or a file format."""
+"""Component: base class of what is chosen by name, such as samplers, metrics and file formats."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
-    """A choice with its settings: the fields are the settings, the methods do the work.
+    """A component with its settings: the fields are the settings, the methods do the work.
 
-    Immutable, compared and hashed by its settings. Each value is held against the type of its
-    field, which may name bounds.
+    Immutable, compared and hashed by its settings. Each value is validated against the type of its
+    field, which may have bounds.
 
     Raises:
-        UsageError: if a value is not of the type of its field, or no finite number.
+        UsageError: if a value is not of the type of its field, or not finite.
 
     >>> class Sampler(Component, frozen=True):
     ...     draws: Count = 1000
@@ -34,7 +34,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     Sampler(draws=5)
     >>> Sampler(draws=0)
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: draws must be a whole number from 1 on, not 0
+    bpa_ppl.errors.UsageError: draws must be an integer ≥ 1, not 0
     """
 
     def __post_init__(self) -> None:
@@ -56,10 +56,18 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         for name in settings:
             if name not in known:
                 has = f"it has {', '.join(known)}" if known else "it has none"
-                raise UsageError(f"the {what} has no setting {name}: {has}")
+                raise UsageError(
+                    f"the {what} has no setting {name}: {has}",
+                    parameter=name,
+                    code="unknown-setting",
+                )
         for name, field in known.items():
             if field.required and name not in settings:
-                raise UsageError(f"the {what} needs {name}: give {_described(field.type)}")
+                raise UsageError(
+                    f"the {what} needs {name}: give {_described(field.type)}",
+                    parameter=name,
+                    code="missing-setting",
+                )
         return cls(**{name: _plain(value) for name, value in settings.items()})
 
     def settings(self) -> dict[str, Any]:
@@ -68,19 +76,19 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settings_in(text: str, what: str) -> dict[str, Any]:
-    """Read settings as they are written after a name: `nbest=50,scores=lm.npy,tm.npy`.
+    """Read settings as they are written after a name: `list_size=50,scores=lm.npy,tm.npy`.
 
-    A value that looks like a number is one; several values of a setting make a tuple.
+    A value that looks like a number becomes one; several values of a setting make a tuple.
 
     Args:
         text: the settings, separated by commas; may be empty.
         what: what they belong to, for messages.
 
     Raises:
-        UsageError: if one has no name.
+        UsageError: if a setting has no name.
 
-    >>> settings_in("nbest=50,scores=lm.npy,tm.npy", "the format plain")
-    {'nbest': 50, 'scores': ('lm.npy', 'tm.npy')}
+    >>> settings_in("list_size=50,scores=lm.npy,tm.npy", "the format plain")
+    {'list_size': 50, 'scores': ('lm.npy', 'tm.npy')}
     """
     values: dict[str, list[Any]] = {}
     for part in filter(None, text.split(",")):
@@ -95,7 +103,7 @@ def settings_in(text: str, what: str) -> dict[str, Any]:
 
 
 def number_or_text(text: str) -> Any:
-    """Return what a text says: true or false, a number where it looks like one, or itself.
+    """Return a boolean or a number where a text looks like one, else the text.
 
     >>> number_or_text("50"), number_or_text("2.5"), number_or_text("true"), number_or_text("lm")
     (50, 2.5, True, 'lm')
@@ -114,12 +122,16 @@ def _check(name: str, value: Any, kind: Any) -> None:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        sound = False
+        valid = False
     else:
-        # What may be anything is checked by the component itself.
-        sound = kind is Any or not isinstance(value, float) or math.isfinite(value)
-    if not sound:
-        raise UsageError(f"{name} must be {_described(kind)}, not {quoted(value)}")
+        # Settings of the type Any are validated by the component itself.
+        valid = kind is Any or not isinstance(value, float) or math.isfinite(value)
+    if not valid:
+        raise UsageError(
+            f"{name} must be {_described(kind)}, not {quoted(value)}",
+            parameter=name,
+            code="invalid-setting",
+        )
 
 
 def _plain(value: Any) -> Any:
@@ -127,14 +139,14 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value
 
 
-_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
 
 
 def _described(kind: Any) -> str:
-    """Return in words what values a field takes.
+    """Describe the values that a field takes.
 
     >>> _described(Share), _described(Count | None), _described(Literal["a", "b"])
-    ('a number above 0 and up to 1', 'a whole number from 1 on or nothing', 'one of a, b')
+    ('a number > 0 and ≤ 1', 'an integer ≥ 1 or nothing', 'one of a, b')
     >>> _described(tuple[str, ...] | str)
     'a list or a text'
     """
@@ -153,10 +165,5 @@ def _described(kind: Any) -> str:
 
 
 def _bounds(meta: Meta) -> str:
-    lower = f"above {meta.gt:g}" if meta.gt is not None else ""
-    lower = f"from {meta.ge:g}" if meta.ge is not None else lower
-    upper = f"below {meta.lt:g}" if meta.lt is not None else ""
-    upper = f"up to {meta.le:g}" if meta.le is not None else upper
-    if not upper:
-        return f"{lower} on" if meta.ge is not None else lower
-    return f"{lower} and {upper}" if lower else upper
+    bounds = {">": meta.gt, "≥": meta.ge, "<": meta.lt, "≤": meta.le}
+    return " and ".join(f"{sign} {value:g}" for sign, value in bounds.items() if value is not None)

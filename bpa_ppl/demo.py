@@ -17,9 +17,10 @@ from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.formats.parts import make_folder
+from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter
-from bpa_ppl.sampling import adapt
+from bpa_ppl.sampling import adapt_draws
 
 _ADAPTATION = 50
 _SHOWN = 3
@@ -87,14 +88,10 @@ def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo
     order = np.random.default_rng(seed).permutation(len(pool))
     adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))
     first, posterior = (
-        adapt(
+        adapt_draws(
             adaptation,
             canonical,
-            sampler="imh",
-            seed=seed,
-            progress=progress,
-            add=sources,
-            arviz=False,
+            AdaptOptions(sampler="imh", seed=seed, progress=progress, add=sources),
         )
         for sources in ((), text)
     )
@@ -114,5 +111,5 @@ def _side_by_side(result: Reranked, sentence: int) -> str:
         ("canonical", result.canonical_texts[sentence]),
         ("adapted", result.texts[sentence]),
     )
-    title = f"sentence {result.sentence_ids[sentence]}"
+    title = f"sentence {result.ids[sentence]}"
     return "\n".join([title, *(f"  {name:<10} {text}" for name, text in lines)])

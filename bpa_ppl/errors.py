@@ -8,11 +8,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-SEEDS = 2**32  # of so many, the first is 0
-QUOTED = 80  # characters of what a user gave that a message repeats
-_LONGEST = 2000  # characters of a message; lists of names may be longer
-_RUN = re.compile(rf"\S{{{2 * QUOTED},}}")  # what can only be a name or number gone wrong
-# Terminals obey the first ones, some end a line, and the last ones cannot be printed.
+SEEDS = 2**32  # seeds are 0 to SEEDS - 1
+QUOTED = 80  # characters of a user's value that a message repeats
+_LONGEST = 2000  # characters of a message
+_RUN = re.compile(rf"\S{{{2 * QUOTED},}}")  # a word too long to repeat
+# Control characters, line separators, and surrogates, which cannot be printed.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 
 def quoted(value: object, limit: int = QUOTED) -> str:
-    """Return what a user gave, for a message: of a long text the beginning and the end, in quotes.
+    """Return a user's value for a message: the beginning and the end of a long text, in quotes.
 
     >>> quoted("much"), quoted(b"12" * 400, 9), quoted(10**5000)
     ("'much'", "'1212…1212'", 'a number of 16610 bits')
@@ -42,7 +42,7 @@ def quoted(value: object, limit: int = QUOTED) -> str:
 
 
 def _fit(message: str) -> str:
-    """Return a message in one line of bearable length, whatever it repeats."""
+    """Return a message as one line of limited length."""
     message = _RUN.sub(
         lambda match: f"{match[0][: QUOTED // 2]}…{match[0][-QUOTED // 2 :]}", message
     )
@@ -52,71 +52,114 @@ def _fit(message: str) -> str:
 
 
 class BpaError(Exception):
-    """Base of every error that bpa_ppl raises on purpose; the text is fit for a user.
+    """Base class of every error that bpa_ppl raises on purpose; the text is fit for a user.
+
+    Attributes:
+        message: one line that says what is wrong and how to correct it.
+        parameter: the name of the parameter that the error is about, as in Python, or None. The
+            command line prints the option of that name after the message.
+        code: a short name of the kind of error that stays the same when the message changes.
 
     >>> try:
     ...     one_of("wer", ("ter", "bleu"), "metric")
     ... except BpaError as error:
-    ...     print(error, error.exit_code)
-    unknown metric 'wer': choose one of ter, bleu 2
+    ...     print(error, error.parameter, error.code, error.exit_code)
+    unknown metric 'wer': choose one of ter, bleu metric unknown-name 2
     """
 
     exit_code = 2
+    code = "error"
+
+    def __init__(
+        self, message: str, *, parameter: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.parameter = parameter
+        if code is not None:
+            self.code = code
 
 
 class DataError(BpaError, ValueError):
     """The content of a file, or of an object built from one, cannot be used.
 
     Args:
-        message: one sentence that says what is wrong and what to do about it; it becomes one line
-            of bearable length, whatever it repeats.
+        message: one sentence that says what is wrong and how to correct it. Control characters are
+            escaped, and a very long message is shortened.
         path: the file, where there is one.
-        line: its 1-based line, where one is to blame.
+        line: the 1-based line of the file.
+        parameter: the parameter that the error is about, where there is one.
+        code: a stable name of the kind of error.
 
-    >>> error = DataError("a feature is no number: correct the line", "dev.nbest", 7)
+    >>> error = DataError("LM0 is not a number: correct the line", "dev.nbest", 7)
     >>> print(error)
-    dev.nbest:7: a feature is no number: correct the line
-    >>> error.path, error.line, error.exit_code
-    ('dev.nbest', 7, 2)
+    dev.nbest:7: LM0 is not a number: correct the line
+    >>> error.path, error.line, error.code, error.exit_code
+    ('dev.nbest', 7, 'bad-data', 2)
     """
 
-    def __init__(self, message: str, path: str | Path | None = None, line: int | None = None):
+    code = "bad-data"
+
+    def __init__(
+        self,
+        message: str,
+        path: str | Path | None = None,
+        line: int | None = None,
+        *,
+        parameter: str | None = None,
+        code: str | None = None,
+    ) -> None:
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(printable(where) + _fit(message))
+        super().__init__(printable(where) + _fit(message), parameter=parameter, code=code)
         self.path = path
         self.line = line
 
 
 class UsageError(BpaError, ValueError):
-    """An argument or an option has a value that makes no sense here.
+    """The value of an argument or option is not allowed here.
 
-    >>> raise UsageError("a seed is a whole number, not 'seven'")
+    >>> raise UsageError("a seed is an integer, not 'seven'", parameter="seed")
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: a seed is a whole number, not 'seven'
+    bpa_ppl.errors.UsageError: a seed is an integer, not 'seven'
     """
 
-    def __init__(self, message: str):
-        super().__init__(_fit(message))
+    code = "bad-usage"
+
+    def __init__(
+        self, message: str, *, parameter: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(_fit(message), parameter=parameter, code=code)
 
 
 class NoSuchSentence(UsageError, IndexError):
-    """There is no list at the position asked for; an `IndexError`, as of any sequence."""
+    """There is no list at this position; an `IndexError`, as of any sequence."""
+
+    code = "no-such-sentence"
 
 
 class NotConverged(BpaError):
-    """A posterior failed its diagnostics and was about to be used all the same.
+    """A posterior failed its check and was about to be used all the same.
 
-    The message ends in the table of the check.
+    Args:
+        message: what happened, in one line.
+        details: lines that follow it, such as the table of the check.
+        parameter: the parameter that skips the check.
 
-    >>> issubclass(NotConverged, BpaError), NotConverged("R-hat is 1.2").exit_code
-    (True, 3)
+    >>> error = NotConverged("the posterior failed its check", "R-hat is 1.2")
+    >>> print(error, error.exit_code)
+    the posterior failed its check
+    R-hat is 1.2 3
     """
 
     exit_code = 3
+    code = "not-converged"
 
-    def __init__(self, message: str):
-        # A table of the check may follow, line by line.
-        super().__init__("\n".join(map(printable, message.split("\n"))))
+    def __init__(self, message: str, details: str = "", *, parameter: str | None = None) -> None:
+        super().__init__(printable(message), parameter=parameter)
+        self.details = "".join(f"\n{printable(line)}" for line in details.split("\n") if details)
+
+    def __str__(self) -> str:
+        return f"{self.message}{self.details}"
 
 
 class BpaWarning(UserWarning):
@@ -131,31 +174,44 @@ class BpaWarning(UserWarning):
     """
 
 
-def one_of(value: str, allowed: Collection[str], what: str) -> str:
-    """Return `value` when it is allowed, else raise a UsageError that lists what is.
+def one_of(value: str, allowed: Collection[str], what: str, parameter: str | None = None) -> str:
+    """Return `value` when it is allowed, else raise a UsageError that lists the allowed values.
+
+    Args:
+        value: what was given.
+        allowed: the names to choose from.
+        what: the kind of thing in words, for the message.
+        parameter: the parameter; by default `what`, where that is one word.
 
     >>> one_of("ter", ("ter", "bleu"), "metric")
     'ter'
     """
     if value not in allowed:
-        raise UsageError(f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}")
+        raise UsageError(
+            f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}",
+            parameter=parameter or (what if what.isidentifier() else None),
+            code="unknown-name",
+        )
     return value
 
 
-def require(value: Any, kind: type | tuple[type, ...], what: str) -> None:
+def require(
+    value: Any, kind: type | tuple[type, ...], what: str, parameter: str | None = None
+) -> None:
     """Raise a UsageError unless a value is of some type.
 
     Args:
         value: what was given.
         kind: the type that it should have, or several.
-        what: what is wanted, in words, and how to get one.
+        what: what is expected, in words, and how to get one.
+        parameter: the parameter, where there is one.
 
     >>> require("dev.nbest", list, "files are given as a list")
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: files are given as a list, not 'dev.nbest'
     """
     if not isinstance(value, kind):
-        raise UsageError(f"{what}, not {quoted(value)}")
+        raise UsageError(f"{what}, not {quoted(value)}", parameter=parameter, code="wrong-type")
 
 
 def checked_seed(seed: Any) -> int:
@@ -168,10 +224,12 @@ def checked_seed(seed: Any) -> int:
     7
     >>> checked_seed(-1)
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: a seed is a whole number from 0 to 4294967295, not -1
+    bpa_ppl.errors.UsageError: a seed is an integer from 0 to 4294967295, not -1
     """
-    # Whatever counts as an index does: NumPy's whole numbers, but no truth values.
+    # NumPy's integers count as integers, booleans do not.
     whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not whole or not 0 <= int(seed) < SEEDS:
-        raise UsageError(f"a seed is a whole number from 0 to {SEEDS - 1}, not {quoted(seed)}")
+        raise UsageError(
+            f"a seed is an integer from 0 to {SEEDS - 1}, not {quoted(seed)}", parameter="seed"
+        )
     return int(seed)

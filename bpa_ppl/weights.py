@@ -267,7 +267,9 @@ def match(
         raise UsageError(f"weights are matched to n-best lists (NBest), not to {nbest!r}")
     check_named(defaults or {})
     if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
-        raise UsageError(f"fixed features are a list of names, not {quoted(fixed)}")
+        raise UsageError(
+            f"fixed features are a list of names, not {quoted(fixed)}", parameter="fixed"
+        )
     canonical = _canonical(weights, nbest)
     values = dict(Weights(defaults or {}, "the default weights"))
     if weights is None:
@@ -279,6 +281,8 @@ def match(
             f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it to the "
             "weights, or give it a value (default weights)",
             canonical.origin,
+            parameter="defaults",
+            code="missing-weight",
         )
     features = set(nbest.feature_names)
     unused = [name for name in canonical if name not in features]

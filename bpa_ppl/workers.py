@@ -46,7 +46,9 @@ def check_jobs(jobs: Any) -> None:
     bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, got -5
     """
     if isinstance(jobs, bool) or not hasattr(jobs, "__index__") or jobs < -1 or jobs == 0:
-        raise UsageError(f"jobs must be at least 1, or -1 for every core, got {quoted(jobs)}")
+        raise UsageError(
+            f"jobs must be at least 1, or -1 for every core, got {quoted(jobs)}", parameter="jobs"
+        )
 
 
 def number_of(jobs: int) -> int:

@@ -226,7 +226,9 @@ def refuse_unconverged(posterior: Posterior) -> None:
     report = check(posterior)
     if not report:
         raise NotConverged(
-            f"the posterior failed its check, so it is not used (`unchecked` overrides):\n{report}"
+            "the posterior failed its check, so it is not used unless the check is skipped",
+            str(report),
+            parameter="unchecked",
         )
 
 

@@ -91,7 +91,7 @@ def posterior_page(
     *,
     title: str = "Posterior of the weights",
     thresholds: Thresholds | None = None,
-    shown: int = 8,
+    top: int = 8,
     more: Sequence[Section] = (),
     texts: Sequence[str] | None = None,
     answer: tuple[Verdict, Section] | None = None,
@@ -102,7 +102,7 @@ def posterior_page(
         posterior: draws with a site `weights`, from this library or another.
         title: of the page.
         thresholds: limits of the check, if not the default ones.
-        shown: the number of weights or other parameters, those that mix worst, whose chains are
+        top: the number of weights or other parameters, those that mix worst, whose chains are
             plotted.
         more: sections to put after the weights.
         texts: a text for each adaptation sentence; None shows positions.
@@ -117,8 +117,8 @@ def posterior_page(
     >>> "NOT converged" in posterior_page(data)
     True
     """
-    if shown < 1:
-        raise UsageError(f"shown must be at least 1, not {shown}")
+    if top < 1:
+        raise UsageError(f"the report shows at least 1 weight, not {top}", parameter="top")
     draws = as_draws(posterior)
     report = check(draws, thresholds)
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
@@ -131,7 +131,7 @@ def posterior_page(
         *more,
         *([] if others is None else [Section("Hyperparameters and other variables", [others])]),
         _diagnostics(report),
-        *([_chains(draws, shown)] if chains else []),
+        *([_chains(draws, top)] if chains else []),
         *([_importance_weights(draws)] if draws.weighted else []),
         *_correlations(draws),
         *(model_sections(draws, texts) if chains else []),
@@ -170,14 +170,14 @@ def _diagnostics(report: Report) -> Section:
     return Section("Diagnostics", [Table(header, rows, passed=passed)])
 
 
-def _chains(draws: Draws, shown: int) -> Section:
+def _chains(draws: Draws, top: int) -> Section:
     names, values = sampled_components(draws)
     varies = np.ptp(values, axis=(0, 1)) > 0
     size = np.where(varies, np.nan_to_num(ess(values)), 0.0)
-    worst = [names[k] for k in np.sort(np.argsort(size, kind="stable")[:shown])]
+    worst = [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]
     kind = "weights" + (" and other parameters" if len(names) > len(draws.features) else "")
     chains = draws.shape[0]
-    some = [f"the {shown} of {len(names)} {kind} that mix worst"] if len(names) > shown else []
+    some = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     some += [f"the first {MAX_CHAINS} of {chains} chains"] if chains > MAX_CHAINS else []
     blocks: list[Block] = []
     if some:

@@ -204,8 +204,8 @@ def subdomains_page(
     *,
     title: str = "Latent subdomains",
     pairs: PhrasePairTexts | None = None,
-    least: int = 50,
-    shown: int = 8,
+    min_count: int = 50,
+    top: int = 8,
 ) -> str:
     """Return a self-contained HTML page about the subdomains of a corpus.
 
@@ -214,37 +214,43 @@ def subdomains_page(
         title: of the page.
         pairs: distinct phrase pairs, of a table or of lists. Without pairs, the phrases are the
             frequent ones of the corpus, and the pairs are words that often occur together.
-        least: the minimum number of occurrences of a phrase: P(z | phrase) of rare ones is noisy.
-        shown: the number of words, phrases and pairs of each kind.
+        min_count: the minimum number of occurrences of a phrase: P(z | phrase) of rare ones is
+            noisy.
+        top: the number of words, phrases and pairs of each kind.
 
     Raises:
-        UsageError: if `shown` or `least` is below 1.
+        UsageError: if `top` or `min_count` is below 1.
 
     >>> from bpa_ppl.phrases.subdomains import NumberedText
     >>> text = NumberedText.of([["a", "b"], ["c"]])
-    >>> "2 sentence pairs" in subdomains_page(Subdomains(text, text, [0, 1], [0.5, 0.5]), least=1)
+    >>> subdomains = Subdomains(text, text, [0, 1], [0.5, 0.5])
+    >>> "2 sentence pairs" in subdomains_page(subdomains, min_count=1)
     True
     """
-    if shown < 1 or least < 1:
-        raise UsageError(f"shown and least must be at least 1, not {shown} and {least}")
+    if top < 1 or min_count < 1:
+        raise UsageError(
+            f"a page shows at least 1 row, of phrases that occur at least once, not {top} and "
+            f"{min_count}",
+            parameter="top" if top < 1 else "min_count",
+        )
     if pairs is None:
-        phrases = [frequent_phrases(text, least) for text in (found.source, found.target)]
+        phrases = [frequent_phrases(text, min_count) for text in (found.source, found.target)]
         origin = "of up to three words"
     else:
         phrases = [list(dict.fromkeys(side)) for side in pairs]
         origin = "of the pairs"
     phrase_blocks: list[Block] = [
-        Text(f"Phrases {origin} with at least {least} occurrences in the corpus. {_SPECIFIC}")
+        Text(f"Phrases {origin} with at least {min_count} occurrences in the corpus. {_SPECIFIC}")
     ]
     for side, own in zip(SIDES, phrases, strict=True):
         spreading = spread(found, side, own)
-        spreading = spreading.part(np.flatnonzero(spreading.counts >= least))
+        spreading = spreading.part(np.flatnonzero(spreading.counts >= min_count))
         for sign, word in ((1, "Most"), (-1, "Least")):
             # Of equal ones the most frequent first.
-            order = np.lexsort((-spreading.counts, sign * spreading.entropies))[:shown]
+            order = np.lexsort((-spreading.counts, sign * spreading.entropies))[:top]
             table = _phrase_table(spreading.part(order), f"{word} specific {side} phrases.")
             phrase_blocks.append(table)
-    typical = [typical_words(found, side, shown) for side in SIDES]
+    typical = [typical_words(found, side, top) for side in SIDES]
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*typical, strict=True))]
     words = [Text(_TYPICAL), Table(("z", "source", "target"), rows)]
     settings = [(name, _printed(value)) for name, value in found.settings.items()]
@@ -255,7 +261,7 @@ def subdomains_page(
         Section("Phrases", phrase_blocks),
         Section(
             "Pairs least coherent",
-            _pairs(found, pairs or associated_words(found, least), least, shown),
+            _pairs(found, pairs or associated_words(found, min_count), min_count, top),
         ),
         Section("How they were induced", [provenance]),
     ]

@@ -20,7 +20,7 @@ from bpa_ppl.quality.column import numeric_columns
 
 if TYPE_CHECKING:
     from bpa_ppl.features import AnySource
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Preparation:
         cls,
         attrs: Mapping[str, Any],
         constants: Mapping[str, Any] | None = None,
-        where: Where | None = None,
+        moved_files: MovedFiles | None = None,
         free: Iterable[str] = (),
         fixed: Iterable[str] | None = None,
     ) -> Preparation:
@@ -168,7 +168,7 @@ class Preparation:
         Args:
             attrs: the attributes of the posterior.
             constants: its constants, with the learned data of the sources.
-            where: new locations of moved files that a source reads, by the label of the source:
+            moved_files: new paths of the files of sources, by the label of the source:
                 `{"lm": "texts/domain.txt"}`.
             free: the features of the posterior.
             fixed: those with a fixed weight; None does not check the features of lists.
@@ -176,17 +176,19 @@ class Preparation:
         Raises:
             DataError: if the record is invalid, or a file that a source reads is missing or has
                 changed.
-            UsageError: if `where` names a source that does not exist.
+            UsageError: if `moved_files` names a source that does not exist.
 
         >>> gain = Column(column="mqm")
         >>> Preparation.recorded(Preparation(gain).record()).gain == gain
         True
         """
         with _invalid_record_error():
-            sources = sources_from_records(attrs.get("feature_sources", ()), constants or {}, where)
+            sources = sources_from_records(
+                attrs.get("feature_sources", ()), constants or {}, moved_files
+            )
             features = attrs.get("chosen_features")
             return cls(
-                _gain_column(attrs),
+                gain_column(attrs),
                 sources,
                 None if features is None else tuple(features),
                 tuple(attrs.get("excluded_features", ())),
@@ -208,10 +210,11 @@ def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
     """
     name = attrs.get("oracle_metric")
     with _invalid_record_error():
-        return _gain_column(attrs) or (resolve(name) if name in counted_metrics() else None)
+        return gain_column(attrs) or (resolve(name) if name in counted_metrics() else None)
 
 
-def _gain_column(attrs: Mapping[str, Any]) -> Column | None:
+def gain_column(attrs: Mapping[str, Any]) -> Column | None:
+    """Return the column that a posterior records as its gain, or None."""
     gain = attrs.get("gain_column")
     return None if gain is None else Column(**gain)
 

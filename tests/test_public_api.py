@@ -21,18 +21,18 @@ FUNCTIONS = {
     "adapt": "nbest weights * preset=None sampler=None likelihood=None prior='isotropic' "
     "prior_variance=None seed=0 metric='ter' ties=None lower_is_better=None oracle=None "
     "prior_only=False jobs=1 cache=True fixed=None defaults=None features=None exclude=None "
-    "categorical=None add=None model=log_linear progress=False arviz=True **settings",
+    "categorical=None add=None extra=None model=None progress=False **settings",
     "add_features": "nbest sources",
     "as_draws": "posterior * finite=True",
     "check": "posterior thresholds=None",
-    "compare_baselines": "nbest posterior=None * choice=None metric=None where=None",
+    "compare_baselines": "nbest posterior=None * choice=None metric=None moved_files=None",
     "corpus_score": "hypotheses references metric='ter' * sources=None",
     "gains": "nbest metric='ter' * jobs=1 cache=True progress=None",
     "iter_nbest": "path * chunk=64 references=None sources=None format='auto' first_id=0 "
     "bad='error' strict=False",
     "learn_prior": "posteriors * shrinkage=None strength=None without=()",
-    "next_sentences": "pool posterior * criterion='information' draws=500 defaults=None where=None "
-    "unchecked=False progress=False",
+    "next_sentences": "pool posterior * criterion='information' draws=500 defaults=None "
+    "moved_files=None unchecked=False progress=False",
     "oracles": "nbest metric='ter' * ties='canonical' preference=None jobs=1 cache=True "
     "progress=None",
     "point_weights": "posterior point='mean' draw=0",
@@ -43,20 +43,20 @@ FUNCTIONS = {
     "read_weights": "path format='auto'",
     "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
     "extra=None progress=False **settings",
-    "rerank": "nbest posterior * rule=None derivations='separate' sure=None "
-    "temperature=None confidence=False defaults=None where=None unchecked=False jobs=1 "
+    "rerank": "nbest posterior * rule=None derivations='separate' min_confidence=None "
+    "temperature=None confidence=False defaults=None moved_files=None unchecked=False jobs=1 "
     "backend='local' scheduler=None progress=False",
-    "update": "posterior nbest * known=None metric=None oracle=None where=None sampler='imh' "
-    "seed=0 jobs=1 cache=True unchecked=False progress=False arviz=True",
+    "update": "posterior nbest * adaptation_lists=None metric=None oracle=None moved_files=None "
+    "sampler='imh' seed=0 jobs=1 cache=True unchecked=False progress=False",
     "write_nbest": "nbest path weights=None * format='auto'",
     "write_posterior": "posterior path",
     "write_weights": "weights path * template=None format='auto'",
 }
 #: Class -> public members that are methods, properties or constants.
 CLASSES = {
-    "BpaError": "exit_code",
+    "BpaError": "code exit_code",
     "BpaWarning": "",
-    "DataError": "",
+    "DataError": "code",
     "Draws": "aligned at_point canonical components correlation deviation flat importance "
     "interval kind largest_shifts log_density log_weight mean pointwise reordered resampled "
     "sentence_ids sentence_sites shape sites total_log_likelihood total_log_prior weighted weights "
@@ -65,21 +65,21 @@ CLASSES = {
     "ids origin references regroup rows scores select sizes sources text texts to_dataframe totals "
     "totals_normalised truncate with_extras with_features with_references with_sentence_extras "
     "with_sentences_of with_sources without without_features",
-    "NotConverged": "exit_code",
+    "NotConverged": "code exit_code",
     "Oracles": "share skipped",
     "Prior": "completed conditioned constants covariance distribution full_covariance "
     "gaussian isotropic matched mean named names of other read recorded sample variance write",
     "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",
-    "UsageError": "",
+    "UsageError": "code",
     "Weights": "names normalised updated values_array",
 }
 #: Room -> what it offers to other rooms and to additions from outside.
 ROOMS = {
-    "decoding": "Asked CRITERIA Confidence DERIVATIONS Deciding Expected GAPS Lines Reranked Rule "
-    "Scoreboard Summary Voters next_sentences refuse_unconverged rerank rerank_stream rerank_to "
-    "scoreboard selective write_details write_texts",
+    "decoding": "AlignedWriter CRITERIA Confidence Expected GAPS RerankOptions Reranked Rule "
+    "Scoreboard SentenceRanking Summary Voters next_sentences refuse_unconverged rerank "
+    "rerank_stream rerank_to scoreboard selective write_details write_texts",
     "diagnostics": "BaselineComparison Calibration Comparison Finding Loo PredictiveCheck Ranked "
     "Reliability Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate "
     "calibrated check compare compare_baselines compare_loo loo plot_trace posterior_page "
@@ -104,7 +104,8 @@ ROOMS = {
     "numeric_columns only_judged oracles resolve statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
-    "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of update",
+    "adapt_draws draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed "
+    "target_of update",
     "tuning": "Command Redecoded Reestimation Tuned Tuner TuningLists TuningProblem redecode "
     "reestimate",
 }

@@ -57,9 +57,7 @@ USES: dict[str, Use] = {
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_what_is_no_seed_is_refused(toy: NBest, use: Use) -> None:
     for seed in NO_SEEDS:
-        with pytest.raises(
-            UsageError, match=r"^a seed is a whole number from 0 to 4294967295, not"
-        ):
+        with pytest.raises(UsageError, match=r"^a seed is an integer from 0 to 4294967295, not"):
             use(toy, seed)
     assert not Path("never made").exists()
 

@@ -1,4 +1,4 @@
-"""The command `bpa`: one module a subcommand, no logic of its own."""
+"""The command `bpa`: subcommands on files, without logic of their own."""
 
 from bpa_ppl.cli.app import main
 

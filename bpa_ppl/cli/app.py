@@ -1,4 +1,4 @@
-"""Putting the subcommands together, and turning errors into messages and exit codes."""
+"""The command `bpa`: its subcommands, and exit codes."""
 
 from __future__ import annotations
 
@@ -10,31 +10,11 @@ import typer
 import typer.main
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import (
-    adapt,
-    calibrate,
-    check,
-    compare,
-    demo,
-    experiment,
-    features,
-    figures,
-    learn_prior,
-    lm,
-    next,
-    oracle,
-    phrases,
-    report,
-    rerank,
-    subdomains,
-    tune,
-    update,
-    weights,
-)
+from bpa_ppl.cli import adapt, lists, phrases, posteriors, rerank, studies, tune
+from bpa_ppl.cli.command import Command
 from bpa_ppl.cli.notes import shown
 from bpa_ppl.cli.options import expanded
 from bpa_ppl.cli.streams import Group, check_encoding, prepare_streams
-from bpa_ppl.cli.wording import Command, in_options
 from bpa_ppl.errors import BpaError, printable
 
 app = typer.Typer(
@@ -46,34 +26,33 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for module in (
-    adapt,
-    update,
-    next,
-    learn_prior,
-    check,
-    report,
-    compare,
-    calibrate,
-    rerank,
-    weights,
-    oracle,
-    features,
-    tune,
-    experiment,
-    figures,
-    lm,
-    subdomains,
-    demo,
+for function in (
+    adapt.adapt,
+    adapt.update,
+    rerank.next_,
+    adapt.learn_prior,
+    posteriors.check,
+    posteriors.report,
+    posteriors.compare,
+    posteriors.calibrate,
+    rerank.rerank,
+    rerank.weights,
+    lists.oracle,
+    lists.features,
+    tune.tune,
+    studies.experiment,
+    studies.figures,
+    lists.lm,
+    phrases.subdomains,
+    studies.demo,
 ):
-    app.command(module.__name__.rpartition(".")[2].replace("_", "-"), cls=Command)(
-        expanded(module.run)
-    )
+    name = function.__name__.strip("_").replace("_", "-")
+    app.command(name, cls=Command)(expanded(function))
 app.add_typer(phrases.app, name="phrases")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(f"bpa_ppl {__version__}")
         raise typer.Exit
 
@@ -84,7 +63,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Take the options that stand before the subcommand."""
+    """Take the options before the subcommand."""
 
 
 def main() -> None:
@@ -101,24 +80,19 @@ def _command() -> Any:
     return typer.main.get_command(app)
 
 
-def _told(error: OSError) -> str:
-    """Return what the system says, and of which file, as far as it is known."""
-    said = str(error.strerror or error)
-    if error.filename is None and isinstance(error, FileNotFoundError):
-        return f"{said}: make room there, or name a folder in TMPDIR"  # for temporary files
-    return f"{error.filename or 'output'}: {said}"
-
-
 def _exit_code() -> int | str | None:
     try:
         for argument in sys.argv[1:]:
             check_encoding(argument)
         _command()(prog_name="bpa")
     except BpaError as error:
-        typer.echo(f"error: {in_options(str(error))}", err=True)
+        typer.echo(f"error: {error}", err=True)
         return error.exit_code
     except OSError as error:
-        typer.echo(printable(f"error: {_told(error)}"), err=True)
+        message = f"{error.filename or 'output'}: {error.strerror or error}"
+        if error.filename is None and isinstance(error, FileNotFoundError):  # temporary files
+            message = f"{error.strerror}: free some space, or name a folder in TMPDIR"
+        typer.echo(printable(f"error: {message}"), err=True)
         return BpaError.exit_code
     except SystemExit as done:
         return done.code

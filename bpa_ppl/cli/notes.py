@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bpa_ppl.cli.wording import in_options
 from bpa_ppl.errors import printable
 from bpa_ppl.notes import LOGGER
 
@@ -28,7 +27,7 @@ class _Shell(logging.Handler):
             message = record.getMessage()
             if message not in self._shown:
                 self._shown.add(message)
-                print(f"note: {in_options(printable(message))}", file=sys.stderr)
+                print(f"note: {printable(message)}", file=sys.stderr)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Options that several subcommands share, and how they are read.
 
 An option is an annotated type; options that belong together are a dataclass of them, such as
-`Reading`. A command takes the group as one argument, and `expanded` makes of each of its fields an
-option of the command line.
+`Reading`. A command takes the group as one argument, and `expanded` makes each of its fields an
+option of the command line. The fields of `AdaptOptions` and `RerankOptions` become options by
+`SHELL`, which lists only what differs from Python.
 """
 
 from __future__ import annotations
@@ -10,35 +11,41 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
-from bpa_ppl.cli.wording import in_options
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info
+from bpa_ppl.options import AdaptOptions, RerankOptions, descriptions
 from bpa_ppl.registry import (
     FEATURES,
     LIKELIHOODS,
     METRICS,
     NBEST_FORMATS,
+    PRIORS,
+    RULES,
     SAMPLERS,
     Registry,
 )
 
 if TYPE_CHECKING:
     from bpa_ppl.features import FeatureSource
-    from bpa_ppl.models import Likelihood as AnyLikelihood
+    from bpa_ppl.models import Prior, PriorFamily
     from bpa_ppl.nbest import NBest
     from bpa_ppl.quality import Metric as AnyMetric
     from bpa_ppl.weights import Weights as Canonical
 
 
 C = TypeVar("C", bound=Component)
+#: Packages whose versions the results depend on.
+VERSIONS = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
 
 
 def names_in(registry: Iterable[str], *more: str) -> str:
@@ -52,122 +59,111 @@ def names_in(registry: Iterable[str], *more: str) -> str:
 
 
 NBestPath = Annotated[
-    str, typer.Argument(metavar="NBEST", help="n-best lists; plain, gzip, xz or zstd; - is stdin.")
+    str,
+    typer.Argument(metavar="NBEST", help="N-best lists; plain, gzip, xz or zstd; - for stdin."),
 ]
-Pools = Annotated[
+SeveralNBest = Annotated[
     list[str],
     typer.Argument(
         metavar="NBEST",
-        help="n-best lists; several files are taken together, and their references and sources are "
-        "then given as -r A,B and -s A,B; plain, gzip, xz or zstd; - is stdin.",
+        help="N-best lists; plain, gzip, xz or zstd; - for stdin. Several files are concatenated, "
+        "with their references and sources given as -r A,B and -s A,B.",
     ),
 ]
-PosteriorPath = Annotated[Path, typer.Argument(help="NetCDF file written by `bpa adapt`.")]
+PosteriorPath = Annotated[Path, typer.Argument(help="Posterior (NetCDF) written by `bpa adapt`.")]
 Weights = Annotated[
     str,
     typer.Option(
         "--weights",
         "-w",
-        help="moses.ini, dense weights, JSON, YAML, numbers in the order of the columns; or none; "
-        "or equal, which starts at the mean of the standardised features.",
+        help="Canonical weights: moses.ini, dense weights, JSON, YAML, or numbers in the order of "
+        "the columns; none, to start without; or equal, to start at the mean of the standardised "
+        "features.",
     ),
 ]
 References = Annotated[
     list[Path] | None,
     typer.Option(
-        "--references", "-r", help="Reference translations, one a line; repeat for several."
+        "--references", "-r", help="Reference translations, one per line; repeat for several."
     ),
 ]
 Sources = Annotated[
     Path | None,
-    typer.Option("--sources", "-s", help="Source sentences, one a line, for features or metrics."),
+    typer.Option("--sources", "-s", help="Source sentences, one per line."),
 ]
-Places = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where", help="NAME=FILE: where a file lies now that features are computed from."
-    ),
-]
-Add = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--add",
-        help=f"More features: {names_in(FEATURES)}; lm=domain.txt, lexicon=memory.fr,memory.en, "
-        "phrases=table.parquet, with settings as in lm=domain.txt,order=5; or learned from the "
-        "adaptation sentences, lm=self. Repeat for several.",
-    ),
-]
-Sampler = Annotated[
-    str | None,
-    typer.Option(
-        help=f"{names_in(SAMPLERS)}; auto unless given.", autocompletion=lambda: list(SAMPLERS)
-    ),
-]
-Likelihood = Annotated[
-    str | None,
-    typer.Option(
-        help=f"{names_in(LIKELIHOODS)}, with settings: margin:gamma=4. Unless given, margin where "
-        "--metric is ter, bleu, chrf or ter+bleu, else risk; preference for lists that carry "
-        "preferences and no references."
-    ),
-]
+_MOVED_FILE = "New path of a moved feature file, as NAME=FILE; repeat for several."
+MovedFile = Annotated[list[str] | None, typer.Option("--moved-file", help=_MOVED_FILE)]
+_ADD = (
+    f"Add features: {names_in(FEATURES)}. Examples: lm=domain.txt, lexicon=memory.fr,memory.en, "
+    "phrases=table.parquet; with settings lm=domain.txt,order=5; learned from the adaptation "
+    "sentences lm=self. Repeat for several."
+)
+Add = Annotated[list[str] | None, typer.Option("--add", help=_ADD)]
+_LIKELIHOOD = (
+    f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 (default: margin if --metric is "
+    "ter, bleu, chrf or ter+bleu, else risk; preference for lists with preferences and no "
+    "references)."
+)
+Likelihood = Annotated[str | None, typer.Option(help=_LIKELIHOOD)]
 SamplerSettings = Annotated[
-    list[str] | None, typer.Option("--set", help="SAMPLER.NAME=VALUE, such as rwm.draws=500.")
+    list[str] | None,
+    typer.Option("--set", help="Setting of a sampler, as SAMPLER.NAME=VALUE: rwm.draws=500."),
 ]
 Unchecked = Annotated[
-    bool, typer.Option("--unchecked", help="Use a posterior although it fails its check.")
+    bool, typer.Option("--unchecked", help="Use the posterior although it fails its check.")
 ]
-Jobs = Annotated[int, typer.Option(help="Workers that score hypotheses; -1 takes every core.")]
+Jobs = Annotated[int, typer.Option(help="Processes that score hypotheses; -1 uses every core.")]
 Cache = Annotated[bool, typer.Option(help="Keep sentence scores on disk and reuse them.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")]
+_METRIC = (
+    f"Metric of the oracle: {names_in(METRICS)}; or a numeric column of the lists, such as comet, "
+    "or -ter if lower is better."
+)
 Metric = Annotated[
     str,
-    typer.Option(
-        "--metric",
-        "--gain",
-        help=f"What makes an oracle: {names_in(METRICS)}; or a column of numbers of the lists: "
-        "comet, or -ter where less is better.",
-        autocompletion=lambda: list(METRICS),
-    ),
+    typer.Option("--metric", "--gain", help=_METRIC, autocompletion=lambda: list(METRICS)),
 ]
-Default = Annotated[
-    list[str] | None, typer.Option(help="NAME=VALUE for a feature without a weight.")
-]
-Ties = Annotated[
-    str | None,
-    typer.Option(
-        help="How ties of oracles are broken: by canonical scores (canonical), or not at all "
-        "(shared). Unless given, canonical where there are canonical weights or totals."
-    ),
+_DEFAULT = "Weight of a feature that has none, as NAME=VALUE; repeat for several."
+Defaults = Annotated[list[str] | None, typer.Option("--default", help=_DEFAULT)]
+_TIES = (
+    "Ties between oracles: canonical (broken by canonical scores) or shared (default: canonical if "
+    "there are canonical weights or totals)."
+)
+Ties = Annotated[str | None, typer.Option(help=_TIES)]
+FIXED = "Fix a feature at its canonical weight; `none` fixes none. Repeat for several."
+Backend = Annotated[str, typer.Option(help="local, or dask for an existing cluster.")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of the Dask scheduler, such as tcp://host:8786.")
 ]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How n-best lists are read: the options of every command that reads some."""
+    """How n-best lists are read: the options of every command that reads lists."""
 
-    size_option: ClassVar[str] = "--nbest"
     first_id: Annotated[
         int, typer.Option(help="Id of the first sentence: 0, or 1 for some tools.")
     ] = 0
     bad: Annotated[
-        str, typer.Option(help="A value that is no finite number: error, or drop the hypothesis.")
+        str, typer.Option(help="Values that are not finite numbers: error, or drop the hypothesis.")
     ] = "error"
     format: Annotated[
         str,
-        typer.Option(help=f"Of the lists: {names_in(NBEST_FORMATS, 'auto')}; auto is by content."),
+        typer.Option(
+            help=f"N-best format: {names_in(NBEST_FORMATS, 'auto')}; auto detects it from the "
+            "content."
+        ),
     ] = "auto"
     list_size: Annotated[
         int | None,
-        typer.Option(
-            "--nbest",
-            "--list-size",
-            help="Plain text with so many hypotheses a sentence, a line each.",
-        ),
+        typer.Option(help="For plain text, one hypothesis per line: hypotheses per sentence."),
     ] = None
     score_files: Annotated[
         list[str] | None,
-        typer.Option("--scores", help="With --nbest: scores of its lines, .npy or text; repeat."),
+        typer.Option(
+            "--scores",
+            help="With --list-size: feature scores of the lines, .npy or text; repeat for several.",
+        ),
     ] = None
 
     def read(
@@ -188,7 +184,7 @@ class Reading:
         references: Sequence[Path] | None = None,
         sources: Path | None = None,
     ) -> NBest:
-        """Return the lists of several files as those of one text.
+        """Return the lists of several files as one table.
 
         Args:
             paths: the files, with the same features.
@@ -202,8 +198,8 @@ class Reading:
             return self.read(paths[0], references, sources)
         from bpa_ppl.nbest import NBest
 
-        refs = [of_each(str(files), paths, "references -r") for files in references or ()]
-        texts = of_each(str(sources), paths, "sources -s") if sources else [None] * len(paths)
+        refs = [one_per_list(str(names), paths, "references") for names in references or ()]
+        texts = one_per_list(str(sources), paths, "sources") if sources else [None] * len(paths)
         parts = [
             self.read(path, [files[place] for files in refs], texts[place])
             for place, path in enumerate(paths)
@@ -230,64 +226,29 @@ class Reading:
         """
         format: Any = self.format
         if self.list_size is None and self.score_files:
-            raise UsageError(f"--scores goes with {self.size_option}, for lists in plain text")
+            raise UsageError("--scores goes with --list-size, for lists in plain text")
         if self.list_size is not None:
             if self.format not in ("auto", "plain"):
-                raise UsageError(
-                    f"{self.size_option} is for plain text, and --format is {self.format}"
-                )
+                raise UsageError(f"--list-size is for plain text, and --format is {self.format}")
             settings = {"list_size": self.list_size, "scores": tuple(self.score_files or ())}
             format = NBEST_FORMATS.resolve("plain", settings)
         return {"first_id": self.first_id, "bad": self.bad, "format": format}
 
 
 @dataclass(frozen=True)
-class ReadingNew(Reading):
-    """The same, where `--nbest` names the file of the lists."""
-
-    size_option: ClassVar[str] = "--list-size"
-    list_size: Annotated[
-        int | None,
-        typer.Option(
-            "--list-size", help="Plain text with so many hypotheses a sentence, a line each."
-        ),
-    ] = None
-    score_files: Annotated[
-        list[str] | None,
-        typer.Option("--scores", help="With --list-size: scores of its lines, .npy or text."),
-    ] = None
-
-
-@dataclass(frozen=True)
-class Matching:
-    """How canonical weights are matched to the features of the lists."""
-
-    fixed: Annotated[
-        list[str] | None,
-        typer.Option(help="Fix a feature at its canonical weight (`none` fixes none)."),
-    ] = None
-    default: Default = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `bpa_ppl.weights.match`.
-
-        >>> Matching(fixed=["none"], default=["LM0=0.5"]).arguments()
-        {'fixed': [], 'defaults': {'LM0': 0.5}}
-        """
-        fixed = [] if self.fixed == ["none"] else self.fixed
-        return {"fixed": fixed, "defaults": numbers(self.default, "--default")}
-
-
-@dataclass(frozen=True)
-class Development:
+class Extra:
     """The lists of the out-of-domain set that the canonical weights were tuned on."""
 
     extra: Annotated[
         Path | None,
-        typer.Option(help="N-best lists of the out-of-domain set, for mert+ and weight-trace."),
+        typer.Option(
+            help="N-best lists of the out-of-domain development set, for the tuner mert+ and the "
+            "sampler weight-trace."
+        ),
     ] = None
     extra_references: Annotated[
-        list[Path] | None, typer.Option(help="Their references; repeat for several.")
+        list[Path] | None,
+        typer.Option(help="References of the --extra lists; repeat for several."),
     ] = None
 
     def read(self, reading: Reading) -> NBest | None:
@@ -301,56 +262,20 @@ class Development:
         return None if self.extra is None else reading.read(self.extra, self.extra_references)
 
 
-def of_each(files: str, lists: Sequence[str], what: str) -> list[Path]:
+def one_per_list(files: str, lists: Sequence[str], what: str) -> list[Path]:
     """Read file names that are separated by commas, one for each file of lists.
 
-    >>> [str(path) for path in of_each("in.ref,out.ref", ["in.nbest", "out.nbest"], "references")]
+    >>> [str(path) for path in one_per_list("in.ref,out.ref", ["in.nb", "out.nb"], "references")]
     ['in.ref', 'out.ref']
     """
     paths = [Path(name) for name in files.split(",")]
     if len(paths) != len(lists):
         raise UsageError(
-            f"{len(lists)} files of n-best lists need as many of {what}, separated by commas in "
-            f"the same order, not {files}"
+            f"{len(lists)} files of n-best lists need as many files of {what}, separated by commas "
+            f"in the same order, not {files}",
+            parameter=what,
         )
     return paths
-
-
-def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose groups of options are options of its own, after the others.
-
-    >>> def run(reading: Reading, quiet: bool = False) -> None:
-    ...     print(reading)
-    >>> list(inspect.signature(expanded(run)).parameters)
-    ['quiet', 'first_id', 'bad', 'format', 'list_size', 'score_files']
-    >>> expanded(run)(first_id=1, bad="drop", format="auto", list_size=None, score_files=None)
-    Reading(first_id=1, bad='drop', format='auto', list_size=None, score_files=None)
-    """
-    hints = get_type_hints(command, include_extras=True)
-    given = inspect.signature(command).parameters
-    groups = {name: hints[name] for name in given if is_dataclass(hints[name])}
-
-    @functools.wraps(command)
-    def run(**values: Any) -> None:
-        made = {
-            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
-        }
-        command(**values, **made)
-
-    parameters = [p.replace(annotation=hints[n]) for n, p in given.items() if n not in groups]
-    parameters += [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=field.default,
-            annotation=get_type_hints(group, include_extras=True)[field.name],
-        )
-        for group in groups.values()
-        for field in fields(group)
-    ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return run
 
 
 def metric(text: str) -> str | AnyMetric:
@@ -393,26 +318,15 @@ def canonical(text: str) -> Canonical | str | None:
     return None if text == "none" else bpa_ppl.read_weights(text)
 
 
-def say(message: object, quiet: bool = False) -> None:
-    """Say how the work went, on standard error: standard output is for results."""
+def echo_status(message: object, quiet: bool = False) -> None:
+    """Print how the work went to standard error: standard output is for results."""
     if not quiet:
-        log_info(in_options(str(message)))
+        log_info(str(message))
 
 
-def variances(given: Iterable[str] | None) -> tuple[float | None, dict[str, float]]:
-    """Read `--prior-variance VALUE` and `--prior-variance NAME=VALUE`, any of which may be there.
-
-    >>> variances(["0.5", "LM0=2"]), variances(None)
-    ((0.5, {'LM0': 2.0}), (None, {}))
-    """
-    single = [text for text in given or () if "=" in text]
-    plain = [text for text in given or () if "=" not in text]
-    if len(plain) > 1:
-        raise UsageError("--prior-variance takes one number, and NAME=VALUE for single features")
-    value = number_or_text(plain[0]) if plain else None
-    if isinstance(value, str):
-        raise UsageError(f"--prior-variance takes a number or NAME=VALUE, not {value!r}")
-    return None if value is None else float(value), numbers(single, "--prior-variance")
+def command_line() -> str:
+    """Return the command that is running, as one would type it again."""
+    return shlex.join(["bpa", *sys.argv[1:]])
 
 
 def assignments(pairs: Iterable[str] | None, option: str) -> dict[str, float | str]:
@@ -430,6 +344,33 @@ def assignments(pairs: Iterable[str] | None, option: str) -> dict[str, float | s
     return values
 
 
+def numbers(pairs: Iterable[str] | None, option: str) -> dict[str, float]:
+    """Read `NAME=NUMBER` options; a name may contain `=`.
+
+    >>> numbers(["system=A=0.5"], "--default")
+    {'system=A': 0.5}
+    """
+    values: dict[str, float] = {}
+    for pair in pairs or ():
+        assignments([pair], option)
+        name, _, text = pair.rpartition("=")
+        value = number_or_text(text)
+        if isinstance(value, str):
+            raise UsageError(f"{option} {name} needs a number, not {value!r}")
+        values[name] = float(value)
+    return values
+
+
+def moved_files(pairs: Iterable[str] | None) -> dict[str, tuple[str, ...]]:
+    """Read `--moved-file NAME=FILE` options; several files are separated by commas.
+
+    >>> moved_files(["lm=domain.txt", "lexicon=memory.fr,memory.en"])
+    {'lm': ('domain.txt',), 'lexicon': ('memory.fr', 'memory.en')}
+    """
+    found = assignments(pairs, "--moved-file")
+    return {name: tuple(str(files).split(",")) for name, files in found.items()}
+
+
 def component(registry: Registry[C], text: str, option: str) -> C:
     """Read `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`.
 
@@ -439,11 +380,6 @@ def component(registry: Registry[C], text: str, option: str) -> C:
     """
     name, _, settings = text.partition(":")
     return registry.resolve(name, settings_in(settings, f"{option} {name}"))
-
-
-def likelihood(text: str | None) -> AnyLikelihood | None:
-    """Read what `--likelihood` names, with its settings; None where it is left open."""
-    return None if text is None else component(LIKELIHOODS, text, "--likelihood")
 
 
 def feature_source(text: str) -> FeatureSource:
@@ -462,28 +398,245 @@ def feature_source(text: str) -> FeatureSource:
     return FEATURES.resolve(name, settings_in(written, f"--add {name}"))
 
 
-def places(pairs: Iterable[str] | None) -> dict[str, tuple[str, ...]]:
-    """Read `--where NAME=FILE` options; several files are separated by commas.
+def prior(text: str) -> str | Prior | PriorFamily:
+    """Read a prior from a JSON file, or a family of priors by name with its settings.
 
-    >>> places(["lm=domain.txt", "lexicon=memory.fr,memory.en"])
-    {'lm': ('domain.txt',), 'lexicon': ('memory.fr', 'memory.en')}
+    >>> prior("isotropic")
+    'isotropic'
     """
-    found = assignments(pairs, "--where")
-    return {name: tuple(str(files).split(",")) for name, files in found.items()}
+    from bpa_ppl.models import Prior
+
+    if text in PRIORS:
+        return text
+    if text.partition(":")[0] not in PRIORS and Path(text).suffix == ".json":
+        return Prior.read(text)
+    return component(PRIORS, text, "--prior")
 
 
-def numbers(pairs: Iterable[str] | None, option: str) -> dict[str, float]:
-    """Read `NAME=NUMBER` options; a name may have a `=` of its own.
+def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFamily:
+    """Read `--prior-variance VALUE` and `--prior-variance NAME=VALUE`, in any combination.
 
-    >>> numbers(["system=A=0.5"], "--default")
-    {'system=A': 0.5}
+    >>> prior_variance(["0.5"]), prior_variance(["LM0=2"])
+    (0.5, {'LM0': 2.0})
+    >>> prior_variance(["0.5", "LM0=2"]).single
+    {'LM0': 2.0}
     """
-    values: dict[str, float] = {}
-    for pair in pairs or ():
-        assignments([pair], option)
-        name, _, text = pair.rpartition("=")
-        value = number_or_text(text)
-        if isinstance(value, str):
-            raise UsageError(f"{option} {name} needs a number, not {value!r}")
-        values[name] = float(value)
-    return values
+    single = numbers([text for text in texts if "=" in text], "--prior-variance")
+    plain = [text for text in texts if "=" not in text]
+    if not plain:
+        return single
+    value = number_or_text(plain[0])
+    if isinstance(value, str) or len(plain) > 1:
+        raise UsageError("--prior-variance takes one number, and NAME=VALUE for single features")
+    if not single:
+        return float(value)
+    from bpa_ppl.models import Isotropic
+    from bpa_ppl.models.priors.isotropic import variances
+
+    return Isotropic(**variances(float(value)), single=single)
+
+
+def names_of(samplers: str) -> list[str]:
+    """Read names that are separated by commas.
+
+    >>> names_of("imh, nuts")
+    ['imh', 'nuts']
+
+    Raises:
+        UsageError: if there is none.
+    """
+    names = [name.strip() for name in samplers.split(",") if name.strip()]
+    if not names:
+        raise UsageError("--samplers names no sampler: give one or more, separated by commas")
+    return names
+
+
+def settings_of(samplers: Iterable[str], pairs: Iterable[str] | None) -> dict[str, dict[str, Any]]:
+    """Read `SAMPLER.NAME=VALUE` options into the settings of each sampler.
+
+    >>> settings_of(["imh", "rwm"], ["rwm.draws=500"])
+    {'imh': {}, 'rwm': {'draws': 500}}
+
+    Raises:
+        UsageError: if an option is not of this form, or its sampler is not among those that run.
+    """
+    settings: dict[str, dict[str, Any]] = {name: {} for name in samplers}
+    for key, value in assignments(pairs, "--set").items():
+        sampler, dot, name = key.partition(".")
+        if not dot or sampler not in settings:
+            raise UsageError(
+                f"--set takes SAMPLER.NAME=VALUE, with SAMPLER one of {', '.join(settings)}, "
+                f"not {key!r}"
+            )
+        settings[sampler][name] = value
+    return settings
+
+
+class Shell(NamedTuple):
+    """How the command line gives a field of an options class, where it differs from Python.
+
+    Attributes:
+        help: the help text; empty takes the first sentence of the description of the field.
+        parse: makes the value of the field; None takes what was given.
+        several: whether the option is repeated.
+        names: of the option; by default that of the field.
+        choices: returns the names that the shell completes.
+    """
+
+    help: str = ""
+    parse: Callable[[Any], Any] | None = None
+    several: bool = False
+    names: tuple[str, ...] = ()
+    choices: Callable[[], list[str]] | None = None
+
+
+#: Fields of other types than these are Python's alone, unless `SHELL` lists them.
+_SIMPLE: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "str | None": str | None,
+    "float | None": float | None,
+}
+#: Options class -> field -> how the command line gives it; None leaves it to Python.
+SHELL: dict[type, dict[str, Shell | None]] = {
+    AdaptOptions: {
+        "preset": Shell(
+            "published: take the sampler and the likelihood of the paper, unless you name others."
+        ),
+        "sampler": Shell(f"{names_in(SAMPLERS)} (default: auto).", choices=lambda: list(SAMPLERS)),
+        "likelihood": Shell(
+            _LIKELIHOOD, functools.partial(component, LIKELIHOODS, option="--likelihood")
+        ),
+        "prior": Shell(f"{names_in(PRIORS)}, or a JSON file with a Gaussian prior.", prior),
+        "prior_variance": Shell(
+            "Variance σ_T of the prior, or NAME=VALUE for a single feature; repeat for several "
+            "(default: 0.1, and learned for features without a canonical weight).",
+            prior_variance,
+            several=True,
+        ),
+        "metric": Shell(
+            _METRIC, metric, names=("--metric", "--gain"), choices=lambda: list(METRICS)
+        ),
+        "ties": Shell(_TIES),
+        "lower_is_better": Shell(
+            "With --weights equal: a feature of which lower is better; repeat for several.",
+            several=True,
+        ),
+        "prior_only": Shell(
+            "Skip adaptation; the posterior equals the prior. Needs no references; for a --prior "
+            "learned from other domains, or --weights equal.",
+            names=("--no-sentences",),
+        ),
+        "fixed": Shell(FIXED, lambda names: [] if names == ["none"] else names, several=True),
+        "defaults": Shell(
+            _DEFAULT,
+            functools.partial(numbers, option="--default"),
+            several=True,
+            names=("--default",),
+        ),
+        "features": Shell(
+            "Use only these columns of the lists as features; repeat for several.", several=True
+        ),
+        "exclude": Shell("Do not use this column as a feature; repeat for several.", several=True),
+        "categorical": Shell(
+            "A text column, such as system, whose values become features; repeat for several.",
+            several=True,
+        ),
+        "add": Shell(_ADD, lambda texts: [feature_source(text) for text in texts], several=True),
+        "settings": Shell(
+            "Setting of the sampler, as NAME=VALUE: draws, warmup, chains, delta, …; repeat for "
+            "several.",
+            functools.partial(assignments, option="--set"),
+            several=True,
+            names=("--set",),
+        ),
+    },
+    RerankOptions: {
+        "rule": Shell(
+            f"Decision rule: {names_in(RULES)}; with settings as in mbr:gain=bleu (default: what "
+            "the posterior records: mean without canonical weights, else predictive).",
+            functools.partial(component, RULES, option="--rule"),
+        ),
+        "confidence": None,
+        "defaults": Shell(
+            _DEFAULT,
+            functools.partial(numbers, option="--default"),
+            several=True,
+            names=("--default",),
+        ),
+        "moved_files": Shell(_MOVED_FILE, moved_files, several=True, names=("--moved-file",)),
+        "derivations": Shell("Equal strings: separate (as published) or summed."),
+    },
+}
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose groups of options are options of its own, after the others.
+
+    >>> def run(reading: Reading, quiet: bool = False) -> None:
+    ...     print(reading)
+    >>> list(inspect.signature(expanded(run)).parameters)
+    ['quiet', 'first_id', 'bad', 'format', 'list_size', 'score_files']
+    >>> expanded(run)(first_id=1, bad="drop", format="auto", list_size=None, score_files=None)
+    Reading(first_id=1, bad='drop', format='auto', list_size=None, score_files=None)
+    """
+    hints = get_type_hints(command, include_extras=True)
+    given = inspect.signature(command).parameters
+    groups = {name: hints[name] for name in given if is_dataclass(hints[name])}
+    options = {name: _options(group) for name, group in groups.items()}
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        made = {}
+        for name, group in groups.items():
+            own = {option.name: values.pop(option.name) for option in options[name]}
+            made[name] = group(**_parsed(group, own))
+        command(**values, **made)
+
+    parameters = [p.replace(annotation=hints[n]) for n, p in given.items() if n not in groups]
+    parameters += [option for group in options.values() for option in group]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _options(group: type) -> list[inspect.Parameter]:
+    """Return the fields of a group as options of the command line."""
+    if group not in SHELL:
+        hints = get_type_hints(group, include_extras=True)
+        return [_parameter(one.name, one.default, hints[one.name]) for one in fields(group)]
+    texts, found = descriptions(group), []
+    for one in fields(group):
+        shell = SHELL[group].get(one.name, Shell() if one.type in _SIMPLE else None)
+        if shell is None:
+            continue
+        kind = list[str] | None if shell.several else _SIMPLE.get(str(one.type), str | None)
+        default = one.default if not shell.several and one.name != "settings" else None
+        flag = f"--{one.name.replace('_', '-')}"
+        names = shell.names or ((flag,) if default is False else ())
+        help_text = (
+            shell.help or texts[one.name].partition(". ")[0].rstrip(".").replace("`", "") + "."
+        )
+        option = typer.Option(*names, help=help_text, autocompletion=shell.choices)
+        if isinstance(default, str) and kind == str | None:
+            kind = str
+        found.append(_parameter(one.name, default, Annotated[kind, option]))
+    return found
+
+
+def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _parsed(group: type, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of the fields of a group; what was not given keeps its default."""
+    if group not in SHELL:
+        return values
+    parsers = {name: shell.parse for name, shell in SHELL[group].items() if shell is not None}
+    return {
+        name: value if (parse := parsers.get(name)) is None else parse(value)
+        for name, value in values.items()
+        if value is not None
+    }

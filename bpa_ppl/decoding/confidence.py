@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.quality import column_of
 from bpa_ppl.quality.pairs import Edited, most_probable, pairs_of
 
 # Translations that are less probable are left out: too few to matter, too many to be compared.
@@ -52,8 +53,12 @@ class Confidence:
         by_draw: (S, D) the expected edits of the choice given each of some draws of the weights.
         score: (S,) the expected score of the choice in the metric, in percent; NaN without one.
         canonical_score: (S,) that of the canonical first-best.
+        gain: (S,) the expected value of the column of gains that the posterior was adapted to:
+            its mean over the judged candidates, weighted by their probabilities. NaN where the
+            lists do not carry the column, or no candidate is judged.
         metric: the criterion of the posterior where texts of a list can be compared by it: `ter`,
             `bleu` or `chrf`; else None.
+        column: the name of the column of gains, where the lists carry it.
     """
 
     better: Float64
@@ -65,7 +70,9 @@ class Confidence:
     by_draw: Float64
     score: Float64
     canonical_score: Float64
+    gain: Float64
     metric: str | None = "ter"
+    column: str | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[Confidence]) -> Confidence:
@@ -73,9 +80,9 @@ class Confidence:
         joined = {
             field.name: np.concatenate([getattr(part, field.name) for part in parts])
             for field in fields(cls)
-            if field.name != "metric"
+            if field.name not in ("metric", "column")
         }
-        return cls(**joined, metric=parts[0].metric)
+        return cls(**joined, metric=parts[0].metric, column=parts[0].column)
 
     @property
     def ter(self) -> Float64:
@@ -121,10 +128,11 @@ def confidence_in(
     choice: Int64,
     canonical: Int64,
     gain: str,
-    sure: float | None = None,
+    min_confidence: float | None = None,
     metric: str | None = "ter",
+    column: str | None = None,
 ) -> tuple[Int64, Confidence]:
-    """Return the choices, as far as they are sure enough, and what is expected of them.
+    """Return the choices that are confident enough, and what is expected of them.
 
     Args:
         lists: some lists.
@@ -133,10 +141,13 @@ def confidence_in(
         choice: (S,) the rule's choice from each list.
         canonical: (S,) the canonical first-best of each.
         gain: by which a choice is better: `ter`, `bleu` or `chrf`.
-        sure: the first-best stays unless the choice is better with a higher probability.
+        min_confidence: the first-best stays unless the choice is better with a higher probability.
         metric: of the expected scores: `ter`, `bleu` or `chrf`, or None.
+        column: the column of gains whose expected value is returned, where the lists carry it.
     """
     parts, chosen = [], choice.copy()
+    column = column if column in (*lists.feature_names, *lists.extras) else None
+    gains = np.full(len(probabilities), np.nan) if column is None else column_of(lists, column)
     for s in range(len(lists)):
         rows = lists.rows(s)
         strings, of = np.unique(lists.string_index[rows], return_inverse=True)
@@ -155,7 +166,7 @@ def confidence_in(
         share = p[right] / p[right].sum()
         better = share @ (worth[0] > worth[1])
         worse = share @ (worth[0] < worth[1])
-        if sure is not None and better <= sure:
+        if min_confidence is not None and better <= min_confidence:
             edits[0], score[0], chosen[s] = edits[1], score[1], canonical[s]
         mean = edits[:, right] @ share
         each = edits[0, of] @ by_draw[rows]
@@ -164,7 +175,11 @@ def confidence_in(
         scores = 100 * mean / max(length, 1) if metric == "ter" else score @ share
         if metric is None:
             scores = np.full(2, np.nan)
-        parts.append((better, worse, *mean, length, variance, each, *scores))
+        judged = np.isfinite(gains[rows])
+        mass = probabilities[rows][judged]
+        gain_mean = gains[rows][judged] @ mass / mass.sum() if mass.sum() > 0 else np.nan
+        parts.append((better, worse, *mean, length, variance, each, *scores, gain_mean))
     columns = [np.array(part, np.float64) for part in zip(*parts, strict=True)]
-    names = [field.name for field in fields(Confidence) if field.name != "metric"]
-    return chosen, Confidence(**dict(zip(names, columns, strict=True)), metric=metric)
+    names = [field.name for field in fields(Confidence)][: len(columns)]
+    values = dict(zip(names, columns, strict=True))
+    return chosen, Confidence(**values, metric=metric, column=column)

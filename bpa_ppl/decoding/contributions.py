@@ -17,7 +17,7 @@ from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Metric, choice_score
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 
@@ -27,7 +27,7 @@ def contributions(
     *,
     metrics: Sequence[str | Metric] = ("ter", "bleu"),
     defaults: Mapping[str, float] | None = None,
-    where: Where | None = None,
+    moved_files: MovedFiles | None = None,
 ) -> list[Contribution]:
     """Compare the choices with those that would be made without each added feature.
 
@@ -41,7 +41,7 @@ def contributions(
         posterior: from `adapt(add=…)`.
         metrics: in which the choices are scored.
         defaults: as for `rerank`.
-        where: as for `rerank`.
+        moved_files: as for `rerank`.
 
     Returns:
         the canonical choices, those with all features, those without any of the added ones, and
@@ -55,7 +55,7 @@ def contributions(
     if not sources:
         raise DataError("the posterior has no added features: adapt with some (add)")
     prepared = Preparation.recorded(
-        draws.attrs, draws.constants, where, draws.features, draws.fixed
+        draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
     )
     lists = prepared(nbest)
     every = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))

@@ -35,7 +35,7 @@ from bpa_ppl.quality.bootstrap import score_difference
 from bpa_ppl.quality.scoreboard import reported, title_of
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 
@@ -44,7 +44,7 @@ def evaluate_improvement(
     posterior: Posterior,
     *,
     defaults: Mapping[str, float] | None = None,
-    where: Where | None = None,
+    moved_files: MovedFiles | None = None,
     seed: int = 0,
 ) -> Improvement:
     """Compare the predictive decisions with the choices of a baseline, on new lists.
@@ -58,7 +58,7 @@ def evaluate_improvement(
             then comes first; best ones that the posterior has not seen.
         posterior: from `adapt`, or another one with a variable `weights`.
         defaults: as for `rerank`.
-        where: as for `rerank`.
+        moved_files: as for `rerank`.
         seed: of the paired bootstrap over sentences (Koehn 2004).
 
     Raises:
@@ -77,12 +77,12 @@ def evaluate_improvement(
     goal = criterion(nbest, draws)
     if goal is None:
         raise no_gains(nbest, draws)
-    result = rerank(nbest, draws, where=where, unchecked=True)
+    result = rerank(nbest, draws, moved_files=moved_files, unchecked=True)
     before, baseline, comparison = result.canonical, CANONICAL, None
     unknown = without_canonical(draws)
     if unknown or recorded_comparison(draws) is not None:
         prepared = Preparation.recorded(
-            draws.attrs, draws.constants, where, draws.features, draws.fixed
+            draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
         )(nbest)
         tally = BaselineTally(draws, goal)
         tally.add(prepared, result.choice)

@@ -1,40 +1,317 @@
-"""Reranking from a stream into files: however many lists there are, few are held at a time."""
+"""Outputs of reranking: files of translations and details, corpus scores, and their summary."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.decoding.confidence import Expected, expected
-from bpa_ppl.decoding.deciding import Deciding, Options
-from bpa_ppl.decoding.lines import Lines
-from bpa_ppl.decoding.reranking import Decided, decisions, expected_metric
-from bpa_ppl.decoding.results import (
-    details_columns,
-    details_header,
-    details_rows,
-    text_rows,
-)
+from bpa_ppl.decoding.confidence import Confidence, Expected, expected
+from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranked_parts
+from bpa_ppl.diagnostics import RiskCoverage, risk_coverage
 from bpa_ppl.diagnostics.baselines.comparing import BaselineTally, recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
-from bpa_ppl.errors import UsageError
-from bpa_ppl.formats.streams import AnyPath, atomic_writers
+from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.formats.codecs import file_suffix
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers
 from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.notes import warn_user
+from bpa_ppl.options import RerankOptions
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Score, Scoreboard, resolve, statistics
+from bpa_ppl.progress import reporter
+from bpa_ppl.quality import (
+    Metric,
+    Score,
+    Scoreboard,
+    corpus_score,
+    resolve,
+    statistics,
+    ter_edits,
+)
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
+#: What is written for a sentence without a list: its source, an empty line; or it is an error.
+GAPS = ("error", "empty", "source")
+_MOST_MISSING = 1_000_000  # consecutive sentences without a list: more means wrong ids
+#: Columns of details that have other names in JSON lines.
+_IN_JSON = {"sentence": "id", "translation": "text", "canonical_translation": "canonical_text"}
+_JSON = (".jsonl", ".ndjson")
+
+
+def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> Scoreboard:
+    """Score the choices against the references that the lists came with.
+
+    Raises:
+        DataError: if there are no references.
+
+    >>> import numpy as np
+    >>> from bpa_ppl import Draws, NBest, rerank
+    >>> lists = NBest.from_lists(
+    ...     [["a b", "a c"]], [[[0.0], [1.0]]], ["LM0"], references=[["a c"]]
+    ... )
+    >>> constants = {"canonical": -np.ones(1)}
+    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",), constants=constants)
+    >>> result = rerank(lists, draws, unchecked=True)
+    >>> print(scoreboard(result, ("ter",)))  # doctest: +NORMALIZE_WHITESPACE
+               canonical    adapted     change
+          TER      50.00       0.00     -50.00
+    1 of 1 translations changed
+    nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...
+    """
+    if len(result.references) != len(result.texts):
+        raise DataError("the reranked lists have no references to score against")
+    return Scoreboard(
+        before=tuple(corpus_score(result.canonical_texts, result.references, m) for m in metrics),
+        after=tuple(corpus_score(result.texts, result.references, m) for m in metrics),
+        changed=int(result.changed.sum()),
+        sentences=len(result.texts),
+    )
+
+
+def write_texts(result: Reranked, path: str | Path) -> None:
+    """Write the translations, one a line, in the order of the lists; `-` is standard output.
+
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from bpa_ppl import Draws, NBest, rerank
+    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
+    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
+    >>> result = rerank(lists, draws, unchecked=True)
+    >>> write_texts(result, "out.txt")
+    >>> Path("out.txt").read_text().split()
+    ['b', 'c']
+    >>> write_details(result, "out.tsv")
+    >>> len(Path("out.tsv").read_text().splitlines())
+    3
+    """
+    with atomic_writer(path) as file:
+        file.writelines(text_rows(result))
+
+
+def text_rows(result: Reranked) -> Iterator[str]:
+    """Yield the translations as lines; a line break inside one becomes a space, with a warning."""
+    lines = [_one_line(text) for text in result.texts]
+    if lines != list(result.texts):
+        warn_user(
+            "a translation with a line break is written as one line, so that lines stay those "
+            "of the sentences"
+        )
+    for line in lines:
+        yield f"{line}\n"
+
+
+def write_details(result: Reranked, path: str | Path) -> None:
+    """Write the choices, their probabilities and both translations of each sentence.
+
+    If what is expected was computed, further columns follow: the probability that the rule's choice
+    is better than the canonical first-best, that it is worse, and the expected score of both in the
+    criterion of the posterior, where texts of a list can be compared by it. Where the criterion is
+    a column that the lists carry, its expected value is given instead: the mean of the column over
+    the judged candidates of the list, weighted by their probabilities.
+
+    Args:
+        result: from `rerank`.
+        path: JSON lines if it ends in .jsonl or .ndjson, compressed or not, with an object for each
+            sentence; else a row for each, separated by tabs, below the names of the columns.
+    """
+    with atomic_writer(path) as file:
+        file.writelines(details_rows(result, path, header=True))
+
+
+def details_rows(result: Reranked, path: str | Path = "", *, header: bool = False) -> Iterator[str]:
+    """Yield the lines of a table of details.
+
+    Args:
+        result: from `rerank`.
+        path: whose suffix names the format, see `write_details`.
+        header: whether the names of the columns come first; JSON lines have no header.
+    """
+    columns: dict[str, list[Any]] = {
+        "sentence": result.ids or result.sentence_ids.tolist(),
+        "choice": result.choice.tolist(),
+        "probability": _rounded(result.probability),
+        "canonical_choice": result.canonical.tolist(),
+        "canonical_probability": _rounded(result.canonical_probability),
+        "changed": result.changed.tolist(),
+        "translation": result.texts,
+        "canonical_translation": result.canonical_texts,
+        **({} if result.confidence is None else _expectations(result.confidence)),
+    }
+    as_json = file_suffix(path) in _JSON
+    if header and not as_json:
+        yield "\t".join(columns) + "\n"
+    for row in zip(*columns.values(), strict=True):
+        if as_json:
+            fields = {_IN_JSON.get(n, n): v for n, v in zip(columns, row, strict=True)}
+            yield json.dumps(fields, ensure_ascii=False) + "\n"
+        else:
+            yield "\t".join(map(_cell, row)) + "\n"
+
+
+def _expectations(found: Confidence) -> dict[str, list[Any]]:
+    """Return the columns of what is expected of the choices."""
+    columns = {"better": found.better, "worse": found.worse}
+    if found.metric is not None:
+        columns[f"expected_{found.metric}"] = found.score
+        columns[f"canonical_expected_{found.metric}"] = found.canonical_score
+    if found.column is not None:
+        columns[f"expected_{found.column}"] = found.gain
+    return {name: _rounded(values) for name, values in columns.items()}
+
+
+def _rounded(values: np.ndarray) -> list[float | None]:
+    return [None if math.isnan(v) else float(f"{v:.6g}") for v in values.tolist()]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else _one_line(str(value)).replace("\t", " ")
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
+
+
+def selective(result: Reranked) -> RiskCoverage:
+    """Return the risk, in TER, of making only the most confident of the changes.
+
+    Args:
+        result: of `rerank` with `confidence=True` and without `min_confidence`, from lists with
+            references.
+
+    Raises:
+        DataError: if the lists had no references.
+        UsageError: if there is no confidence.
+
+    >>> import numpy as np
+    >>> from bpa_ppl import Draws, NBest, rerank
+    >>> lists = NBest.from_lists(
+    ...     [["a b", "a c"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"], references=[["a b"], ["a c"]]
+    ... )
+    >>> posterior = Draws(
+    ...     {"weights": np.ones((1, 4, 1))}, ("LM0",), constants={"canonical": -np.ones(1)}
+    ... )
+    >>> found = selective(rerank(lists, posterior, unchecked=True, confidence=True))
+    >>> found.better.round(2).tolist(), found.coverage.tolist(), found.ter.tolist()
+    ([0.73, 0.73], [0.0, 0.5, 1.0], [25.0, 50.0, 25.0])
+    """
+    if result.confidence is None:
+        raise UsageError("the choices have no confidence: rerank with confidence=True")
+    if len(result.references) != len(result.texts):
+        raise DataError("the reranked lists have no references to compare with")
+    before, lengths = ter_edits(result.canonical_texts, result.references)
+    after, _ = ter_edits(result.texts, result.references)
+    return risk_coverage(result.confidence.better, before, after, lengths, result.changed)
+
+
+class AlignedWriter:
+    """Makes one line for each sentence of a text, in the order of the ids.
+
+    Lists may come in another order, as fairseq prints them: lines wait for those before them.
+    Memory grows with the lines that wait, so behind a missing sentence with all lines to the end.
+
+    Args:
+        gaps: what to write for a sentence without a list: `error`, to raise one; `empty`, an empty
+            line; or `source`, the source.
+        sources: the source of each sentence, where known; else lists that are missing at the end
+            of the text are not noticed.
+        first_id: the id of the first sentence.
+
+    Raises:
+        UsageError: if there is no such policy, or sources are needed.
+    """
+
+    def __init__(
+        self, gaps: str = "error", sources: Sequence[str] | None = None, first_id: int = 0
+    ):
+        one_of(gaps, GAPS, "policy for gaps", "gaps")
+        if gaps == "source" and sources is None:
+            raise UsageError(
+                "missing sentences are written as their sources, so the sources are needed",
+                parameter="sources",
+                code="missing-sources",
+            )
+        self.filled = 0
+        self._gaps, self._sources, self._first_id = gaps, sources, first_id
+        self._next = first_id
+        self._after: int | str | None = None  # the user's id of the sentence before the next one
+        self._waiting: dict[int, tuple[str, int | str]] = {}
+
+    def lines(self, result: Reranked) -> Iterator[str]:
+        """Yield the lines of some sentences, as far as all sentences before them are there.
+
+        Raises:
+            DataError: if a sentence has two lists, or its id is below the first one.
+        """
+        ids = result.ids or result.sentence_ids.tolist()
+        numbers = result.sentence_ids.tolist()
+        for number, shown, line in zip(numbers, ids, text_rows(result), strict=True):
+            if number < self._first_id:
+                raise DataError(
+                    f"sentence id {shown} is below the first id, {self._first_id}: give the id of "
+                    "the first sentence of the text",
+                    parameter="first_id",
+                )
+            if number < self._next or number in self._waiting:
+                raise DataError(f"a second list of sentence {shown}: give each sentence one list")
+            self._waiting[number] = line, shown
+            while self._next in self._waiting:
+                yield self._written(self._next)
+
+    def rest(self) -> Iterator[str]:
+        """Yield the lines that wait, and those of missing sentences up to the end of the text.
+
+        Raises:
+            DataError: if a list is missing and the policy is `error`, or so many are that the ids
+                must be wrong.
+        """
+        for number in sorted(self._waiting):
+            yield from self._missing(number)
+            yield self._written(number)
+        if self._sources is not None:
+            yield from self._missing(self._first_id + len(self._sources))
+
+    def _written(self, number: int) -> str:
+        line, self._after = self._waiting.pop(number)
+        self._next = number + 1
+        return line
+
+    def _missing(self, end: int) -> Iterator[str]:
+        if end - self._next > _MOST_MISSING:
+            raise DataError(f"no list for sentences {self._next} to {end - 1}: correct the ids")
+        for number in range(self._next, end):
+            place = number - self._first_id
+            # Ids that are texts are numbered by us: the line in the text says more.
+            named = f"line {place + 1} of the sources, after sentence {self._after}"
+            shown = named if isinstance(self._after, str) else f"sentence {number}"
+            if self._gaps == "error":
+                raise DataError(
+                    f"no list for {shown}, so the lines of the output would not match those of the "
+                    "source: choose to write its source or an empty line, or correct the first id",
+                    parameter="gaps",
+                )
+            if self._gaps == "source" and place >= len(self._sources or ()):
+                raise DataError(
+                    f"no source for {shown}: give the sources of this text", parameter="sources"
+                )
+            self.filled += 1
+            yield f"{self._sources[place]}\n" if self._gaps == "source" and self._sources else "\n"
+
 
 @dataclass(frozen=True)
 class Summary:
-    """What is known of a text once all of it has been reranked.
+    """Summary of a text that has been reranked.
 
     Attributes:
         sentences: how many there were.
@@ -60,9 +337,8 @@ def rerank_to(
     output: AnyPath,
     details: AnyPath | None = None,
     *,
-    lines: Lines | None = None,
-    progress: bool | Reporter = False,
-    **options: Unpack[Options],
+    aligned: AlignedWriter | None = None,
+    options: RerankOptions | None = None,
 ) -> Summary:
     r"""Rerank lists as `rerank` does, and write the choices as they come.
 
@@ -74,13 +350,12 @@ def rerank_to(
         posterior: as for `rerank`.
         output: the translations, one a line; `-` is the standard output.
         details: a table, see `write_details`, with what is expected of each choice.
-        lines: keeps the translations beside the lines of the source; None writes one line a list,
+        aligned: aligns the translations with the lines of the source; None writes one line a list,
             as they come.
-        progress: as for `rerank`.
-        options: the other arguments of `rerank`.
+        options: as for `rerank`, in one object.
 
     Raises:
-        DataError: as `rerank`, if a file cannot be written, or `lines` refuses a list.
+        DataError: as `rerank`, if a file cannot be written, or `aligned` refuses a list.
         NotConverged: as `rerank`.
         UsageError: as `rerank`.
 
@@ -88,34 +363,33 @@ def rerank_to(
     >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
     >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
-    >>> summary = rerank_to(lists, draws, "translations.txt", unchecked=True)
+    >>> options = RerankOptions(unchecked=True)
+    >>> summary = rerank_to(lists, draws, "translations.txt", options=options)
     >>> summary.sentences, Path("translations.txt").read_text()
     (2, 'b\nc\n')
     """
-    deciding = Deciding(**options)
-    deciding = replace(deciding, confidence=deciding.confidence or details is not None)
-    stream = decisions(nbest, posterior, deciding)
+    options = options or RerankOptions()
+    options = replace(options, confidence=options.confidence or details is not None)
+    stream = reranked_parts(nbest, posterior, options)
     total = len(nbest) if isinstance(nbest, NBest) else 0
     draws = as_draws(posterior)
-    goal, titles = criterion_of(draws.attrs), details_columns(expected_metric(draws.attrs))
+    goal = criterion_of(draws.attrs)
     tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"), draws)
     paths = [output] if details is None else [output, details]
     with (
         atomic_writers(*paths) as (texts, *tables),
-        reporter(progress, "rerank") as report,
+        reporter(options.progress, "rerank") as report,
     ):
-        for table in tables:
-            table.writelines(details_header(titles, paths[-1]))
-        for decided in stream:
-            known = text_rows(decided.choices) if lines is None else lines.of(decided.choices)
-            texts.writelines(known)
+        for part in stream:
+            result = part.result
+            texts.writelines(text_rows(result) if aligned is None else aligned.lines(result))
             for table in tables:
-                table.writelines(details_rows(decided.choices, paths[-1]))
-            tally.add(decided)
+                table.writelines(details_rows(result, paths[-1], header=not tally.sentences))
+            tally.add(part)
             report(tally.sentences, max(total, tally.sentences), "sentences")
         if not tally.sentences:
             raise UsageError("there is no list to rerank")
-        texts.writelines(() if lines is None else lines.rest())
+        texts.writelines(() if aligned is None else aligned.rest())
     return tally.summary()
 
 
@@ -141,15 +415,15 @@ class Tally:
         initial = draws is not None and "canonical_weights" in draws.attrs
         self._titles = "initial" if initial else "canonical", "adapted"
 
-    def add(self, decided: Decided) -> None:
+    def add(self, part: RerankedPart) -> None:
         """Count the choices from some more lists."""
-        lists, choices = decided
+        lists, choices = part
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
         if choices.confidence is not None and choices.confidence.metric == "ter":
-            known = 0.0 if self._expected is None else self._expected
-            self._expected = np.asarray(known + choices.confidence.sums)
+            total = 0.0 if self._expected is None else self._expected
+            self._expected = np.asarray(total + choices.confidence.sums)
         if self._baselines is not None:
             self._baselines.add(lists, choices.choice)
         for metric, sums in self._sums.items():

@@ -14,7 +14,7 @@ from bpa_ppl.quality import choice_sets, has_preferences
 
 if TYPE_CHECKING:
     from bpa_ppl.diagnostics.pages.page import Section, Verdict
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
@@ -25,10 +25,10 @@ def report_page(
     posterior: Posterior,
     lists: NBest | None = None,
     *,
-    known: NBest | None = None,
-    where: Where | None = None,
+    adaptation_lists: NBest | None = None,
+    moved_files: MovedFiles | None = None,
     title: str = "Posterior of the weights",
-    shown: int = 8,
+    top: int = 8,
 ) -> str:
     """Return a self-contained HTML page about a posterior, which `bpa report` writes.
 
@@ -37,11 +37,11 @@ def report_page(
         lists: new lists with references, or with the column that it was adapted to: the page then
             begins with whether it helped: compared with the canonical weights, or, where none
             were given, with the best simple baseline. It shows what each added feature contributed.
-        known: the lists that it was adapted to: their sentences are then shown by their texts.
-            Where `lists` are these, they need not be given again.
-        where: as for `rerank`.
+        adaptation_lists: the lists that it was adapted to: their sentences are then shown by
+            their texts. Where `lists` are these, they need not be given again.
+        moved_files: as for `rerank`.
         title: of the page.
-        shown: how many weights or other variables, those that mix worst, have their chains drawn.
+        top: draw the chains of so many weights or other variables, those that mix worst.
 
     Raises:
         DataError: if lists and posterior do not fit together, or nothing is there to score by.
@@ -53,21 +53,21 @@ def report_page(
     (True, False)
     """
     draws = as_draws(posterior)
-    answer, more = (None, []) if lists is None else _of_lists(draws, lists, where)
-    if known is None and lists is not None and _same_lists(draws, lists):
-        known = lists
+    answer, more = (None, []) if lists is None else _of_lists(draws, lists, moved_files)
+    if adaptation_lists is None and lists is not None and _same_lists(draws, lists):
+        adaptation_lists = lists
     return posterior_page(
         draws,
         title=title,
-        shown=shown,
+        top=top,
         more=more,
         answer=answer,
-        texts=None if known is None else texts_of(draws, known),
+        texts=None if adaptation_lists is None else texts_of(draws, adaptation_lists),
     )
 
 
 def _of_lists(
-    draws: Draws, lists: NBest, where: Where | None
+    draws: Draws, lists: NBest, moved_files: MovedFiles | None
 ) -> tuple[tuple[Verdict, Section], list[Section]]:
     """Return whether it helped, and what the added features contributed where there are some."""
     from bpa_ppl.decoding.contributions import contributions
@@ -78,10 +78,14 @@ def _of_lists(
 
     caveats = [] if check(draws) else [_FAILED]
     caveats += [_SEEN] if _same_lists(draws, lists) else []
-    answer = improvement_section(evaluate_improvement(lists, draws, where=where), caveats)
+    answer = improvement_section(
+        evaluate_improvement(lists, draws, moved_files=moved_files), caveats
+    )
     if not columns_of(draws.attrs) or not lists.references or not all(lists.references):
         return answer, []
-    return answer, [contributions_section(contributions(lists, draws, where=where), len(lists))]
+    return answer, [
+        contributions_section(contributions(lists, draws, moved_files=moved_files), len(lists))
+    ]
 
 
 def _same_lists(draws: Draws, lists: NBest) -> bool:
@@ -104,12 +108,12 @@ def _same_sentences(draws: Draws, lists: NBest) -> bool:
     return count is None or int(count) == len(lists)
 
 
-def texts_of(posterior: Posterior, known: NBest) -> list[str]:
-    """Return a text by which each adaptation sentence is known to a reader.
+def texts_of(posterior: Posterior, lists: NBest) -> list[str]:
+    """Return a text by which each adaptation sentence is shown to a reader.
 
     Args:
         posterior: whose oracles they are, where it records them.
-        known: the lists that it was adapted to.
+        lists: the lists that it was adapted to.
 
     Returns:
         the oracle of each, or the candidate that was preferred; else its first reference, else
@@ -123,16 +127,17 @@ def texts_of(posterior: Posterior, known: NBest) -> list[str]:
     ['b']
     """
     draws = as_draws(posterior)
-    if not _same_sentences(draws, known):
+    if not _same_sentences(draws, lists):
         raise DataError(
             "these sentences have other ids, or another number, than those that the posterior was "
-            "adapted to: give the lists that it was adapted to (known)",
-            known.origin,
+            "adapted to: give the lists that it was adapted to",
+            lists.origin,
+            parameter="adaptation_lists",
         )
-    known = _observed(draws, known)
+    lists = _observed(draws, lists)
     oracle = np.asarray(draws.observed.get("oracle", ()))
-    whole = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(known),)
-    if whole and np.all((oracle >= 0) & (oracle < known.sizes)):
-        return list(known.chosen(oracle))
-    every = known.references or [()] * len(known)
-    return [refs[0] if refs else known.texts(s)[0] for s, refs in enumerate(every)]
+    whole = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(lists),)
+    if whole and np.all((oracle >= 0) & (oracle < lists.sizes)):
+        return list(lists.chosen(oracle))
+    every = lists.references or [()] * len(lists)
+    return [refs[0] if refs else lists.texts(s)[0] for s, refs in enumerate(every)]

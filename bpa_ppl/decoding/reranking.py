@@ -8,30 +8,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bpa_ppl.decoding.base import Rule
+from bpa_ppl.decoding.batches import BatchDecider, Decisions, DecisionSettings
 from bpa_ppl.decoding.confidence import Confidence
-from bpa_ppl.decoding.deciding import Deciding, Options
-from bpa_ppl.decoding.panel import Panel, Settings, Votes, bare
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Preparation
+from bpa_ppl.models.preparing import gain_column
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.options import RerankOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.progress import reporter
 from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights
 from bpa_ppl.workers import number_of, parallel_workers
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
     from bpa_ppl.posterior.adapter import Posterior
 
-_TABLE = 64  # lists handed to a worker at once: a multiple of what a panel decides at once
-_SMALL = 100_000  # hypotheses that are decided sooner than worker processes have started
+_TABLE = 64  # lists that a worker gets at once: a multiple of what a decider handles at once
+_SMALL = 100_000  # up to so many hypotheses, starting worker processes takes longer
 _SHOWN = 5  # changes in a notebook
 
 
@@ -48,8 +48,8 @@ class Reranked:
         texts: the chosen translations.
         canonical_texts: those of the canonical weights.
         references: the references of each sentence, as far as the lists have them.
-        confidence: what is expected of the choices, where it was asked for.
-        ids: (S,) the ids of the user: texts, or the whole numbers of `sentence_ids`.
+        confidence: what is expected of the choices, if it was computed.
+        ids: (S,) the ids of the user: texts, or the integers of `sentence_ids`.
 
     >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
@@ -93,57 +93,21 @@ class Reranked:
         return f"<p>{escape(repr(self))}</p>" + (f"<table>{head}{rows}</table>" if rows else "")
 
 
+@with_options(RerankOptions)
 def rerank(
-    nbest: NBest | Iterable[NBest],
-    posterior: Posterior,
-    *,
-    rule: str | Rule | None = None,
-    derivations: str = "separate",
-    sure: float | None = None,
-    temperature: float | None = None,
-    confidence: bool = False,
-    defaults: Mapping[str, float] | None = None,
-    where: Where | None = None,
-    unchecked: bool = False,
-    jobs: int = 1,
-    backend: str = "local",
-    scheduler: str | None = None,
-    progress: bool | Reporter = False,
+    nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
 ) -> Reranked:
     """Choose a translation from each list by the posterior.
 
     Args:
-        nbest: lists, or a stream of them (`iter_nbest`), of which few are held at a time.
-        posterior: from `adapt`, or anybody's with a variable `weights` and feature names.
-        rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
-            (the best pair of weights and translation), `map` or `mean` (one weight vector), `mbr`
-            (the translation that is expected to be worth most), or a rule with its settings. None
-            takes what the posterior records, else `predictive`: `adapt` records `mean` where there
-            were no canonical weights.
-        derivations: `separate` scores each derivation, as published; `summed` adds up those of
-            equal strings.
-        sure: change the canonical first-best only where the choice is better than it with a higher
-            probability than this (0 to 1), see `Confidence`. None always takes the choice.
-        temperature: probabilities of derivations are raised to the power of 1 / temperature, before
-            those of equal strings are added up. None takes what the posterior records (see
-            `diagnostics.calibrated`), else 1. The order of derivations stays, so that `predictive`
-            chooses the same; sums over strings, and `mbr`, may choose others.
-        confidence: also return what is expected of the choices: `Reranked.confidence`.
-        defaults: weights of features that the posterior does not know, such as one that was
-            fixed when somebody else made it.
-        where: where files lie now that features are computed from and that have moved since the
-            weights were adapted, by the label of the source: `{"lm": "texts/domain.txt"}`.
-        unchecked: use the posterior although it fails its check.
-        jobs: processes that decide; -1 takes every core. Few lists are decided in this process,
-            and the choices are the same.
-        backend: `local`, or `dask` for all workers of an existing cluster.
-        scheduler: the address of the cluster's scheduler, such as `tcp://host:8786`.
-        progress: True draws a bar on standard error.
+        nbest: lists, or a stream of them (`iter_nbest`), of which few are in memory at a time.
+        posterior: from `adapt`, or any other with a variable `weights` and feature names.
+        options: the fields of `bpa_ppl.options.RerankOptions`, as keyword arguments.
 
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.
-        DataError: if lists and posterior do not have the same features, or a file that some are
-            computed from is missing or has changed.
+        DataError: if lists and posterior do not have the same features, or a file that features
+            are computed from is missing or has changed.
         UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
 
     >>> from bpa_ppl import Draws
@@ -157,25 +121,11 @@ def rerank(
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    deciding = Deciding(
-        rule=rule,
-        derivations=derivations,
-        sure=sure,
-        temperature=temperature,
-        confidence=confidence,
-        defaults=defaults,
-        where=where,
-        unchecked=unchecked,
-        jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
-    )
-    stream = decisions(nbest, posterior, deciding)
     total = len(nbest) if isinstance(nbest, NBest) else 0
     parts: list[Reranked] = []
     done = 0
-    with reporter(progress, "rerank") as report:
-        for _, part in stream:
+    with reporter(options.progress, "rerank") as report:
+        for _, part in reranked_parts(nbest, posterior, options):
             parts.append(part)
             done += len(part.choice)
             report(done, max(total, done), "sentences")
@@ -184,10 +134,16 @@ def rerank(
     return _joined(parts)
 
 
+@with_options(RerankOptions)
 def rerank_stream(
-    nbest: NBest | Iterable[NBest], posterior: Posterior, **options: Unpack[Options]
+    nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
 ) -> Iterator[Reranked]:
-    """Do what `rerank` does, and yield the choices part by part; same arguments and errors.
+    """Rerank as `rerank` does, and yield the choices part by part; same arguments and errors.
+
+    Args:
+        nbest: as for `rerank`.
+        posterior: as for `rerank`.
+        options: as for `rerank`.
 
     >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"]] * 100, [[[0.0], [1.0]]] * 100, ["LM0"])
@@ -195,47 +151,50 @@ def rerank_stream(
     >>> [len(part.texts) for part in rerank_stream(lists, draws, unchecked=True)]
     [64, 36]
     """
-    decided = decisions(nbest, posterior, Deciding(**options))
-    return (choices for _, choices in decided)
+    return (part.result for part in reranked_parts(nbest, posterior, options))
 
 
-class Decided(NamedTuple):
+class RerankedPart(NamedTuple):
     """Some lists, and the choices from them."""
 
     lists: NBest
-    choices: Reranked
+    result: Reranked
 
 
-def decisions(
-    nbest: NBest | Iterable[NBest], posterior: Posterior, deciding: Deciding
-) -> Iterator[Decided]:
-    """Yield lists and choices part by part; arguments and errors as those of `rerank`."""
-    draws = with_defaults(as_draws(posterior), deciding.defaults)
-    if not deciding.unchecked:
+def reranked_parts(
+    nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
+) -> Iterator[RerankedPart]:
+    """Yield lists and the choices from them, a part at a time; errors as those of `rerank`."""
+    draws = with_defaults(as_draws(posterior), options.defaults)
+    if not options.unchecked:
         refuse_unconverged(draws)
-    panels = _Panels(draws, deciding.rule_for(draws), _settings(deciding, draws))
-    prepared = Preparation.recorded(
-        draws.attrs, draws.constants, deciding.where, draws.features, draws.fixed
-    )
-    tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
-    if deciding.backend == "local" and number_of(deciding.jobs) == 1:
-        return _decided_here(tables, panels)
-    return _decided_by_workers(tables, panels, deciding)
-
-
-def _settings(deciding: Deciding, draws: Draws) -> Settings:
-    temperature = deciding.temperature
+    temperature = options.temperature
     if temperature is None:
         temperature = float(draws.attrs.get("temperature", 1.0))
-    metric = expected_metric(draws.attrs)
-    return Settings(deciding.derivations, temperature, deciding.sure, deciding.confidence, metric)
+    gain = gain_column(draws.attrs)
+    settings = DecisionSettings(
+        options.derivations,
+        temperature,
+        options.min_confidence,
+        options.confidence,
+        expected_metric(draws.attrs),
+        None if gain is None else gain.column,
+    )
+    deciders = _Deciders(draws, options.rule_for(draws), settings)
+    prepared = Preparation.recorded(
+        draws.attrs, draws.constants, options.moved_files, draws.features, draws.fixed
+    )
+    tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
+    if options.backend == "local" and number_of(options.jobs) == 1:
+        return _in_this_process(tables, deciders)
+    return _in_workers(tables, deciders, options)
 
 
 def expected_metric(attrs: Mapping[str, Any]) -> str | None:
-    """Return the metric in which the choices of a posterior are expected to be good.
+    """Return the metric of the expected scores of choices.
 
-    That is the criterion of the posterior, TER if it records none. None where texts of a list
-    cannot be compared by it, as where it is a column of the lists.
+    It is the criterion of the posterior, TER if it records none. None where texts of a list cannot
+    be compared by it, such as a column of the lists.
 
     >>> expected_metric({}), expected_metric({"oracle_metric": "mqm"})
     ('ter', None)
@@ -245,7 +204,7 @@ def expected_metric(attrs: Mapping[str, Any]) -> str | None:
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
-    """Return draws with more fixed weights, of features that they do not know.
+    """Return draws with more fixed weights, of features that they do not have.
 
     Raises:
         DataError: if the posterior knows one of them.
@@ -255,7 +214,8 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
     known = [name for name in given if name in (*draws.features, *draws.fixed)]
     if known:
         raise DataError(
-            f"the posterior knows the weight of {', '.join(known)}: leave the default out"
+            f"the posterior has weights of {', '.join(known)}: leave out their default weights",
+            parameter="defaults",
         )
     return replace(draws, fixed=draws.fixed.updated(given)) if given else draws
 
@@ -286,66 +246,62 @@ def _tables(stream: Iterable[NBest]) -> Iterator[NBest]:
 
 def _no_lists(given: Any) -> UsageError:
     return UsageError(
-        "what is reranked are n-best lists (NBest) or a stream of them (iter_nbest), not "
+        "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
         f"{reprlib.repr(given)}"
     )
 
 
-class _Panels:
-    """The panel for the columns of each table: the same one as long as they are the same."""
+class _Deciders:
+    """The decider for the columns of each table: the same one as long as the columns are equal."""
 
-    def __init__(self, draws: Draws, rule: Rule, settings: Settings):
-        self._what = draws, rule, settings
-        self._panel: Panel | None = None
+    def __init__(self, draws: Draws, rule: Rule, settings: DecisionSettings):
+        self._arguments = draws, rule, settings
+        self._last: BatchDecider | None = None
 
-    def of(self, lists: NBest) -> Panel:
-        if self._panel is None or self._panel.feature_names != lists.feature_names:
-            draws, rule, settings = self._what
-            self._panel = Panel.of(draws, lists, rule, settings)
-        return self._panel
+    def of(self, lists: NBest) -> BatchDecider:
+        if self._last is None or self._last.feature_names != lists.feature_names:
+            draws, rule, settings = self._arguments
+            self._last = BatchDecider.of(draws, lists, rule, settings)
+        return self._last
 
 
-def _decided_here(tables: Iterable[NBest], panels: _Panels) -> Iterator[Decided]:
+def _in_this_process(tables: Iterable[NBest], deciders: _Deciders) -> Iterator[RerankedPart]:
     for lists in tables:
-        yield _decided(lists, panels.of(lists).decide(lists))
+        yield _part(lists, deciders.of(lists).choose(lists))
 
 
-def _decided_by_workers(
-    tables: Iterator[NBest], panels: _Panels, deciding: Deciding
-) -> Iterator[Decided]:
+def _in_workers(
+    tables: Iterator[NBest], deciders: _Deciders, options: RerankOptions
+) -> Iterator[RerankedPart]:
     first: deque[NBest] = deque()
-    if deciding.backend == "local":
+    if options.backend == "local":
         waiting = 0
         while waiting < _SMALL and (lists := next(tables, None)) is not None:
             first.append(lists)
             waiting += len(lists.features)
         if waiting < _SMALL:
-            yield from _decided_here(first, panels)
+            yield from _in_this_process(first, deciders)
             return
     from joblib import delayed
 
     def call(lists: NBest) -> Any:
-        panel = panels.of(lists)
-        return delayed(Panel.decide)(panel, bare(lists, texts=panel.needs_texts))
+        decider = deciders.of(lists)
+        return delayed(BatchDecider.choose)(decider, decider.stripped(lists))
 
-    calls = ((lists, call(lists)) for lists in chain(_drained(first), tables))
-    with parallel_workers(deciding.jobs, deciding.backend, deciding.scheduler) as parallel:
-        for lists, votes in parallel.in_order(calls):
-            yield _decided(lists, votes)
-
-
-def _drained(waiting: deque[NBest]) -> Iterator[NBest]:
-    while waiting:
-        yield waiting.popleft()
+    drained = (first.popleft() for _ in range(len(first)))
+    calls = ((lists, call(lists)) for lists in chain(drained, tables))
+    with parallel_workers(options.jobs, options.backend, options.scheduler) as parallel:
+        for lists, decisions in parallel.in_order(calls):
+            yield _part(lists, decisions)
 
 
-def _decided(lists: NBest, votes: Votes) -> Decided:
-    choices = Reranked(
+def _part(lists: NBest, decisions: Decisions) -> RerankedPart:
+    result = Reranked(
         sentence_ids=lists.sentence_ids,
-        **votes._asdict(),
-        texts=lists.chosen(votes.choice),
-        canonical_texts=lists.chosen(votes.canonical),
+        **decisions._asdict(),
+        texts=lists.chosen(decisions.choice),
+        canonical_texts=lists.chosen(decisions.canonical),
         references=list(lists.references or ()),
         ids=list(lists.ids),
     )
-    return Decided(lists, choices)
+    return RerankedPart(lists, result)

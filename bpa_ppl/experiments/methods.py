@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from bpa_ppl.component import Component, CountOrNone, Positive
-from bpa_ppl.decoding import DERIVATIONS
 from bpa_ppl.errors import UsageError, one_of
+from bpa_ppl.options import DERIVATIONS
 from bpa_ppl.quality import counted_metrics
 from bpa_ppl.registry import LIKELIHOODS, METRICS, RULES, SAMPLERS, TUNERS
 from bpa_ppl.sampling.base import Sampler
@@ -63,14 +63,14 @@ class Method(Component, frozen=True):
         """Whether it also learns from the text that λ_T was tuned on."""
         if self.kind == TUNER:
             return TUNERS[self.engine].takes_extra
-        return self.kind == SAMPLER and "development" in SAMPLERS[self.engine].__struct_fields__
+        return self.kind == SAMPLER and SAMPLERS[self.engine].takes_extra
 
-    def sampler(self, **more: Any) -> Sampler:
-        """Return its sampler; `more` are settings that do not come from the file of the study."""
-        return SAMPLERS.resolve(self.engine, {**dict(self.engine_settings), **more})
+    def sampler(self) -> Sampler:
+        """Return its sampler with its settings."""
+        return SAMPLERS.resolve(self.engine, dict(self.engine_settings))
 
     def tuner(self) -> Tuner:
-        """Return its tuner."""
+        """Return its tuner with its settings."""
         return TUNERS.resolve(self.engine, dict(self.engine_settings))
 
     def resolved_likelihood(self) -> Likelihood | None:

@@ -86,7 +86,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         DataError: if there are no results, or a file cannot be written.
         UsageError: if there is no such kind of figure.
     """
-    one_of(kind, FIGURE_KINDS, "kind of figures")
+    one_of(kind, FIGURE_KINDS, "kind of figures", "kind")
     target = Path(folder)
     results, seconds = read_results(target)
     (points, differences), times = aggregate(results), median_seconds(seconds)

@@ -32,11 +32,11 @@ from bpa_ppl.experiments.study import (
 )
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.options import AdaptOptions
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import by_name, demote_to_extras, statistics
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS, Registry
-from bpa_ppl.sampling import adapt
-from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights
+from bpa_ppl.sampling import Sampler, adapt_draws
 from bpa_ppl.tuning import reestimate
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import check_backend, parallel_workers
@@ -249,26 +249,20 @@ def _tuned_weights(run: _CellRun) -> Weights:
 
 
 def _choose_by_posterior(run: _CellRun) -> Int64:
-    method = run.method
-    settings: dict[str, Any] = {}
+    method, sampler = run.method, run.method.sampler()
     if method.needs_development:
-        sampler = method.sampler()
-        settings["development"] = development(run.study)
-        if isinstance(sampler, WeightTrace):
-            settings = {"visited": _visited(run.study, run.domain, sampler.restarts)}
+        sampler = _fitted(run.study, run.domain, sampler)
+    options = AdaptOptions(
+        sampler=sampler,
+        likelihood=method.resolved_likelihood(),
+        prior_variance=method.prior_variance,
+        seed=run.seed,
+        metric=by_name(method.metric),
+        categorical=run.study.categorical,
+        cache=False,
+    )
     with run.stage("adapt"):
-        posterior = adapt(
-            run.adaptation,
-            run.material.weights,
-            sampler=method.sampler(**settings),
-            likelihood=method.resolved_likelihood(),
-            prior_variance=method.prior_variance,
-            seed=run.seed,
-            metric=by_name(method.metric),
-            categorical=run.study.categorical,
-            cache=False,
-            arviz=False,
-        )
+        posterior = adapt_draws(run.adaptation, run.material.weights, options)
     with run.stage("check"):
         report = check(posterior)
     run.verdict = "passed" if report else "failed"
@@ -284,8 +278,8 @@ def _choose_by_posterior(run: _CellRun) -> Int64:
 
 
 @lru_cache(1)
-def _visited(study: Study, domain: StudyDomain, restarts: int) -> Float64:
-    """Return the weights that MERT visits on the development set: once for all cells."""
+def _fitted(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
+    """Return a sampler with what it learns from the development set: once for all cells."""
     data = material(study, domain)
     weights = data.weights or initial_weights(data.adapt)
-    return visited_weights(development(study), weights, restarts=restarts, seed=study.seed)
+    return sampler.fitted(development(study), weights, fixed=None, seed=study.seed)

@@ -11,11 +11,12 @@ from bpa_ppl.diagnostics.comparison.comparison import Comparison, check_same_pos
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.nbest import NBest
+from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles, demote_to_extras, oracles, resolve
 from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import adapt
+from bpa_ppl.sampling import adapt_draws
 from bpa_ppl.weights import AnyWeights, match
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ def compare_samplers(
     goal = resolve(metric, nbest)
     nbest = demote_to_extras(nbest, goal.columns)
     oracle = _oracles(nbest, weights, goal, options)
-    options["arviz"] = False
-    if extra:  # refuse other data before the long work
-        quick = adapt(nbest, weights, sampler="map", oracle=oracle, metric=goal, **options)
+    if extra:  # what is of other data is refused before the long work
+        known = AdaptOptions(sampler="map", oracle=oracle, metric=goal, **options)
+        quick = adapt_draws(nbest, weights, known)
         for name, posteriors in extra.items():
             for posterior in posteriors:
                 check_same_posterior(name, as_draws(posterior), quick)
@@ -95,17 +96,16 @@ def compare_samplers(
             **options,
         )
         report(0, 1, f"reference {reference}")
-        truth = adapt(
-            nbest,
-            weights,
+        long_run = AdaptOptions(
             sampler=reference,
             seed=(seed + _SEED_OFFSET) % SEEDS,
             oracle=oracle,
             metric=goal,
-            draws=reference_draws,
+            settings={"draws": reference_draws},
             progress=report,
             **options,
         )
+        truth = adapt_draws(nbest, weights, long_run)
         lists = nbest if test is None else test
         report(0, 1, "statistics")
         return compare(
@@ -149,16 +149,15 @@ def run_samplers(
     """
     seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
-    options["arviz"] = False
     found: dict[str, list[Draws]] = {name: [] for name in chosen}
     steps = [(name, run) for name in chosen for run in range(-1, runs)]
     with reporter(progress, "run") as report:
         for done, (name, run) in enumerate(steps):
             report(done, len(steps), name)
             own_seed = (seed + max(run, 0)) % SEEDS
-            arguments = {**options, **chosen[name], "sampler": name, "seed": own_seed}
+            own = AdaptOptions(sampler=name, seed=own_seed, settings=chosen[name], **options)
             start = time.perf_counter()
-            draws: Draws = adapt(nbest, weights, **arguments)
+            draws = adapt_draws(nbest, weights, own)
             seconds = time.perf_counter() - start
             if run >= 0:
                 found[name].append(draws.with_attrs(sampling_time=seconds))

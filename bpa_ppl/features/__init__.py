@@ -152,8 +152,10 @@ def _check_needs(nbest: NBest, source: FeatureSource) -> None:
         if not is_extra and getattr(nbest, need, None) is None:
             raise DataError(
                 f"the features {FEATURES.name_of(source)} need {need}, which the lists do not "
-                "have: add them",
+                f"have: give the {need}",
                 nbest.origin,
+                parameter=need,
+                code=f"missing-{need}",
             )
 
 

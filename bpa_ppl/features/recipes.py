@@ -15,7 +15,7 @@ from bpa_ppl.features.base import FeatureSource
 from bpa_ppl.registry import FEATURES
 
 #: A file, or several, for each source that has moved: by its label, or by its name.
-Where = Mapping[str, str | Path | Sequence[str | Path]]
+MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
 _FILES, _COLUMNS = "file_hashes", "feature_names"
 _STORED = "feature_source_{}"
 _CARRIED = 5_000_000  # bytes of text
@@ -86,18 +86,18 @@ def is_stored(name: str) -> bool:
 def sources_from_records(
     records: Iterable[Mapping[str, Any]],
     constants: Mapping[str, Any],
-    where: Where | None = None,
+    moved_files: MovedFiles | None = None,
 ) -> tuple[FeatureSource, ...]:
     """Return the sources that were recorded, if they can still do what they did.
 
     Args:
         records: from `recorded`.
         constants: what `stored` gave, among other things.
-        where: where files lie now that have moved.
+        moved_files: new paths of files that have moved, by the label of their source.
 
     Raises:
         DataError: if a file is missing or has changed, or a record cannot be understood.
-        UsageError: if `where` names what is not there.
+        UsageError: if `moved_files` names a source that is not there.
     """
     sources, hashes = [], []
     for number, record in enumerate(records):
@@ -107,8 +107,8 @@ def sources_from_records(
         learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
         one |= {name: _tuples(value) for name, value in json.loads(learned).items()}
         sources.append(FEATURES.resolve(one.pop("source"), one))
-    moved = [_moved(source, where or {}, sources) for source in sources]
-    _check_used(where or {}, sources)
+    moved = [_with_moved_files(source, moved_files or {}, sources) for source in sources]
+    _check_used(moved_files or {}, sources)
     for source, before in zip(moved, hashes, strict=True):
         _check_unchanged(source, before)
     return tuple(moved)
@@ -120,9 +120,10 @@ def _hash(path: str, source: FeatureSource) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(
-            f"cannot be read ({error.strerror}), and the features {source.label} are made from "
-            f"it: say where it lies with where={{{source.label!r}: PATH}}",
+            f"cannot be read ({error.strerror}), and the features {source.label} are computed "
+            f"from it: give the new path of {source.label} if it has moved",
             path,
+            parameter="moved_files",
         ) from error
 
 
@@ -131,31 +132,35 @@ def _check_unchanged(source: FeatureSource, before: Sequence[str]) -> None:
         if (now := _hash(path, source)) != was:
             raise DataError(
                 f"has changed since the weights of {source.label} were adapted (SHA-256 "
-                f"{was[:12]}… then, {now[:12]}… now): bring the old file back, say where it lies "
-                f"with where={{{source.label!r}: PATH}}, or adapt again",
+                f"{was[:12]}… then, {now[:12]}… now): restore the old file, give the new path of "
+                f"{source.label} if it has moved, or adapt again",
                 path,
+                parameter="moved_files",
             )
 
 
-def _moved(source: FeatureSource, where: Where, sources: Sequence[FeatureSource]) -> FeatureSource:
+def _with_moved_files(
+    source: FeatureSource, moved_files: MovedFiles, sources: Sequence[FeatureSource]
+) -> FeatureSource:
     name = FEATURES.name_of(source)
     alone = sum(FEATURES.name_of(other) == name for other in sources) == 1
-    found = where.get(source.label, where.get(name) if alone else None)
+    found = moved_files.get(source.label, moved_files.get(name) if alone else None)
     if found is None:
         return source
     paths = [found] if isinstance(found, str | Path) else list(found)
     return source.moved([str(path) for path in paths])
 
 
-def _check_used(where: Where, sources: Sequence[FeatureSource]) -> None:
+def _check_used(moved_files: MovedFiles, sources: Sequence[FeatureSource]) -> None:
     known = {source.label for source in sources}
     names = [FEATURES.name_of(source) for source in sources]
     known |= {name for name in names if names.count(name) == 1}
-    for wanted in where:
+    for wanted in moved_files:
         if wanted not in known:
             raise UsageError(
-                f"where={{{wanted!r}: …}} is of no source of features of this posterior: it has "
-                f"{', '.join(sorted(known)) or 'none'}"
+                f"{wanted} is not a feature source of this posterior: it has "
+                f"{', '.join(sorted(known)) or 'none'}",
+                parameter="moved_files",
             )
 
 

@@ -290,7 +290,7 @@ class _Reader:
                 if self.options.bad != "drop":
                     raise DataError(
                         f"{name}: {error}: correct it, leave the cell empty where the number is "
-                        "missing, or leave such hypotheses out with bad='drop'",
+                        "missing, or drop such hypotheses (bad: drop)",
                         self.options.origin,
                         line,
                     ) from error

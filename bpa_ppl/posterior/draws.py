@@ -271,6 +271,8 @@ class Draws:
                 f"for {', '.join(known)}; give lists with these features, or default weights for "
                 "the others",
                 known.origin,
+                parameter="defaults",
+                code="missing-weight",
             )
         matched = match(known, nbest, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)

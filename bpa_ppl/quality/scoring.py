@@ -236,6 +236,20 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
     return Statistics(config, config.counts(lists, references, **more)[inverse])
 
 
+def no_references(origin: str | None) -> DataError:
+    """Return the error of lists without references where a metric needs them.
+
+    >>> no_references("dev.nbest").code
+    'missing-references'
+    """
+    return DataError(
+        "the lists have no references: give the references",
+        origin,
+        parameter="references",
+        code="missing-references",
+    )
+
+
 class _Inputs(NamedTuple):
     """References, sources and columns, as far as a metric needs them."""
 
@@ -267,14 +281,17 @@ def _inputs(
     if "references" not in metric.needs:
         references = [()] * len(hypotheses)
     elif references is None:
-        raise DataError("the lists have no references: give the references", origin)
+        raise no_references(origin)
     else:
         check_parallel(hypotheses, references, origin)
     if "sources" not in metric.needs:
         sources = None
     elif sources is None or len(sources) != len(hypotheses):
         raise DataError(
-            f"{metric.key} needs the source of each sentence: give as many sources", origin
+            f"{metric.key} needs the source of each sentence: give as many sources",
+            origin,
+            parameter="sources",
+            code="missing-sources",
         )
     return _Inputs(references, sources)
 

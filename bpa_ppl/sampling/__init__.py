@@ -1,6 +1,6 @@
 """Samplers of the posterior over weights, and `adapt`, which runs them."""
 
-from bpa_ppl.sampling.adapting import adapt, draws_of, target_of
+from bpa_ppl.sampling.adapting import adapt, adapt_draws, draws_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
 from bpa_ppl.sampling.conditioning import update
 from bpa_ppl.sampling.density import evaluate
@@ -20,6 +20,7 @@ __all__ = [
     "Step",
     "Target",
     "adapt",
+    "adapt_draws",
     "draws_of",
     "evaluate",
     "learn_hierarchy",

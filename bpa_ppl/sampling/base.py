@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -14,7 +14,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models import Bucket, Likelihood, Lists, Prior
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.weights import Match
 
@@ -105,6 +105,7 @@ class Sampler(Component, frozen=True):
 
     Attributes:
         exact: whether the draws, with their importance weights, follow the posterior.
+        takes_extra: whether it needs lists of the out-of-domain set (see `fitted`).
 
     >>> from bpa_ppl.registry import SAMPLERS
     >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
@@ -112,6 +113,7 @@ class Sampler(Component, frozen=True):
     """
 
     exact: ClassVar[bool] = True
+    takes_extra: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,6 +124,25 @@ class Sampler(Component, frozen=True):
                 f"{steps:,} steps exceed the limit of {_MAX_STEPS:,}: lower draws, chains, warmup "
                 "or thinning"
             )
+
+    def fitted(
+        self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
+    ) -> Self:
+        """Return the sampler with what it learns from the lists of the out-of-domain set.
+
+        Args:
+            lists: with references.
+            weights: the canonical weights λ_T, by feature name.
+            fixed: features that are not adapted; None is `UnknownWordPenalty0`.
+            seed: the only source of randomness.
+
+        Raises:
+            UsageError: if it learns nothing from them.
+        """
+        raise UsageError(
+            f"the sampler {type(self).__name__} uses no out-of-domain lists: leave them out",
+            parameter="extra",
+        )
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior.

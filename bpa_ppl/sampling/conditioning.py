@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.nbest import NBest
@@ -12,7 +12,7 @@ from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.updating import Sequential
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
     from bpa_ppl.quality import Metric, Oracles
@@ -22,25 +22,24 @@ def update(
     posterior: Posterior,
     nbest: NBest,
     *,
-    known: NBest | None = None,
+    adaptation_lists: NBest | None = None,
     metric: str | Metric | None = None,
     oracle: Oracles | None = None,
-    where: Where | None = None,
+    moved_files: MovedFiles | None = None,
     sampler: str | Sampler = "imh",
     seed: int = 0,
     jobs: int = 1,
     cache: bool = True,
     unchecked: bool = False,
     progress: bool | Reporter = False,
-    arviz: bool = True,
 ) -> InferenceData:
     """Condition a posterior on sentences more: p(λ | A, a) ∝ p(λ | A) p(a | λ).
 
     With the likelihood, the metric, the gains and the features that the posterior was adapted
     with. Its draws are weighed by the likelihood of the new sentences, Pareto-smoothed. Where k̂
     exceeds 0.7, or the weights leave fewer than a tenth of the draws or 100, draws are made
-    afresh: from the exact density, if `known` is given or the posterior was adapted to no
-    sentence; else a Gaussian of its mean and covariance, as `adapt` left them, stands for the
+    afresh: from the exact density, if `adaptation_lists` is given or the posterior was adapted to
+    no sentence; else a Gaussian of its mean and covariance, as `adapt` left them, stands for the
     sentences that it was adapted to, and a warning says so. What the model sees of the sentences
     that are added here is kept in the posterior, about 32 kB for 500 hypotheses of 14 features, so
     that those enter exactly in any case. What features have learned from the adaptation sentences
@@ -52,17 +51,16 @@ def update(
     Args:
         posterior: from `adapt` by a sampler that draws, or from an update.
         nbest: lists of the new sentences, with references if the metric needs them.
-        known: the lists that `adapt` was given, in the same order, with references.
+        adaptation_lists: the lists that `adapt` was given, in the same order, with references.
         metric: the criterion, where it is none by name or has settings of its own.
         oracle: oracles of the new sentences, found before.
-        where: where files lie now that features are computed from, as for `rerank`.
+        moved_files: as for `rerank`.
         sampler: of fresh draws: `imh`, `laplace`, another one by name, or one with its settings.
         seed: of fresh draws.
         jobs: processes of the search for oracles.
         cache: whether the gains of its sentences are kept on the disk.
         unchecked: use the posterior although it fails its check.
         progress: True draws a bar on standard error.
-        arviz: False returns plain `Draws`, for which ArviZ need not be loaded.
 
     Returns:
         a posterior as `adapt` returns one, whose attribute `updates` says how each step went;
@@ -89,7 +87,15 @@ def update(
     draws = as_draws(posterior)
     if not unchecked and draws.kind != "point":
         refuse_unconverged(draws)
-    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "seed": seed, "sampler": sampler}
-    growing = Sequential(draws, known=known, metric=metric, where=where, **options)
+    growing = Sequential(
+        draws,
+        adaptation_lists=adaptation_lists,
+        metric=metric,
+        moved_files=moved_files,
+        sampler=sampler,
+        seed=seed,
+        jobs=jobs,
+        cache=cache,
+    )
     growing.add(nbest, oracle=oracle, progress=progress)
-    return to_arviz(growing.draws()) if arviz else growing.draws()
+    return to_arviz(growing.draws())

@@ -30,7 +30,7 @@ from bpa_ppl.sampling.sentences import preference_sentences, score_sentences
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +97,14 @@ class ObservationRecipe:
 
     @classmethod
     def of(
-        cls, draws: Draws, metric: str | Metric | None = None, where: Where | None = None
+        cls, draws: Draws, metric: str | Metric | None = None, moved_files: MovedFiles | None = None
     ) -> ObservationRecipe:
         """Return the recipe that a posterior records.
 
         Args:
             draws: of the posterior.
             metric: the criterion, if it has no name or has its own settings.
-            where: new locations of the files that features are computed from, as for `rerank`.
+            moved_files: as for `rerank`.
 
         Raises:
             DataError: if the posterior does not record its likelihood and canonical weights, or a
@@ -121,7 +121,7 @@ class ObservationRecipe:
         names = (*draws.features, *draws.fixed)
         free = np.arange(len(names)) < len(draws.features)
         preparation = Preparation.recorded(
-            draws.attrs, draws.constants, where, draws.features, draws.fixed
+            draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
         )
         name: Any = draws.attrs.get("oracle_metric")
         if metric is None:

@@ -44,7 +44,7 @@ from bpa_ppl.sampling.proposals import POOR_PARETO_K
 from bpa_ppl.sampling.sentence_buckets import bucket_arrays, buckets_from, stack_buckets
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.quality import Metric, Oracles
 
@@ -210,10 +210,10 @@ class Sequential:
 
     Args:
         posterior: from `adapt`, or from an update.
-        known: the lists that `adapt` was given, with references: new draws then follow the
-            posterior exactly.
+        adaptation_lists: the lists that `adapt` was given, with references: new draws then
+            follow the posterior exactly.
         metric: the criterion, if it has no name or has its own settings.
-        where: new locations of the files that features are computed from, as for `rerank`.
+        moved_files: as for `rerank`.
         sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
         seed: of new draws.
         jobs: processes of the search for oracles.
@@ -242,9 +242,9 @@ class Sequential:
         self,
         posterior: Posterior,
         *,
-        known: NBest | None = None,
+        adaptation_lists: NBest | None = None,
         metric: str | Metric | None = None,
-        where: Where | None = None,
+        moved_files: MovedFiles | None = None,
         sampler: str | Sampler = "imh",
         seed: int = 0,
         jobs: int = 1,
@@ -252,7 +252,7 @@ class Sequential:
     ):
         draws = as_draws(posterior)
         _require_sample(draws)
-        self._recipe = ObservationRecipe.of(draws, metric, where)
+        self._recipe = ObservationRecipe.of(draws, metric, moved_files)
         self._sampler, self._seed = SAMPLERS.resolve(sampler), seed
         self._search: dict[str, Any] = {"jobs": jobs, "cache": cache}
         self._steps: list[Step] = []
@@ -268,8 +268,8 @@ class Sequential:
         with jax.enable_x64(True):
             self._weighted = _WeightedDraws.of(draws)
             self._base = _BaseDensity.of(draws, self._first)
-            if known is not None:
-                sentences = self._adaptation_sentences(known)
+            if adaptation_lists is not None:
+                sentences = self._adaptation_sentences(adaptation_lists)
                 self._base = _BaseDensity("exact", Prior.recorded(draws), sentences)
 
     @property
@@ -381,7 +381,7 @@ class Sequential:
         if gaussian and not any(step.afresh for step in self._steps):
             warn_user(
                 f"the first {self._first} sentences are represented by the mean and the covariance "
-                "of the posterior's draws: give their lists (known) for exact draws"
+                "of the posterior's draws: give the adaptation lists for exact draws"
             )
         constants = {name: value for name, value in old.constants.items() if name != "mode"}
         constants |= {name: value for name, value in draws.constants.items() if name == "mode"}

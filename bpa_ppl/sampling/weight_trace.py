@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from bpa_ppl.component import Count, Positive
@@ -17,61 +18,56 @@ from bpa_ppl.weights import match
 
 
 class WeightTrace(Sampler, frozen=True):
-    """The set S(λ_T) is the trace of an optimiser, weighted as in Eq. 11: the earliest method.
+    """The set S(λ_T) is the trace of an optimiser, weighed as in Eq. 11: the earliest method.
 
     Args:
-        development: the lists, with references, that λ_T was tuned on; MERT for BLEU runs on them.
-        visited: (steps, Q) free weights that another optimiser visited, in place of `development`.
+        visited: (steps, Q) free weights that an optimiser visited; with the argument `extra` of
+            `adapt`, those that MERT for BLEU visits on these lists.
         restarts: of MERT.
         delta: the leveraging factor δ.
     """
 
     exact = False
-    development: Any = None
+    takes_extra = True
     visited: Any = None
     restarts: Count = 20
     delta: Positive = 1.0
+
+    def fitted(
+        self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
+    ) -> Self:
+        """Return the sampler with the weights that MERT visits on the lists."""
+        visited = visited_weights(lists, weights, restarts=self.restarts, seed=seed, fixed=fixed)
+        return msgspec.structs.replace(self, visited=visited)
 
     def sample(self, target: Target) -> Sampled:
         """Return the visited weights with the logarithms of their weights.
 
         Raises:
-            UsageError: if neither lists nor visited weights are given, or they do not fit.
+            UsageError: if there are no visited weights, or they do not fit.
         """
-        vectors = self._visited(target)
-        target.progress(1, 1, f"{len(vectors)} visited weights")
-        return weighted_vectors(target, vectors, self.delta)
+        if self.visited is None:
+            raise UsageError(
+                "weight-trace needs the lists that the canonical weights were tuned on, or the "
+                "weights that an optimiser visited",
+                parameter="extra",
+            )
+        vectors = np.asarray(self.visited, np.float64)
+        features = len(target.match.free_names)
+        if vectors.ndim != 2 or vectors.shape[1] != features:
+            raise UsageError(
+                f"visited weights have the shape (steps, {features}), one value for each free "
+                f"feature, not {vectors.shape}",
+                parameter="visited",
+            )
+        found = weighted_vectors(target, vectors, self.delta)
+        target.progress(1, 1, f"{found.z['weights'].shape[1]} visited weights")
+        return found
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings, with the origin of the lists and the number of visited weights."""
-        settings: dict[str, Any] = {"restarts": self.restarts, "delta": self.delta}
-        if self.development is not None:
-            settings["development"] = self.development.origin
-        if self.visited is not None:
-            settings["visited"] = f"{len(self.visited)} vectors"
-        return settings
-
-    def _visited(self, target: Target) -> Float64:
-        names = target.match.free_names
-        if self.visited is not None:
-            vectors = np.asarray(self.visited, np.float64)
-            if vectors.ndim != 2 or vectors.shape[1] != len(names):
-                raise UsageError(
-                    f"visited must be (steps, {len(names)}), one per free feature, not an "
-                    f"array of shape {vectors.shape}"
-                )
-            return vectors
-        if not isinstance(self.development, NBest):
-            raise UsageError(
-                "weight-trace needs the lists that the canonical weights were tuned on "
-                "(development), or weights that an optimiser visited (visited)"
-            )
-        canonical = dict(zip(target.match.names, target.match.values.tolist(), strict=True))
-        columns = self.development.feature_names
-        fixed = [name for name in canonical if name not in names and name in columns]
-        return visited_weights(
-            self.development, canonical, restarts=self.restarts, seed=target.seed, fixed=fixed
-        )
+        """Return the settings, with the number of the visited weights."""
+        visited = {} if self.visited is None else {"visited": f"{len(self.visited)} vectors"}
+        return {"restarts": self.restarts, "delta": self.delta, **visited}
 
 
 def visited_weights(

@@ -83,7 +83,7 @@ class MertPlus(Mert, frozen=True):
         """
         if problem.extra is None:
             raise UsageError(
-                "mert+ also needs the lists of an out-of-domain development set (extra)"
+                "mert+ also needs the lists of an out-of-domain development set", parameter="extra"
             )
         both = replace(problem, lists=problem.lists.joined(problem.extra), extra=None)
         return super().tune(both)

@@ -99,7 +99,7 @@ def redecode(
     """
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}")
-    one_of(returned, RETURNED, "choice of weights")
+    one_of(returned, RETURNED, "choice of weights", "returned")
     goal = resolve(options.get("metric", "bleu"), nbest)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
     matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
@@ -124,7 +124,7 @@ def redecode(
     if added:
         warn_user(
             f"stopped after {iterations} iterations, although the decoder still finds new "
-            "hypotheses: allow more (iterations)"
+            "hypotheses: allow more iterations"
         )
     return _chosen(lists, path, returned, goal, options)
 
@@ -320,8 +320,9 @@ class _Rounds:
             other = ", ".join(what for what in loop if old.get(what) != loop[what])
             raise DataError(
                 f"this folder was created with other {other or 'settings'}: remove it, or choose "
-                "another folder for the iterations (folder)",
+                "another folder for the iterations",
                 folder,
+                parameter="folder",
             )
 
     def weights(self, iteration: int, make: Callable[[], Weights]) -> Weights:

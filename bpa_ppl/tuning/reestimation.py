@@ -95,7 +95,9 @@ def reestimate(
     chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
     name = TUNERS.name_of(chosen)
     if extra is not None and not chosen.takes_extra:
-        raise UsageError("only the tuner mert+ uses out-of-domain lists (extra): remove them")
+        raise UsageError(
+            f"the tuner {name} uses no out-of-domain lists: remove them", parameter="extra"
+        )
     if not goal.counted:
         raise UsageError(
             f"no tuner can optimise {goal.key}, whose corpus score is not a function of counts: "

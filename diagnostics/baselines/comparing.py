@@ -37,10 +37,11 @@ from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Column, Metric, demote_to_extras, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.column import with_judged
+from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.weights import spread_within
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 _RECORD = "baselines"
@@ -52,7 +53,7 @@ def compare_baselines(
     *,
     choice: npt.ArrayLike | None = None,
     metric: str | Metric | None = None,
-    where: Where | None = None,
+    moved_files: MovedFiles | None = None,
 ) -> BaselineComparison:
     """Compare adapted weights with simple ways to choose, on lists with gains.
 
@@ -70,7 +71,7 @@ def compare_baselines(
         choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
             then those selected on the adaptation sentences. None compares by leave-one-out.
         metric: of the gains; None uses that of the posterior, or `ter`.
-        where: as for `rerank`.
+        moved_files: as for `rerank`.
 
     Raises:
         DataError: if lists and posterior do not fit together, or fewer than two lists have two
@@ -95,7 +96,7 @@ def compare_baselines(
     if goal is None:
         raise no_gains(nbest, draws)
     prepared = Preparation.recorded(
-        draws.attrs, draws.constants, where, draws.features, draws.fixed
+        draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
     )
     if choice is None:
         lists = prepared.for_training(nbest).nbest
@@ -167,11 +168,13 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `criterion`."""
     goal = criterion_of(draws.attrs)
     if goal is None or not goal.columns:
-        return DataError("the lists have no references: read them with references", nbest.origin)
+        return no_references(nbest.origin)
     return DataError(
         f"the lists have neither references nor the column {', '.join(goal.columns)}, which the "
         "posterior was adapted to: give one of them",
         nbest.origin,
+        parameter="references",
+        code="missing-references",
     )
 
 

@@ -366,7 +366,7 @@ def write_comparison(
         DataError: if the folder or a file cannot be written.
         UsageError: if there is no such kind of figure.
     """
-    one_of(kind, FIGURE_KINDS, "kind of figures")
+    one_of(kind, FIGURE_KINDS, "kind of figures", "kind")
     target = Path(folder)
     make_folder(target)
     html = comparison_page(comparison, made=made, command=command)

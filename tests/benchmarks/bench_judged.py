@@ -118,7 +118,7 @@ def adapted(half: Half, lists: NBest, weights: Any = None, **options: Any) -> In
     """Adapt with a column of judgements as the gain, and rerank."""
     if not len(lists):  # the pool gives the spread of the features
         lists, options = half.pool, {**options, "prior_only": True}
-    posterior = bpa.adapt(lists, weights, **{"metric": "mqm", "arviz": False, **options})
+    posterior = bpa.adapt(lists, weights, **{"metric": "mqm", **options})
     return bpa.rerank(half.test, posterior, unchecked=True).choice
 
 
@@ -212,7 +212,7 @@ def learned(draws: int) -> None:
     posteriors = {}
     for half in parts[::2]:
         lists = NBest.concatenate([half.pool, half.test], renumber=True)
-        posteriors[half.name] = bpa.adapt(lists, None, metric="mqm", arviz=False)
+        posteriors[half.name] = bpa.adapt(lists, None, metric="mqm")
     priors = {
         name: bpa.learn_prior([one for other, one in posteriors.items() if other != name])
         for name in posteriors
@@ -274,7 +274,7 @@ def ted(draws: int) -> None:
 
 def compared(half: Half, lists: NBest) -> tuple[bool, bool]:
     """Return whether the comparison has any baseline ahead, and whether the consensus alone is."""
-    posterior = bpa.adapt(lists, None, metric="mqm", categorical="system", arviz=False)
+    posterior = bpa.adapt(lists, None, metric="mqm", categorical="system")
     found = bpa.compare_baselines(lists, posterior)
     (alone,) = (row for row in found.rows if row.kind == "feature" and row.name == "consensus_chrf")
     return bool(found.is_beaten), alone.difference < 0
@@ -338,7 +338,7 @@ def checks(draws: int) -> None:
             size = (5, 10, 20, 50, 100)[(seed + number) % 5]
             lists = drawn(half, size, seed)
             start = perf_counter()
-            posterior = bpa.adapt(lists, None, metric="mqm", seed=seed, arviz=False)
+            posterior = bpa.adapt(lists, None, metric="mqm", seed=seed)
             seconds.append(perf_counter() - start)
             passed.append(bool(bpa.check(posterior)))
     print(f"\n{sum(passed)} of {len(passed)} posteriors pass; adapt: {np.median(seconds):.2f} s")

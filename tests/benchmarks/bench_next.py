@@ -82,7 +82,7 @@ def begun(first: NBest, likelihood: Likelihood, seed: int) -> Sequential:
     posterior = bpa.adapt(
         first, canonical(), sampler=SAMPLER, likelihood=likelihood, metric="worth", seed=seed
     )
-    return Sequential(posterior, known=first, sampler=SAMPLER, seed=seed)
+    return Sequential(posterior, adaptation_lists=first, sampler=SAMPLER, seed=seed)
 
 
 def order(

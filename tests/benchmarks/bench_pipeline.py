@@ -38,7 +38,7 @@ def stages(pool: str, sentences: int, sampler: str) -> None:
     weights = canonical()
     posterior = clock.lap(
         f"sample ({sampler})",
-        lambda: bpa.adapt(adaptation, weights, sampler=sampler, oracle=oracle, arviz=False),
+        lambda: bpa.adapt(adaptation, weights, sampler=sampler, oracle=oracle),
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "posterior.nc")

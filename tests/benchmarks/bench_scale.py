@@ -207,7 +207,7 @@ def main() -> None:
             for jobs, more in ways.items():
                 given = ["-r", f"{path}.ref"] if options.references else []
                 if format == "plain":
-                    given += ["--nbest", f"{options.hypotheses}", "--scores", f"{path}.scores"]
+                    given += ["--list-size", f"{options.hypotheses}", "--scores", f"{path}.scores"]
                 else:
                     given += ["--format", format]
                 done = run(folder, path, *given, *more)

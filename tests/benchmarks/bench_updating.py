@@ -50,7 +50,7 @@ class Journey:
 
     def __init__(self, first: NBest, likelihood: str, seed: int, known: bool):
         posterior = adapted(first, likelihood, seed)
-        self.growing = Sequential(posterior, known=first if known else None, seed=seed)
+        self.growing = Sequential(posterior, adaptation_lists=first if known else None, seed=seed)
         self.seconds: list[float] = []
 
     def add(self, more: NBest) -> None:

@@ -73,7 +73,7 @@ def test_a_table_without_a_header(folder: Path) -> None:
 
 def test_remedies_are_options(folder: Path) -> None:
     edit("nbest", 14, r"LM0= \S+", "LM0= nan")
-    refused(run(*ADAPT), "nbest:14: .*, or leave such hypotheses out with --bad drop")
+    refused(run(*ADAPT), "nbest:14: .*, or drop such hypotheses .bad: drop.")
 
 
 def test_a_posterior_of_other_features(folder: Path) -> None:
@@ -172,7 +172,7 @@ def test_no_room_for_temporary_files(folder: Path) -> None:
     with patch("bpa_ppl.posterior.read_draws", side_effect=FileNotFoundError(errno.ENOENT, none)):
         done = run("check", "good.nc")
     assert done.code == 2
-    assert done.err == f"error: {none}: make room there, or name a folder in TMPDIR\n"
+    assert done.err == f"error: {none}: free some space, or name a folder in TMPDIR\n"
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_a_choice_that_does_not_exist(folder: Path, choice: tuple[str, ...], mes
 
 
 def test_no_references(folder: Path) -> None:
-    refused(run("oracle", "nbest"), "oracle needs --references: .*")
+    refused(run("oracle", "nbest"), "nbest: the lists have no references: .* .--references.")
     adapt = [word for word in ADAPT if word not in ("-r", "ref")]
-    refused(run(*adapt), "adapt needs --references: .*")
+    refused(run(*adapt), "nbest: the lists have no references: .* .--references.")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,11 @@ import typer
 from command_line import run
 
 import bpa_ppl
-from bpa_ppl.cli import adapt, options, rerank
+from bpa_ppl.cli import options
 from bpa_ppl.cli.app import app
 from bpa_ppl.formats.base import ReadOptions, Rows
 from bpa_ppl.formats.moses import Moses
+from bpa_ppl.options import AdaptOptions, RerankOptions
 from bpa_ppl.posterior import import_arviz
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, RULES, SAMPLERS, TUNERS, Registry
 
@@ -190,14 +192,28 @@ def test_help_names_every_choice(command: str, option: str, registry: Registry) 
     assert set(registry) <= set(re.findall(r"[\w+-]+", text))
 
 
-@pytest.mark.parametrize(("command", "function"), [(adapt, "adapt"), (rerank, "rerank")])
-def test_defaults_are_those_of_the_library(command: object, function: str) -> None:
-    ours = inspect.signature(command.run).parameters
-    theirs = inspect.signature(getattr(bpa_ppl, function)).parameters
-    optional = {name for name, it in theirs.items() if it.default is not it.empty}
-    shared = optional & set(ours)
-    assert len(shared) >= 3
-    assert {n: ours[n].default for n in shared} == {n: theirs[n].default for n in shared}
+@pytest.mark.parametrize(("command", "kind"), [("adapt", AdaptOptions), ("rerank", RerankOptions)])
+def test_the_options_of_a_command_are_those_of_python(command: str, kind: type) -> None:
+    shown = {p.name: p for p in typer.main.get_command(app).commands[command].params}  # type: ignore[attr-defined]
+    library = {field.name: field for field in fields(kind)}
+    python_only = {"oracle", "extra", "model", "confidence", "progress"}
+    assert set(library) - python_only <= set(shown)
+    assert {"model", "progress", "oracle", "confidence"}.isdisjoint(shown)
+    for name in set(library) & set(shown) - {"settings", "extra"}:
+        assert shown[name].default == library[name].default, name
+        assert shown[name].help
+
+
+@pytest.mark.parametrize(("command", "kind"), [("adapt", AdaptOptions), ("rerank", RerankOptions)])
+def test_nothing_on_the_command_line_is_the_default_of_the_library(
+    command: str, kind: type
+) -> None:
+    def run_command(options: kind) -> None:  # type: ignore[valid-type]
+        assert options == kind()
+
+    run_command.__annotations__["options"] = kind
+    wrapped = options.expanded(run_command)
+    wrapped(**{n: p.default for n, p in inspect.signature(wrapped).parameters.items()})
 
 
 @pytest.mark.parametrize("function", ["read_nbest", "iter_nbest"])
@@ -234,15 +250,18 @@ def test_plain_text_with_scores(folder: Path) -> None:
     settings = "plain:list_size=2,scores=scores.txt"
     bpa_ppl.write_nbest(lists, "plain", format=settings)
     bpa_ppl.write_nbest(lists, "cut")
-    given = ("--nbest", 2, "--scores", "scores.txt")
+    given = ("--list-size", 2, "--scores", "scores.txt")
     same = ("rerank", "-p", "good.nc", "--unchecked")
     assert run(*same, "plain", *given).out == run(*same, "cut").out != ""
     assert run(*same, "plain", "--format", settings).out == run(*same, "cut").out
     for wrong, message in [
-        (("--scores", "scores.txt"), "--scores goes with --nbest"),
-        (("--nbest", 2, "--format", "csv"), "--nbest is for plain text, and --format is csv"),
-        (("--nbest", 0), "plain needs the number of hypotheses"),
-        (("--nbest", 7), "is not a multiple of 7"),
+        (("--scores", "scores.txt"), "--scores goes with --list-size"),
+        (
+            ("--list-size", 2, "--format", "csv"),
+            "--list-size is for plain text, and --format is csv",
+        ),
+        (("--list-size", 0), "(--list-size)"),
+        (("--list-size", 7), "are no whole lists of 7"),
     ]:
         refused = run(*same, "plain", *wrong)
         assert refused.code == 2

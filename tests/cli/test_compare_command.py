@@ -72,7 +72,7 @@ def test_a_posterior_of_another_model_or_of_other_data_is_refused(folder: Path) 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("compare", *LISTS, "-o", "report"), "compare needs --references"),
+        (("compare", *LISTS, "-o", "report"), "(--references)"),
         ((*COMPARE, "--samplers", "gibbs"), "unknown sampler 'gibbs'"),
         ((*COMPARE, "--samplers", ""), "names no sampler"),
         ((*COMPARE, "--runs", 0), "at least one sampler"),

@@ -43,14 +43,17 @@ def test_a_text_that_moved_or_changed(texts: Path) -> None:
     gone = run("rerank", "nbest", "-p", "p.nc", "-o", "out")
     assert (gone.code, gone.err.count("\n"), Path("out").exists()) == (2, 1, False)
     assert "domain.txt: cannot be read (No such file or directory)" in gone.err
-    assert "--where lm=PATH" in gone.err
-    assert run("rerank", "nbest", "-p", "p.nc", "-o", "out", "--where", "lm=moved.txt").code == 0
+    assert "give the new path of lm" in gone.err
+    assert "(--moved-file)" in gone.err
+    assert (
+        run("rerank", "nbest", "-p", "p.nc", "-o", "out", "--moved-file", "lm=moved.txt").code == 0
+    )
     Path("moved.txt").write_text("another text .\n")
-    changed = run("rerank", "nbest", "-p", "p.nc", "-o", "new", "--where", "lm=moved.txt")
+    changed = run("rerank", "nbest", "-p", "p.nc", "-o", "new", "--moved-file", "lm=moved.txt")
     assert (changed.code, Path("new").exists()) == (2, False)
     assert "moved.txt: has changed since the weights of lm were adapted" in changed.err
-    other = run("rerank", "nbest", "-p", "p.nc", "-o", "new", "--where", "tm=moved.txt")
-    assert "--where tm=… is of no source of features of this posterior: it has lm" in other.err
+    other = run("rerank", "nbest", "-p", "p.nc", "-o", "new", "--moved-file", "tm=moved.txt")
+    assert "tm is not a feature source of this posterior: it has lm (--moved-file)" in other.err
 
 
 def test_a_posterior_that_carries_its_text_needs_no_file(texts: Path) -> None:
@@ -85,7 +88,9 @@ def test_an_unknown_ending_is_told_before_the_work(texts: Path) -> None:
 def test_lists_of_another_format_than_was_named(texts: Path) -> None:
     done = run("features", "nbest", "--format", "jsonl", "--add", "length", "-o", "more.jsonl")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    says = r"nbest:1: not JSON: .*: correct the line, or name the format \(--format\) if it is"
+    says = (
+        r"nbest:1: not JSON: .*: correct the line, or name the format if it is another \(--format\)"
+    )
     assert re.search(says, done.err), done.err
 
 
@@ -97,9 +102,9 @@ def test_lists_of_another_format_than_was_named(texts: Path) -> None:
         (("--add", "ln=domain.txt"), "unknown feature source 'ln': choose one of lm, lexicon"),
         (("--add", "lm=none.txt"), "none.txt"),
         (("--add", "lm=empty.txt"), "empty.txt"),
-        (("--add", "lm=domain.txt,order=9"), "order must be a whole number from 1 and up to 5"),
+        (("--add", "lm=domain.txt,order=9"), "order must be an integer ≥ 1 and ≤ 5"),
         (("--add", "length=3"), "--add length takes no file"),
-        (("--add", "length:ratio=true"), "need --sources"),
+        (("--add", "length:ratio=true"), "give the sources (--sources)"),
         (("--add", "lexicon=domain.txt"), "lexicon"),
         (("--add", "lm=self"), "references"),
         (("--add", "lm=domain.txt", "--add", "lm=domain.txt"), "there is a feature lm already"),

@@ -1,4 +1,4 @@
-"""`bpa rerank` keeps its lines beside those of the source."""
+"""`bpa rerank` keeps its lines aligned with those of the source."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def sources(folder: Path) -> list[str]:
 def test_gaps(folder: Path, sources: list[str]) -> None:
     refused = run(*RERANK)
     assert refused.code == 2
-    assert "error: no list for sentence 3, so lines" in refused.err
-    assert "(--gaps source or empty)" in refused.err
+    assert "error: no list for sentence 3, so the lines" in refused.err
+    assert "(--gaps)" in refused.err
     assert not Path("new.txt").exists()
     assert run(*RERANK, "--gaps", "empty").code == 0
     empty = Path("new.txt").read_text("utf-8").splitlines()
@@ -38,7 +38,7 @@ def test_gaps(folder: Path, sources: list[str]) -> None:
     assert [t for n, t in enumerate(filled) if n not in (3, 11)] == [
         t for n, t in enumerate(empty) if n != 3
     ]
-    assert "need --sources" in run(*RERANK, "--gaps", "source").err
+    assert "(--sources)" in run(*RERANK, "--gaps", "source").err
 
 
 def test_lists_out_of_order(folder: Path) -> None:

@@ -31,7 +31,8 @@ def test_a_text_becomes_an_arpa_file() -> None:
     )
     test = [["the", "cat", "sat"], ["a", "bird"]]
     assert done.out.splitlines() == [
-        "9 1-grams, 10 2-grams; too few to tell the discounts of order 1, 2: 0.5, 1, 1.5",
+        "9 1-grams, 10 2-grams; too few n-grams of order 1, 2 to estimate discounts: "
+        "0.5, 1, 1.5 are used",
         f"held-out.txt: perplexity {model.perplexity(test):.2f}, "
         f"{model.perplexity(test, unknown=False):.2f} without the 1 unknown of 5 words",
     ]
@@ -45,7 +46,7 @@ def test_a_text_becomes_an_arpa_file() -> None:
 def test_its_own_text_is_judged_where_there_is_no_other() -> None:
     done = run("lm", "domain.txt")
     assert done.code == 0
-    assert "its own text, which it has seen: perplexity" in done.out
+    assert "the training text itself: perplexity" in done.out
     assert run("lm", "domain.txt", "-q").out == ""
     assert [path.name for path in Path().iterdir() if path.suffix == ".arpa"] == []
 
@@ -76,18 +77,15 @@ def test_a_named_pipe_is_read_but_once() -> None:
     ("arguments", "message"),
     [
         (["missing.txt"], "missing.txt: no such file: check the path"),
-        (["empty.txt"], "empty.txt: there is no word in the text"),
-        (["domain.txt", "--order", 6], "the order of a language model must be 1 to 5, not 6"),
+        (["empty.txt"], "empty.txt: there is no word in this text"),
+        (["domain.txt", "--order", 6], "the order of a language model is 1 to 5, not 6"),
         (
             ["domain.txt", "--test", "empty.txt", "-o", "new"],
-            "empty.txt: there is no sentence",
+            "empty.txt: empty: there is no sentence to judge",
         ),
-        (
-            ["domain.txt", "broken.arpa"],
-            "broken.arpa is a finished language model: give no other file",
-        ),
-        (["broken.arpa"], "broken.arpa:1: expected ngram 1=NUMBER"),
-        (["broken.arpa", "-o", "new.arpa"], "broken.arpa is a finished language model already"),
+        (["domain.txt", "broken.arpa"], "broken.arpa is a finished language model: name it alone"),
+        (["broken.arpa"], "broken.arpa:1: ngram 1=NUMBER should stand here"),
+        (["broken.arpa", "-o", "new.arpa"], "broken.arpa is a language model already"),
         (["domain.txt", "-o", "missing/new.arpa"], "missing/new.arpa: no such folder"),
     ],
 )

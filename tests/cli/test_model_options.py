@@ -66,7 +66,7 @@ def test_a_family_of_priors_with_a_setting(folder: Path) -> None:
         ),
         (
             ("--likelihood", "margin:gamma=-1"),
-            "gamma must be a number from 0 on or nothing, not -1",
+            "gamma must be a number ≥ 0 or nothing, not -1",
         ),
         (("--preset", "paper"), "unknown preset 'paper': choose one of published"),
         (("--prior", "flat"), "unknown prior 'flat': choose one of isotropic"),
@@ -87,6 +87,9 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
     command = [*BASE[:-1], "weight-trace", "--extra", "nbest", "--extra-references", "ref"]
     assert run(*command, "--set", "restarts=2", "--set", "delta=20").code == 0
     assert written().kind == "weighted"
-    assert written().attrs["settings"] == {"development": "nbest", "restarts": 2, "delta": 20}
+    settings = written().attrs["settings"]
+    assert (settings["restarts"], settings["delta"]) == (2, 20)
+    assert settings["visited"].endswith(" vectors")
+    assert written().attrs["extra"] == "nbest"
     assert written().attrs["likelihood_exponent"] == 1 / 20
     assert "weight-trace needs the lists" in run(*BASE[:-1], "weight-trace").err

@@ -123,7 +123,7 @@ def test_details_have_the_ids_of_the_user(name: str) -> None:
     texts = Path("out").read_text().splitlines()
     if name.endswith(".tsv"):
         header, *rows = [line.split("\t") for line in lines]
-        assert header[-2:] == ["better", "worse"]
+        assert header[-3:] == ["better", "worse", "expected_mqm"]
         assert [row[0] for row in rows] == [f"doc-{s}" for s in range(20)]
         return
     found = list(map(json.loads, lines))
@@ -137,6 +137,7 @@ def test_details_have_the_ids_of_the_user(name: str) -> None:
         assert 0 < one["probability"] <= 1
         assert set(one) == {
             *("id", "text", "choice", "changed", "probability", "better", "worse"),
+            "expected_mqm",
             *("canonical_text", "canonical_choice", "canonical_probability"),
         }
 

@@ -73,7 +73,7 @@ def test_a_posterior_is_written_for_each_direction(files: Path, tmp_path: Path) 
 def test_draws_that_fail_their_check_make_no_table(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bpa_ppl.cli.phrases_weigh._DRAWS", 20)  # too few for the check
+    monkeypatch.setattr("bpa_ppl.cli.phrases._DRAWS", 20)  # too few for the check
     more = ["--posterior", str(tmp_path / "p"), "--form", "svm"]
     done = run(*arguments(files, tmp_path / "table.parquet", *more))
     assert done.code == 3
@@ -90,8 +90,8 @@ def test_draws_that_fail_their_check_make_no_table(
         (["--form", "best"], "unknown form of instance weighting 'best'"),
         (["--mixture", "log-linear"], "unknown mixture 'log-linear'"),
         (["--scale", "square"], "plain or log, not 'square'"),
-        (["--prior-deviation", "-1"], "--prior-deviation is a number from 0 on"),
-        (["--posterior", "p", "--form", "plain"], "--posterior needs weights"),
+        (["--prior-deviation", "-1"], "--prior-deviation must be a number ≥ 0"),
+        (["--posterior", "p", "--form", "plain"], "--posterior needs weighted features"),
         (["--dev", "nowhere.parquet"], "nowhere.parquet"),
     ],
 )

@@ -62,13 +62,13 @@ def test_several_references_and_sources_of_each(pools: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("n0", "n1", "-r", "ref"), "2 files of n-best lists need as many of references -r"),
-        (("n0", "n1", "-r", "r0,r1", "-s", "r0"), "need as many of sources -s, separated by"),
+        (("n0", "n1", "-r", "ref"), "2 files of n-best lists need as many files of references"),
+        (("n0", "n1", "-r", "r0,r1", "-s", "r0"), "need as many files of sources, separated by"),
         (("n0", "n1", "-r", "r0,r1,ref"), "separated by commas in the same order, not r0,r1,ref"),
         (("n0", "n1", "-r", "r1,r0"), "r1"),
         (("n0", "none", "-r", "r0,r1"), "none: no such file"),
         (("n0", "fewer", "-r", "r0,r1"), "LM0"),
-        (("n0", "n1"), "adapt needs --references"),
+        (("n0", "n1"), "(--references)"),
     ],
 )
 def test_what_does_not_go_together(pools: Path, arguments: tuple[str, ...], message: str) -> None:

@@ -15,10 +15,10 @@ from bpa_ppl.posterior import inference_data
 
 
 def test_the_page_is_that_of_the_library(folder: Path) -> None:
-    done = run("report", "poor.nc", "-o", "report.html", "--shown", 2)
+    done = run("report", "poor.nc", "-o", "report.html", "--top", 2)
     assert (done.code, done.out, done.err) == (0, "", "wrote report.html\n")
     ours = posterior_page(
-        bpa_ppl.read_posterior("poor.nc"), title="Posterior poor.nc", shown=2
+        bpa_ppl.read_posterior("poor.nc"), title="Posterior poor.nc", top=2
     ).splitlines()
     theirs = Path("report.html").read_text("utf-8").splitlines()
     assert theirs == ours
@@ -58,7 +58,7 @@ def test_new_lists_with_references_answer_whether_it_helped(folder: Path) -> Non
 
 
 def test_sentences_are_shown_by_the_texts_of_the_lists_adapted_to(folder: Path) -> None:
-    done = run("report", "poor.nc", "--with", "nbest", "-q", "-o", "report.html")
+    done = run("report", "poor.nc", "--adaptation-lists", "nbest", "-q", "-o", "report.html")
     assert done.code == 0, done.err
     shown = re.findall(r'scope="row">(\d+): ([^<…]+)', Path("report.html").read_text("utf-8"))
     lists = bpa_ppl.read_nbest("nbest")
@@ -70,15 +70,18 @@ def test_sentences_are_shown_by_the_texts_of_the_lists_adapted_to(folder: Path) 
     ("arguments", "message"),
     [
         (("good.nc", "-o", "r", "-r", "ref"), "--references goes with --nbest"),
-        (("good.nc", "-o", "r", "--nbest", "nbest"), "give --references"),
+        (("good.nc", "-o", "r", "--nbest", "nbest"), "(--references)"),
         (("good.nc", "-o", "r", "--nbest", "5", "-r", "ref"), "error: 5: no such file"),
         (("good.nc", "-o", "r", "--nbest", "nbest", "--scores", "x"), "with --list-size"),
         (("good.nc", "-o", "r", "--nbest", "nbest", "-r", "one"), "one has 1 lines"),
-        (("poor.nc", "-o", "r", "--with", "other"), "the lists that it was adapted to (--with)"),
+        (
+            ("poor.nc", "-o", "r", "--adaptation-lists", "other"),
+            "the lists that it was adapted to (--adaptation-lists)",
+        ),
         (("none.nc", "-o", "report.html"), "error: none.nc: no such file"),
         (("ref", "-o", "report.html"), "error: ref: not a readable NetCDF posterior"),
         (("good.nc", "-o", "missing/report.html"), "missing"),
-        (("good.nc", "-o", "report.html", "--shown", 0), "error: shown must be at least 1"),
+        (("good.nc", "-o", "report.html", "--top", 0), "at least 1 weight, not 0 (--top)"),
     ],
 )
 def test_bad_input(folder: Path, arguments: tuple[object, ...], message: str) -> None:

@@ -34,26 +34,28 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subdomains:
 
 
 def test_the_page_is_that_of_the_library(found: Subdomains) -> None:
-    done = run("report", "z.parquet", "-o", "z.html", "--least", 2, "--shown", 3)
+    done = run("report", "z.parquet", "-o", "z.html", "--min-count", 2, "--top", 3)
     assert (done.code, done.out, done.err) == (0, "", "wrote z.html\n")
-    page = subdomains_page(found, title="Subdomains z.parquet", least=2, shown=3)
+    page = subdomains_page(found, title="Subdomains z.parquet", min_count=2, top=3)
     assert Path("z.html").read_text("utf-8") == page
 
 
 @pytest.mark.parametrize("table", ["table.parquet", "table.txt"])
 def test_phrases_of_a_table(found: Subdomains, table: str) -> None:
-    assert run("report", "z.parquet", "-o", "z.html", "--phrases", table, "--least", 2).code == 0
+    assert (
+        run("report", "z.parquet", "-o", "z.html", "--phrases", table, "--min-count", 2).code == 0
+    )
     pairs = ["chat", "la"], ["cat", "the"]
-    page = subdomains_page(found, title="Subdomains z.parquet", pairs=pairs, least=2)
+    page = subdomains_page(found, title="Subdomains z.parquet", pairs=pairs, min_count=2)
     assert Path("z.html").read_text("utf-8") == page
     assert "Phrases of the pairs" in page
 
 
 def test_phrases_of_lists(found: Subdomains) -> None:
-    arguments = ("--lists", "nbest", "-s", "src", "--least", 2)
+    arguments = ("--lists", "nbest", "-s", "src", "--min-count", 2)
     assert run("report", "z.parquet", "-o", "z.html", *arguments).code == 0
     pairs = ["la", "la maison", "maison"], ["the", "the home", "house"]
-    page = subdomains_page(found, title="Subdomains z.parquet", pairs=pairs, least=2)
+    page = subdomains_page(found, title="Subdomains z.parquet", pairs=pairs, min_count=2)
     assert Path("z.html").read_text("utf-8") == page
 
 
@@ -62,11 +64,11 @@ def test_phrases_of_lists(found: Subdomains) -> None:
     [
         (("z.parquet", "--lists", "nbest"), "give lists with both, or a phrase table"),
         (("z.parquet", "--lists", "nbest", "-s", "src", "--phrases", "table.txt"), "give one"),
-        (("z.parquet", "--where", "lm=x"), "go with posteriors"),
-        (("z.parquet", "--least", 0), "least must be at least 1"),
-        (("table.parquet",), "table.parquet: not a file of subdomains"),
-        (("src", "--phrases", "table.txt"), "--phrases goes with subdomains"),
-        (("cut.parquet",), "not a valid Parquet file"),
+        (("z.parquet", "--moved-file", "lm=x"), "are for posteriors"),
+        (("z.parquet", "--min-count", 0), "(--min-count)"),
+        (("table.parquet",), "table.parquet: no subdomains"),
+        (("src", "--phrases", "table.txt"), "--phrases is for subdomains"),
+        (("cut.parquet",), "no whole Parquet file"),
         (("src",), "src: not a readable NetCDF posterior"),
     ],
 )
@@ -96,7 +98,7 @@ def test_features_with_their_settings(found: Subdomains) -> None:
     ("settings", "message"),
     [
         ("none.parquet", "none.parquet: no such file"),
-        ("src", "src: not a file of subdomains"),
+        ("src", "src: no subdomains: give a file that `bpa subdomains` wrote"),
         ("z.parquet,features=safety", "unknown measure of invariance 'safety'"),
         ("z.parquet,features=subdomain,z=2", "has the subdomains 0 to 1, and not 2"),
     ],

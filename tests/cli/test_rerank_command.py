@@ -74,15 +74,15 @@ def test_minimum_risk_by_name_and_setting(folder: Path, rule: str) -> None:
     assert set(done.out.splitlines()) <= listed
 
 
-def test_details_say_what_is_expected_and_only_sure_changes_are_made(folder: Path) -> None:
-    done = run(*RERANK, "--sure", "0.5", "-o", "out", "--details", "details")
+def test_details_say_what_is_expected_and_only_confident_changes_are_made(folder: Path) -> None:
+    done = run(*RERANK, "--min-confidence", "0.5", "-o", "out", "--details", "details")
     assert done.code == 0
     assert "expected TER (within-list oracle): " in done.err
     header, *rows = [row.split("\t") for row in Path("details").read_text("utf-8").splitlines()]
     better, changed = header.index("better"), header.index("changed")
     assert all(float(row[better]) > 0.5 for row in rows if row[changed] == "1")
     assert header[-2:] == ["expected_ter", "canonical_expected_ter"]
-    none = run(*RERANK, "--sure", "1", "-o", "out")
+    none = run(*RERANK, "--min-confidence", "1", "-o", "out")
     assert "0 of 12 translations changed" in none.err
 
 
@@ -91,8 +91,8 @@ def test_details_say_what_is_expected_and_only_sure_changes_are_made(folder: Pat
     [
         (("--rule", "mbr:gain=meteor"), "gain must be one of ter, bleu, chrf"),
         (("--rule", "mbr:metric=ter"), "has no setting metric"),
-        (("--sure", "2"), "sure is a probability from 0 to 1"),
-        (("--temperature", "0"), "a temperature is a number above 0"),
+        (("--min-confidence", "2"), "(--min-confidence)"),
+        (("--temperature", "0"), "(--temperature)"),
     ],
 )
 def test_settings_that_cannot_be(folder: Path, wrong: tuple[str, ...], told: str) -> None:

@@ -46,7 +46,7 @@ def work(folder: Path) -> Path:
 
 
 def test_sentences_are_added_and_the_record_goes_on(work: Path) -> None:
-    done = run(*UPDATE, "--with", "nbest", "--with-references", "ref")
+    done = run(*UPDATE, "--adaptation-lists", "nbest", "--adaptation-references", "ref")
     assert done.code == 0, done.err
     assert "4 sentences added: Pareto k̂" in done.err
     assert "converged" in done.err
@@ -80,9 +80,13 @@ def test_a_damaged_file_is_told(work: Path) -> None:
         (("update", "drawn.nc", "rest", "-o", "new.nc"), 2, "--references"),
         (("update", "good.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 2, "single point"),
         (("update", "poor.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 3, "--unchecked"),
-        ((*UPDATE, "--metric", "bleu"), 2, "give the same one (--metric)"),
-        ((*UPDATE, "--with-references", "ref"), 2, "go with --with"),
-        ((*UPDATE, "--with", "rest", "--with-references", "rest.ref"), 2, "adapted to 12"),
+        ((*UPDATE, "--metric", "bleu"), 2, "give the same metric (--metric)"),
+        ((*UPDATE, "--adaptation-references", "ref"), 2, "go with --adaptation-lists"),
+        (
+            (*UPDATE, "--adaptation-lists", "rest", "--adaptation-references", "rest.ref"),
+            2,
+            "adapted to 12",
+        ),
         ((*UPDATE, "--sampler", "gibbs"), 2, "unknown sampler"),
         (
             ("update", "drawn.nc", "few", "-r", "rest.ref", "-o", "new.nc"),

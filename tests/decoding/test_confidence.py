@@ -1,4 +1,4 @@
-"""What is expected of choices, against plain loops; choices that have to be sure enough."""
+"""What is expected of choices, against plain loops; choices that must be confident enough."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from bpa_ppl import DataError, NBest, Reranked, UsageError, as_draws, corpus_score, rerank
 from bpa_ppl.decoding import Confidence, selective
 from bpa_ppl.decoding.outputs import rerank_to
-from bpa_ppl.decoding.results import details_columns
+from bpa_ppl.options import RerankOptions
 from bpa_ppl.quality import ter_edits
 
 NAMES = ("LM0", "WP0")
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")
 DRAWS = 64  # as many as the spread is taken from
+UNCHECKED = RerankOptions(unchecked=True)
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +104,14 @@ def test_the_interval_is_of_draws_and_of_what_is_right(
     assert 0.93 < within < 0.97
 
 
-def test_changes_are_made_where_they_are_sure_enough(lists: NBest, posterior: Any) -> None:
+def test_changes_are_made_where_they_are_confident_enough(lists: NBest, posterior: Any) -> None:
     free = rerank(lists, posterior, unchecked=True, confidence=True)
     assert free.confidence is not None
     changed = [int(free.changed.sum())]
-    for sure in (0.0, 0.3, 0.6, 1.0):
-        kept = rerank(lists, posterior, unchecked=True, sure=sure)
+    for least in (0.0, 0.3, 0.6, 1.0):
+        kept = rerank(lists, posterior, unchecked=True, min_confidence=least)
         assert kept.confidence is not None
-        takes = free.confidence.better > sure
+        takes = free.confidence.better > least
         np.testing.assert_array_equal(kept.choice, np.where(takes, free.choice, free.canonical))
         assert kept.texts == lists.chosen(kept.choice)
         np.testing.assert_array_equal(kept.confidence.better, free.confidence.better)
@@ -140,16 +141,16 @@ def test_a_recorded_temperature_is_taken(lists: NBest, posterior: Any) -> None:
 
 
 def test_details_come_with_expectations(lists: NBest, posterior: Any, tmp_path: Path) -> None:
-    summary = rerank_to(lists, posterior, tmp_path / "out", tmp_path / "details", unchecked=True)
+    summary = rerank_to(lists, posterior, tmp_path / "out", tmp_path / "details", options=UNCHECKED)
     whole = rerank(lists, posterior, unchecked=True, confidence=True)
     header, *rows = [line.split("\t") for line in (tmp_path / "details").read_text().splitlines()]
-    assert tuple(header) == details_columns()
+    assert header[-4:] == ["better", "worse", "expected_ter", "canonical_expected_ter"]
     assert whole.confidence is not None
     table = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     np.testing.assert_allclose(np.float64(table["better"]), whole.confidence.better, rtol=1e-5)
     np.testing.assert_allclose(np.float64(table["expected_ter"]), whole.confidence.ter, rtol=1e-5)
     assert summary.expected == whole.confidence.corpus
-    without = rerank_to(lists, posterior, tmp_path / "out", unchecked=True)
+    without = rerank_to(lists, posterior, tmp_path / "out", options=UNCHECKED)
     assert without.expected is None
 
 
@@ -171,30 +172,31 @@ def test_parts_are_joined_in_order(lists: NBest, posterior: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    "wrong",
     [
-        ({"sure": 1.5}, "sure is a probability from 0 to 1, not 1.5"),
-        ({"sure": float("nan")}, "sure is a probability"),
-        ({"temperature": 0.0}, "a temperature is a number above 0"),
-        ({"temperature": float("inf")}, "a temperature is a number above 0"),
+        {"min_confidence": 1.5},
+        {"min_confidence": float("nan")},
+        {"temperature": 0.0},
+        {"temperature": float("inf")},
     ],
 )
 def test_numbers_out_of_range_are_refused(
-    lists: NBest, posterior: Any, wrong: dict[str, Any], told: str
+    lists: NBest, posterior: Any, wrong: dict[str, Any]
 ) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError) as refused:
         rerank(lists, posterior, unchecked=True, **wrong)
+    assert [refused.value.parameter] == list(wrong)
 
 
-def test_the_curve_of_selective_use_is_that_of_choices_with_sure(lists: NBest) -> None:
+def test_the_curve_of_selective_use_is_that_of_a_min_confidence(lists: NBest) -> None:
     rng = np.random.default_rng(2)
     known = lists.with_references([rng.choice(lists.texts(s)) for s in range(len(lists))])
     posterior = as_draws(foreign(rng.normal([-0.5, 0.4], 0.3, size=(1, 20, 2)), NAMES))
     posterior = replace(posterior, constants={"canonical": np.array([0.4, 0.5])})
     found = selective(rerank(known, posterior, unchecked=True, confidence=True))
-    for sure in (0.3, 0.6, 0.8):
-        kept = rerank(known, posterior, unchecked=True, sure=sure)
-        coverage, _, ter = found.at(sure)
+    for least in (0.3, 0.6, 0.8):
+        kept = rerank(known, posterior, unchecked=True, min_confidence=least)
+        coverage, _, ter = found.at(least)
         assert ter == pytest.approx(corpus_score(kept.texts, known.references).value)
         assert round(coverage * (len(found.coverage) - 1)) == kept.changed.sum()
     assert 0 < found.at(0.6)[0] < 1
@@ -210,7 +212,7 @@ def test_expected_scores_are_in_the_criterion_of_the_posterior(
 ) -> None:
     posterior = replace(as_draws(foreign(weights, NAMES)), attrs={"oracle_metric": metric})
     paths = tmp_path / "out", tmp_path / "details.jsonl"
-    summary = rerank_to(lists, posterior, *paths, unchecked=True)
+    summary = rerank_to(lists, posterior, *paths, options=UNCHECKED)
     details = [json.loads(line) for line in paths[1].read_text().splitlines()]
     assert (summary.expected is not None) is (metric == "ter")
     if metric == "mqm":
@@ -227,3 +229,31 @@ def test_expected_scores_are_in_the_criterion_of_the_posterior(
                 lengths = [len(right.split()) for right in lists.texts(s)]
                 expected = p @ (np.multiply(scores, lengths)) / (p @ lengths)
             assert details[s][f"{name}_{metric}"] == pytest.approx(expected, rel=1e-4, abs=1e-3)
+
+
+def test_the_expected_value_of_a_column_is_its_mean_over_judged_candidates(
+    lists: NBest, weights: plain.Array, tmp_path: Path
+) -> None:
+    mqm = np.random.default_rng(4).normal(size=len(lists.features))
+    mqm[::3] = np.nan
+    mqm[lists.rows(1)] = np.nan
+    attrs = {"oracle_metric": "mqm", "gain_column": {"column": "mqm", "negative": False}}
+    posterior = replace(as_draws(foreign(weights, NAMES)), attrs=attrs)
+    table, objects = tmp_path / "details", tmp_path / "details.jsonl"
+    with_column = lists.with_extras(mqm=mqm)
+    for details in (table, objects):
+        rerank_to(with_column, posterior, tmp_path / "out", details, options=UNCHECKED)
+    rows = [json.loads(line) for line in objects.read_text().splitlines()]
+    for s, p in enumerate(plain.predictive(lists, weights[0])):
+        values = mqm[lists.rows(s)]
+        judged = np.isfinite(values)
+        if not judged.any():
+            assert rows[s]["expected_mqm"] is None
+            continue
+        expected = p[judged] @ values[judged] / p[judged].sum()
+        assert rows[s]["expected_mqm"] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    assert rows[1]["expected_mqm"] is None
+    header, _, second, *_ = (line.split("\t") for line in table.read_text().splitlines())
+    assert (header[-1], second[-1]) == ("expected_mqm", "")
+    rerank_to(lists, posterior, tmp_path / "out", table, options=UNCHECKED)
+    assert table.read_text().split("\n")[0].endswith("\tworse")

@@ -11,7 +11,7 @@ import pytest
 from foreign import foreign
 
 from bpa_ppl import NBest, Reranked, UsageError, rerank
-from bpa_ppl.decoding.panel import _log_scores
+from bpa_ppl.decoding.batches import _log_scores
 from bpa_ppl.decoding.reranking import rerank_stream
 from bpa_ppl.posterior import point_weights
 

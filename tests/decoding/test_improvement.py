@@ -198,12 +198,12 @@ def test_lists_without_references_are_told_so() -> None:
 
 
 def test_the_report_begins_with_the_answer() -> None:
-    html = report_page(draws(-1.0), lists(), shown=1)
+    html = report_page(draws(-1.0), lists(), top=1)
     assert html.index("Yes, it helped") < html.index("onverged") < html.index("<nav")
     assert html.index("<h2>Did it help?") < html.index("<h2>What moved")
     apart = draws(-1.0)
     apart = replace(apart, values={"weights": apart.weights + np.arange(4)[:, None, None]})
-    assert "reranking refuses them" in report_page(apart, lists(), shown=1)
+    assert "reranking refuses them" in report_page(apart, lists(), top=1)
 
 
 def test_the_lists_adapted_to_are_known_again() -> None:
@@ -217,13 +217,13 @@ def test_the_lists_adapted_to_are_known_again() -> None:
         sentence_sites=("oracle",),
         observed={"oracle": np.ones(40, int)},
     )
-    html = report_page(seen, pool, shown=1)
+    html = report_page(seen, pool, top=1)
     assert "evaluate on new ones" in html
     shown = re.findall(r'<th scope="row">(\d+): (.*?)…?</th>', html)
     assert len(shown) == 8
     assert all(pool.text(2 * int(s) + 1).startswith(text) for s, text in shown)
-    assert re.findall(r'<th scope="row">(\d+): ', report_page(seen, shown=1)) == []
-    assert report_page(seen, known=pool, shown=1).count("evaluate on new ones") == 0
+    assert re.findall(r'<th scope="row">(\d+): ', report_page(seen, top=1)) == []
+    assert report_page(seen, adaptation_lists=pool, top=1).count("evaluate on new ones") == 0
 
 
 def test_texts_of_sentences() -> None:

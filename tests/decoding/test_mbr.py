@@ -13,8 +13,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from bpa_ppl import NBest, UsageError, rerank
 from bpa_ppl.decoding import reranking
+from bpa_ppl.decoding.batches import BatchDecider, DecisionSettings
 from bpa_ppl.decoding.mbr import Mbr
-from bpa_ppl.decoding.panel import Panel, Settings, bare
 from bpa_ppl.decoding.predictive import Predictive
 from bpa_ppl.posterior import as_draws
 
@@ -84,7 +84,7 @@ def test_derivations_matter_to_probabilities_alone(lists: NBest, weights: plain.
     assert np.any(summed.probability > separate.probability + 0.01)
 
 
-def test_a_sure_posterior_leaves_no_risk(lists: NBest, weights: plain.Array) -> None:
+def test_a_certain_posterior_leaves_no_risk(lists: NBest, weights: plain.Array) -> None:
     steep = foreign(100 * weights, NAMES)
     ours, theirs = (
         rerank(lists, steep, rule=rule, derivations="summed", unchecked=True, temperature=1e-3)
@@ -95,9 +95,9 @@ def test_a_sure_posterior_leaves_no_risk(lists: NBest, weights: plain.Array) -> 
 
 def test_what_is_sent_to_workers_decides_the_same(lists: NBest, weights: plain.Array) -> None:
     draws = as_draws(foreign(weights, NAMES))
-    panel = Panel.of(draws, lists, Mbr(), Settings(sure=0.3))
-    here = panel.decide(lists)
-    there = pickle.loads(pickle.dumps(panel)).decide(bare(lists, texts=True))
+    decider = BatchDecider.of(draws, lists, Mbr(), DecisionSettings(min_confidence=0.3))
+    here = decider.choose(lists)
+    there = pickle.loads(pickle.dumps(decider)).choose(decider.stripped(lists))
     assert_same(here, there)
 
 
@@ -113,7 +113,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
 def test_workers_choose_the_same(
     lists: NBest, weights: plain.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {"rule": Mbr(gain="chrf"), "unchecked": True, "sure": 0.3}
+    asked = {"rule": Mbr(gain="chrf"), "unchecked": True, "min_confidence": 0.3}
     here = rerank(lists, foreign(weights, NAMES), **asked)
     monkeypatch.setattr(reranking, "_SMALL", 1)
     there = rerank(lists, foreign(weights, NAMES), jobs=2, **asked)

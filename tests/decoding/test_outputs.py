@@ -13,10 +13,11 @@ import pytest
 from foreign import foreign
 
 from bpa_ppl import DataError, NBest, UsageError, rerank
-from bpa_ppl.decoding.outputs import rerank_to
-from bpa_ppl.decoding.results import scoreboard, write_details, write_texts
+from bpa_ppl.decoding.outputs import rerank_to, scoreboard, write_details, write_texts
+from bpa_ppl.options import RerankOptions
 
 NAMES = ("LM0", "TM0", "WP0")
+UNCHECKED = RerankOptions(unchecked=True)
 WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "of", "house", ",", "."]
 
 
@@ -55,7 +56,7 @@ def test_files_and_scores_are_those_of_the_whole(
     write_texts(whole, tmp_path / "texts")
     write_details(whole, tmp_path / "details")
     paths = tmp_path / "ours", tmp_path / "our details"
-    summary = rerank_to(lists.chunks(piece), posterior, *paths, unchecked=True)
+    summary = rerank_to(lists.chunks(piece), posterior, *paths, options=UNCHECKED)
     assert paths[0].read_bytes() == (tmp_path / "texts").read_bytes()
     assert paths[1].read_bytes() == (tmp_path / "details").read_bytes()
     board = scoreboard(whole)
@@ -75,7 +76,7 @@ def test_files_and_scores_are_those_of_the_whole(
 
 def test_without_references_nothing_is_scored(lists: NBest, posterior: Any, tmp_path: Path) -> None:
     bare = lists.without("references")
-    summary = rerank_to(bare, posterior, tmp_path / "out", unchecked=True)
+    summary = rerank_to(bare, posterior, tmp_path / "out", options=UNCHECKED)
     assert summary.scores is None
     assert summary.sentences == 90
     assert folder_of(tmp_path) == ["out"]
@@ -84,8 +85,8 @@ def test_without_references_nothing_is_scored(lists: NBest, posterior: Any, tmp_
 def test_texts_to_the_standard_output(
     lists: NBest, posterior: Any, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    rerank_to(lists, posterior, tmp_path / "out.gz", unchecked=True)
-    rerank_to(lists, posterior, "-", unchecked=True)
+    rerank_to(lists, posterior, tmp_path / "out.gz", options=UNCHECKED)
+    rerank_to(lists, posterior, "-", options=UNCHECKED)
     expected = "\n".join(rerank(lists, posterior, unchecked=True).texts) + "\n"
     assert capfdbinary.readouterr().out == expected.encode()
 
@@ -100,7 +101,7 @@ def test_an_error_in_the_middle_leaves_what_was_there(
     (tmp_path / "out").write_text("old")
     for output in (tmp_path / "out", "-"):
         with pytest.raises(DataError, match="unreadable"):
-            rerank_to(broken(), posterior, output, tmp_path / "details", unchecked=True)
+            rerank_to(broken(), posterior, output, tmp_path / "details", options=UNCHECKED)
     assert (tmp_path / "out").read_text() == "old"
     assert folder_of(tmp_path) == ["out"]
     assert capfdbinary.readouterr().out == b""
@@ -111,13 +112,13 @@ def test_one_file_that_cannot_be_written_keeps_the_other_away(
 ) -> None:
     details = tmp_path / "nowhere" / "details"
     with pytest.raises(DataError, match="no such folder"):
-        rerank_to(lists, posterior, tmp_path / "out", details, unchecked=True)
+        rerank_to(lists, posterior, tmp_path / "out", details, options=UNCHECKED)
     assert folder_of(tmp_path) == []
 
 
 def test_no_lists_leave_no_file(posterior: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no list to rerank"):
-        rerank_to([], posterior, tmp_path / "out", unchecked=True)
+        rerank_to([], posterior, tmp_path / "out", options=UNCHECKED)
     assert folder_of(tmp_path) == []
 
 
@@ -135,5 +136,5 @@ def test_lists_are_let_go(lists: NBest, posterior: Any, tmp_path: Path) -> None:
             del table
             most = max(most, sum(ref() is not None for ref in alive))
 
-    rerank_to(stream(), posterior, tmp_path / "out", unchecked=True)
+    rerank_to(stream(), posterior, tmp_path / "out", options=UNCHECKED)
     assert most <= 2

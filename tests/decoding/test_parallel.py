@@ -17,6 +17,7 @@ from bpa_ppl import NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import reranking
 from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.outputs import rerank_to
+from bpa_ppl.options import RerankOptions
 
 NAMES = ("LM0", "TM0", "WP0")
 LISTS = 300
@@ -76,11 +77,13 @@ def test_processes_bring_the_same_files(
             given,
             posterior,
             *names,
-            rule=rule,
-            derivations="summed",
-            unchecked=True,
-            jobs=jobs,
-            progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
+            options=RerankOptions(
+                rule=rule,
+                derivations="summed",
+                unchecked=True,
+                jobs=jobs,
+                progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
+            ),
         )
         found[jobs] = [name.read_bytes() for name in names], str(summary.scores)
     assert found[1] == found[2]
@@ -135,7 +138,7 @@ def test_a_dask_cluster_brings_the_same_choices(lists: NBest, posterior: Any) ->
         address = cluster.scheduler_address
         there = rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)
         with distributed.Client(cluster) as client:
-            known = client.run(lambda: "bpa_ppl.decoding.panel" in sys.modules)
+            known = client.run(lambda: "bpa_ppl.decoding.batches" in sys.modules)
         with pytest.raises(UsageError, match=r"a worker of the cluster is lost"):
             rerank(
                 lists, posterior, rule=Killer(), backend="dask", scheduler=address, unchecked=True

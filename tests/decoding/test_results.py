@@ -10,7 +10,7 @@ from foreign import foreign
 from sacrebleu.metrics import TER
 
 from bpa_ppl import DataError, NBest, Reranked, rerank
-from bpa_ppl.decoding.results import scoreboard, write_details, write_texts
+from bpa_ppl.decoding.outputs import scoreboard, write_details, write_texts
 from bpa_ppl.errors import BpaWarning
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]")

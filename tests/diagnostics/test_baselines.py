@@ -12,7 +12,16 @@ from pages import Outline
 from scipy.special import logsumexp
 from scipy.stats import binom, ttest_rel
 
-from bpa_ppl import BpaWarning, DataError, Draws, NBest, adapt, compare_baselines, rerank
+from bpa_ppl import (
+    BpaWarning,
+    DataError,
+    Draws,
+    NBest,
+    adapt,
+    as_draws,
+    compare_baselines,
+    rerank,
+)
 from bpa_ppl.diagnostics.baselines.comparing import (
     BaselineTally,
     recorded_comparison,
@@ -394,10 +403,10 @@ def judged(count: int, seed: int, *, noise: float) -> NBest:
 
 def test_adapt_warns_where_a_baseline_is_better_and_not_where_none_is() -> None:
     pool = judged(30, 4, noise=0.0)
-    wide = {"prior_variance": 1.0, "sampler": "imh", "metric": "mqm", "arviz": False}
+    wide = {"prior_variance": 1.0, "sampler": "imh", "metric": "mqm"}
     with pytest.warns(BpaWarning, match="choose by the highest LM0 alone"):
         # So strong a prior on the other features that LM0 is of little weight.
-        stuck = adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior_variance": 3e-3})
+        stuck = as_draws(adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior_variance": 3e-3}))
     comparison = recorded_comparison(stuck)
     assert comparison is not None
     assert comparison.verdict == "worse"
@@ -406,7 +415,7 @@ def test_adapt_warns_where_a_baseline_is_better_and_not_where_none_is() -> None:
     noisy = noisy.with_extras(
         mqm=np.asarray(noisy.extras["mqm"]) + noisy.features[:, 1] - noisy.features[:, 2]
     )
-    fine = recorded_comparison(adapt(noisy, [0.0, 0.0, 0.0], **wide))
+    fine = recorded_comparison(as_draws(adapt(noisy, [0.0, 0.0, 0.0], **wide)))
     assert fine is not None
     assert fine.verdict == "better"
     assert fine.warning == ""
@@ -414,7 +423,7 @@ def test_adapt_warns_where_a_baseline_is_better_and_not_where_none_is() -> None:
 
 def test_canonical_weights_and_references_need_no_comparison() -> None:
     pool = judged(4, 6, noise=1.0).with_references(["0 0"] * 4)
-    draws = adapt(pool, [1.0, 0.0, 0.0], sampler="map", arviz=False)
+    draws = as_draws(adapt(pool, [1.0, 0.0, 0.0], sampler="map"))
     assert recorded_comparison(draws) is None
 
 
@@ -433,8 +442,8 @@ def test_columns_of_systems() -> None:
 
 def test_indicators_of_a_categorical_column_are_no_features_of_their_own() -> None:
     pool = judged(12, 6, noise=1.0).with_extras(engine=[f"s{k}" for k in range(6)] * 12)
-    options = {"metric": "mqm", "sampler": "laplace", "categorical": "engine", "arviz": False}
-    draws = adapt(pool, None, **options)
+    options = {"metric": "mqm", "sampler": "laplace", "categorical": "engine"}
+    draws = as_draws(adapt(pool, None, **options))
     comparison = recorded_comparison(draws)
     assert comparison is not None
     assert comparison.baselines.column == "engine"
@@ -445,7 +454,7 @@ def test_indicators_of_a_categorical_column_are_no_features_of_their_own() -> No
 def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     pool = lists(1)
     draws = recorded(pool)
-    html = posterior_page(draws, shown=1)
+    html = posterior_page(draws, top=1)
     section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
     table = Outline(section[section.index("<table") : section.index("</table>") + 8])
     comparison = recorded_comparison(draws)
@@ -455,7 +464,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     assert comparison.baselines.named(comparison.baselines.best) in section
     assert "Leave-one-out" in section
     assert "baselines" not in html[html.index("<h2>How it was made") :]
-    assert "Compared with simple baselines" not in posterior_page(posterior(pool), shown=1)
+    assert "Compared with simple baselines" not in posterior_page(posterior(pool), top=1)
 
 
 def test_too_few_lists() -> None:

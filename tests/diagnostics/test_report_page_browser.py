@@ -108,7 +108,7 @@ def of_subdomains() -> str:
     text = NumberedText.of([words[3 * z : 3 * z + 3] * 4 for z in range(12)] * 3)
     settings = {"command": "</code><script>console.log('ran')</script>", "seed": 1}
     weights, winners = np.full(12, 1 / 12), np.tile(np.arange(12), 3)
-    return subdomains_page(Subdomains(text, text, winners, weights, settings), least=2, shown=30)
+    return subdomains_page(Subdomains(text, text, winners, weights, settings), min_count=2, top=30)
 
 
 #: Page -> its last section, and how many pictures it has.

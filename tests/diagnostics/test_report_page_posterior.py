@@ -188,7 +188,7 @@ def _with_oracles(*given: Any, metric: str, ties: str, **named: Any) -> Inferenc
 def test_a_recorded_command_is_shown_as_it_is() -> None:
     posterior = foreign(autoregressive(0.1, 4, 200, 3, seed=1), NAMES)
     posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
-    assert "bpa adapt 'my lists' -o <out>" in Outline(posterior_page(posterior, shown=1)).texts
+    assert "bpa adapt 'my lists' -o <out>" in Outline(posterior_page(posterior, top=1)).texts
 
 
 def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline) -> None:
@@ -206,7 +206,7 @@ def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline
 def test_a_posterior_that_failed_is_said_to_have_failed_first() -> None:
     apart = autoregressive(0.1, 4, 200, 3, seed=1) + np.arange(4)[:, None, None]
     posterior = foreign(apart, NAMES)
-    html = posterior_page(posterior, shown=1)
+    html = posterior_page(posterior, top=1)
     outline = Outline(html)
     assert html.index("NOT converged") < html.index("<nav")
     advice = [f.advice for f in check(posterior).failures]
@@ -218,8 +218,8 @@ def test_a_posterior_that_failed_is_said_to_have_failed_first() -> None:
 def test_thresholds_of_the_caller_are_used() -> None:
     posterior = foreign(autoregressive(0.1, 4, 1000, 3, seed=1), NAMES)
     strict = Thresholds(ess_per_chain=10_000)
-    assert "NOT converged" not in posterior_page(posterior, shown=1)
-    assert "NOT converged" in posterior_page(posterior, shown=1, thresholds=strict)
+    assert "NOT converged" not in posterior_page(posterior, top=1)
+    assert "NOT converged" in posterior_page(posterior, top=1, thresholds=strict)
 
 
 @pytest.mark.parametrize("sampler", ["heuristic", "laplace"])
@@ -272,7 +272,7 @@ def test_a_foreign_posterior_without_anything_else() -> None:
 )
 def test_draws_of_any_shape(shape: tuple[int, ...], names: list[str]) -> None:
     draws = np.random.default_rng(2).normal(size=shape)
-    outline = Outline(posterior_page(bare(draws), shown=1))
+    outline = Outline(posterior_page(bare(draws), top=1))
     shown = outline.column(WEIGHTS, "mean")
     assert list(shown) == names
     means = draws.reshape(*shape[:2], -1).mean(axis=(0, 1))
@@ -312,7 +312,7 @@ HYPERPARAMETERS = "Hyperparameters and other variables"
 
 def test_hyperparameters_have_a_table_and_their_traces() -> None:
     posterior = foreign(autoregressive(0.1, 4, 400, 3, seed=1), NAMES, sites=OTHERS)
-    outline = Outline(posterior_page(posterior, shown=2))
+    outline = Outline(posterior_page(posterior, top=2))
     assert titles(outline)[:4] == ["What moved", HYPERPARAMETERS, "Diagnostics", "Chains"]
     summary = import_arviz().summary(posterior, var_names=["scale", "raw"], round_to="none")
     table = outline.tables[1]
@@ -356,7 +356,7 @@ def test_the_narrowest_interval_is_that_of_a_plain_search() -> None:
 def test_the_table_of_other_variables_ends() -> None:
     many = {"raw": autoregressive(0.1, 2, 100, 70, seed=2)}
     posterior = foreign(autoregressive(0.1, 2, 100, 3, seed=1), NAMES, sites=many)
-    html = posterior_page(posterior, shown=1)
+    html = posterior_page(posterior, top=1)
     assert len(Outline(html).tables[1]) == 51
     assert "The first 50 of 70." in html
 
@@ -365,13 +365,13 @@ def test_a_prior_is_stated_only_where_the_model_used_it() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     attrs = {"prior": {"name": "isotropic", "variance": 0.1}}
     unused = Draws(values, NAMES, constants={"prior_mean": np.zeros(3)})
-    assert "prior variance" not in posterior_page(unused, shown=1)
+    assert "prior variance" not in posterior_page(unused, top=1)
     used = Draws(values, NAMES, attrs=attrs, constants={"prior_variance": np.full(3, 0.1)})
-    origin = Outline(posterior_page(used, shown=1)).column(-1, "value")
+    origin = Outline(posterior_page(used, top=1)).column(-1, "value")
     assert origin["prior"] == "name isotropic, variance 0.1"
     assert origin["prior variance σ_T"] == "0.1"
     full = Draws(values, NAMES, constants={"prior_covariance": np.diag([0.04, 0.25, 0.16])})
-    origin = Outline(posterior_page(full, shown=1)).column(-1, "value")
+    origin = Outline(posterior_page(full, top=1)).column(-1, "value")
     assert origin["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
 
 
@@ -383,12 +383,12 @@ def test_the_call_names_likelihood_and_prior_where_they_are_not_the_published_on
         "prior": {"name": "Gaussian"},
         "model": "mine",
     }
-    call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **other}), shown=1))
+    call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **other}), top=1))
     assert "likelihood=bpa.registry.LIKELIHOODS.resolve('margin', {'gamma': 3.0})" in call
     assert "prior=PRIOR," in call
     assert "model=mine," in call
     published = {"likelihood": {"name": "oracle"}, "prior": {"name": "isotropic", "variance": 0.1}}
-    call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **published}), shown=1))
+    call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **published}), top=1))
     assert not any(word in call for word in ("likelihood", "prior", "model"))
 
 
@@ -398,7 +398,7 @@ def _call_on(html: str) -> str:
 
 def test_names_are_escaped_on_the_page_and_literal_in_figures() -> None:
     names = ("</td><script>alert(1)</script>", "$\\frac{$", "&lt;" + "long" * 40)
-    html = posterior_page(foreign(autoregressive(0.1, 4, 100, 3, seed=1), names), shown=2)
+    html = posterior_page(foreign(autoregressive(0.1, 4, 100, 3, seed=1), names), top=2)
     outline = Outline(html)
     assert "script" not in outline.tags
     assert list(outline.column(WEIGHTS, "mean")) == list(names)
@@ -418,7 +418,7 @@ def test_many_weights_make_no_endless_page() -> None:
 def test_the_weights_that_mix_worst_are_shown() -> None:
     draws = autoregressive(0.1, 4, 400, 3, seed=1)
     draws[..., 1] = autoregressive(0.98, 4, 400, 1, seed=2)[..., 0]
-    outline = Outline(posterior_page(foreign(draws, NAMES), shown=1))
+    outline = Outline(posterior_page(foreign(draws, NAMES), top=1))
     assert "Trace and rank plots of TM0" in outline.values("img", "alt")
 
 
@@ -450,4 +450,4 @@ def test_something_else_than_weights_is_refused() -> None:
 def test_no_weight_to_show_is_refused() -> None:
     posterior = foreign(autoregressive(0.1, 4, 100, 3, seed=1), NAMES)
     with pytest.raises(UsageError, match="shown must be at least 1, not 0"):
-        posterior_page(posterior, shown=0)
+        posterior_page(posterior, top=0)

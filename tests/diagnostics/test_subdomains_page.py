@@ -89,7 +89,7 @@ def test_words_are_associated_with_their_translations() -> None:
 
 
 def test_the_page_says_what_was_found() -> None:
-    html = subdomains_page(FOUND, title="Subdomains <of> & more", least=5, shown=3)
+    html = subdomains_page(FOUND, title="Subdomains <of> & more", min_count=5, top=3)
     outline = Outline(html)
     sizes, words, *phrases, pairs, settings = outline.tables
     assert sizes[1:] == [[str(z), "80", "33.3%", "0.3333", "8.0", "8.0"] for z in range(K)]
@@ -112,7 +112,7 @@ def test_the_page_says_what_was_found() -> None:
 
 def test_phrases_that_are_given() -> None:
     pairs = ["le", "loi", "loi", "zut"], ["the", "act", "question", "gosh"]
-    outline = Outline(subdomains_page(FOUND, pairs=pairs, least=5))
+    outline = Outline(subdomains_page(FOUND, pairs=pairs, min_count=5))
     assert [row[0] for row in outline.tables[2][1:]] == ["loi", "le"]
     found = [row[:3] for row in outline.tables[6][1:]]
     assert found[0] == ["loi", "question", "1.000"]
@@ -122,7 +122,7 @@ def test_phrases_that_are_given() -> None:
 
 
 def test_nothing_frequent_and_nothing_at_all() -> None:
-    html = subdomains_page(FOUND, least=10**6)
+    html = subdomains_page(FOUND, min_count=10**6)
     assert "None is frequent enough" in html
     empty = NumberedText.of([])
     nothing = Subdomains(empty, empty, np.zeros(0, int), np.array([1.0]))
@@ -130,7 +130,7 @@ def test_nothing_frequent_and_nothing_at_all() -> None:
 
 
 def test_settings_that_make_no_sense() -> None:
-    for settings in ({"least": 0}, {"shown": 0}):
+    for settings in ({"min_count": 0}, {"top": 0}):
         with pytest.raises(UsageError, match="at least 1"):
             subdomains_page(FOUND, **settings)
 
@@ -138,4 +138,4 @@ def test_settings_that_make_no_sense() -> None:
 def test_the_page_is_the_same_each_time(tmp_path: Path) -> None:
     FOUND.save(tmp_path / "z.parquet")
     again = Subdomains.load(tmp_path / "z.parquet")
-    assert subdomains_page(again, least=5) == subdomains_page(FOUND, least=5)
+    assert subdomains_page(again, min_count=5) == subdomains_page(FOUND, min_count=5)

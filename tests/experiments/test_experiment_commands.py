@@ -23,7 +23,7 @@ def test_from_a_study_to_a_page(study_file: Path, capsys: pytest.CaptureFixture[
     study_file.write_text(text[: text.index("[sweeps")], "utf-8")
     folder = study_file.parent / "results"
     assert bpa("experiment", study_file, "-o", folder) == 0
-    assert f"wrote {folder / 'results.parquet'}: draw it with" in capsys.readouterr().err
+    assert f"wrote {folder / 'results.parquet'}: run `bpa figures " in capsys.readouterr().err
     assert bpa("figures", folder, "--kind", "pdf", "-q") == 0
     assert capsys.readouterr() == ("", "")
     assert (folder / "index.html").is_file()

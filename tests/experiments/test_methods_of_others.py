@@ -125,7 +125,7 @@ def test_they_are_methods(others: None) -> None:
     assert known["still"].with_settings({"draws": 3, "say": False}).sampler() == Still(
         draws=3, say=False
     )
-    with pytest.raises(UsageError, match="draws must be a whole number from 1 on, not 0"):
+    with pytest.raises(UsageError, match="draws must be an integer ≥ 1, not 0"):
         known["still"].with_settings({"draws": 0})
     with pytest.raises(UsageError, match="say must be true or false, not 1"):
         known["still"].with_settings({"say": 1})
@@ -136,7 +136,7 @@ def test_they_are_methods(others: None) -> None:
 def test_mistakes_in_their_settings_have_a_place(others_study: Path) -> None:
     text = others_study.read_text("utf-8").replace("factor = 2.0", "factor = -2")
     others_study.write_text(text, "utf-8")
-    with pytest.raises(DataError, match=r"in \[variants.doubled\]: factor must be .* above 0"):
+    with pytest.raises(DataError, match=r"in \[variants.doubled\]: factor must be .* > 0"):
         read_study(others_study)
 
 

@@ -61,8 +61,8 @@ def test_the_example_is_a_study() -> None:
         ("sizes = [4, 8]", "sizes = [0]", r".*>= 1 - at `\$.sizes.*"),
         ("draws = 3", "draws = true", r".*Expected `int`, got `bool` - at `\$.draws`"),
         ("draws = 3", "draws = 0", r".*>= 1 - at `\$.draws`"),
-        ("seed = 5", "seed = -1", ".*seed is a whole number from 0 to .*, not -1"),
-        ("seed = 5", f"seed = {2**63}", ".*seed is a whole number from 0 to .*"),
+        ("seed = 5", "seed = -1", ".*seed is an integer from 0 to .*, not -1"),
+        ("seed = 5", f"seed = {2**63}", ".*seed is an integer from 0 to .*"),
         ("seed = 5", "seed = 1" + 5000 * "0", ".*too large.*"),
         ("seed = 5", "seed = inf", r".*Expected `int`, got `float` - at `\$.seed`"),
         ("seed = 5", 'seed = "a\\nb\\u001b"', r".*Expected `int`, got `str` - at `\$.seed`"),
@@ -79,7 +79,7 @@ def test_the_example_is_a_study() -> None:
         (
             "values = [0.01, 1]",
             f"values = [1{'0' * 400}]",
-            ".*must be a number above 0, not a number of 1329 bits",
+            ".*must be a number > 0, not a number of 1329 bits",
         ),
         ("seed = 5", "sed = 5", ".*unknown field `sed`"),
         ('"mira"', '"mirra"', ".*unknown method 'mirra': choose one of auto, heuristic, .*"),
@@ -144,7 +144,7 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
         ('like = "mert"\nlikelihood = "margin"', "has no likelihood: it is not a sampler"),
         ('like = "map"\nlikelihood = "hinge"', "unknown likelihood 'hinge': choose one of"),
         ('like = "map"\nlikelihood = "margin"\nkappa = 2', "has no setting kappa"),
-        ('like = "map"\nlikelihood = "margin"\ngamma = -2', "gamma must be a number from 0"),
+        ('like = "map"\nlikelihood = "margin"\ngamma = -2', "gamma must be a number ≥ 0"),
     ],
 )
 def test_mistakes_in_likelihoods(study_file: Path, lines: str, message: str) -> None:
@@ -153,7 +153,7 @@ def test_mistakes_in_likelihoods(study_file: Path, lines: str, message: str) -> 
         read_study(edited(study_file, "[variants.mert-ter]", added))
 
 
-@pytest.mark.parametrize(("value", "kind"), [("0.5", "whole"), ('"many"', ""), ("-3", "")])
+@pytest.mark.parametrize(("value", "kind"), [("0.5", "integer"), ('"many"', ""), ("-3", "")])
 def test_settings_of_samplers_have_kinds(study_file: Path, value: str, kind: str) -> None:
     added = f'[variants.few]\nlike = "imh"\ndraws = {value}\n[variants.mert-ter]'
     with pytest.raises(DataError, match=rf"in \[variants.few\]: draws .*must be .*{kind}"):

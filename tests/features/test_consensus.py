@@ -105,7 +105,7 @@ def test_lists_without_totals_cannot_be_scaled(toy: NBest) -> None:
 
 
 def test_settings_out_of_range() -> None:
-    with pytest.raises(UsageError, match="order must be a whole number from 1 and up to 9, not 0"):
+    with pytest.raises(UsageError, match="order must be an integer ≥ 1 and ≤ 9, not 0"):
         Consensus(order=0)
 
 

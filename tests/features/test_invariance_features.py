@@ -199,8 +199,8 @@ def test_a_corpus_of_another_language_is_warned_about_once(lists: NBest, tmp_pat
         ({"features": "kullback-leibler"}, "give smoothing above 0"),
         ({"features": "subdomain"}, "subdomain needs z"),
         ({"z": 1}, "subdomain needs z"),
-        ({"features": "subdomain", "z": -1}, "z must be a whole number from 0 on"),
-        ({"alpha": 0.0}, "alpha must be a number above 0"),
+        ({"features": "subdomain", "z": -1}, "z must be an integer ≥ 0"),
+        ({"alpha": 0.0}, "alpha must be a number > 0"),
         ({"smoothing": -1.0}, "smoothing must be"),
     ],
 )
@@ -241,7 +241,7 @@ def test_the_recipe_is_in_the_posterior(lists: NBest, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has changed since the weights of invariance were adapted"):
         rerank(lists, posterior)
     moved = {"invariance": subdomains(tmp_path / "moved.parquet")}
-    assert rerank(lists, posterior, where=moved).texts == chosen
+    assert rerank(lists, posterior, moved_files=moved).texts == chosen
 
 
 def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:

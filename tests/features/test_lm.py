@@ -179,7 +179,7 @@ def test_bad_texts(tmp_path: Path, toy: NBest) -> None:
     for wrong in ("", (), ("a.txt", ""), ("a.txt", "self")):
         with pytest.raises(UsageError, match="lm needs a text, an ARPA file, or self alone"):
             LanguageModel(text=wrong)
-    with pytest.raises(UsageError, match="order must be a whole number from 1 and up to 5, not 6"):
+    with pytest.raises(UsageError, match="order must be an integer ≥ 1 and ≤ 5, not 6"):
         LanguageModel(text="a.txt", order=6)
 
 

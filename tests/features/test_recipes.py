@@ -152,16 +152,16 @@ def test_a_file_that_has_changed_or_gone_is_refused(
 ) -> None:
     posterior = saved(tmp_path, lists, Known(text=str(domain)))
     kept = domain.rename(tmp_path / "kept.txt")
-    with pytest.raises(DataError, match=r"domain\.txt: cannot be read .*known are made from it"):
+    with pytest.raises(DataError, match=r"domain\.txt: cannot be read .*known are computed"):
         rerank(lists, posterior)
     domain.write_text("w1 w2 w3 w4\n")
-    with pytest.raises(DataError, match=r"domain\.txt: has changed .*where=\{'known': PATH\}"):
+    with pytest.raises(DataError, match=r"domain\.txt: has changed .*new path of known"):
         rerank(lists, posterior)
-    assert len(rerank(lists, posterior, where={"known": kept}).texts) == 20
-    with pytest.raises(UsageError, match=r"where=.'lm': .* is of no source .* it has known"):
-        rerank(lists, posterior, where={"lm": kept})
+    assert len(rerank(lists, posterior, moved_files={"known": kept}).texts) == 20
+    with pytest.raises(UsageError, match=r"lm is not a feature source .* it has known"):
+        rerank(lists, posterior, moved_files={"lm": kept})
     with pytest.raises(UsageError, match="path of 1 file, not a, b"):
-        rerank(lists, posterior, where={"known": ["a", "b"]})
+        rerank(lists, posterior, moved_files={"known": ["a", "b"]})
 
 
 def test_two_sources_of_a_kind_are_told_apart_by_their_names(
@@ -173,7 +173,7 @@ def test_two_sources_of_a_kind_are_told_apart_by_their_names(
     posterior = adapt(lists, WEIGHTS, sampler="map", add=sources)
     assert as_draws(posterior).features == ("LM0", "known", "other")
     moved = other.rename(tmp_path / "moved.txt")
-    assert len(rerank(lists, posterior, where={"other": moved}).texts) == 20
+    assert len(rerank(lists, posterior, moved_files={"other": moved}).texts) == 20
     with pytest.raises(DataError, match="there is a feature known already: give the source"):
         adapt(lists, WEIGHTS, add=[sources[0], sources[0]])
 

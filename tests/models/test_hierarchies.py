@@ -187,5 +187,5 @@ class TestSparse:
         every = Match(("LM0", "WP0"), np.array([0.5, -1.0]), np.ones(2, dtype=bool))
         assert Horseshoe(relevant=0.5).model(every).sparse == (True, True)
         assert Horseshoe(relevant=0.5).model(every).scale == pytest.approx(1 / 3)
-        with pytest.raises(UsageError, match="relevant must be a number above 0"):
+        with pytest.raises(UsageError, match="relevant must be a number > 0"):
             Horseshoe(relevant=0.0)

@@ -88,5 +88,5 @@ def test_another_margin_is_not_another_program(lists: NBest) -> None:
 
 @pytest.mark.parametrize("gamma", [-1.0, float("nan"), float("inf"), "2"])
 def test_a_margin_is_a_number_from_zero_on(gamma: object) -> None:
-    with pytest.raises(UsageError, match="gamma must be a number from 0 on"):
+    with pytest.raises(UsageError, match="gamma must be a number ≥ 0"):
         Margin.configured("likelihood margin", {"gamma": gamma})

@@ -186,15 +186,15 @@ def near(draws: Array, mean: Array, deviation: Array) -> None:
 @pytest.mark.parametrize("slip", [0.0, 0.15])
 def test_the_posterior_of_two_weights_is_that_of_quadrature(lists: NBest, slip: float) -> None:
     given = ranked(lists, ties=False)
-    posterior = adapt(
+    data = adapt(
         given,
         CANONICAL,
         likelihood=Preference(slip=slip),
         prior_variance=VARIANCE,
         sampler="laplace",
         draws=20_000,
-        arviz=False,
     )
+    posterior = as_draws(data)
     of = lambda x: log_density(given, Preference(slip=slip), x, free=False)  # noqa: E731
     log_p = lambda grid: np.array([of(x) for x in grid])  # noqa: E731
     mean, deviation = moments(log_p, np.array([0.4, -0.2]), 4.0, 61)
@@ -205,15 +205,15 @@ def test_the_posterior_of_two_weights_is_that_of_quadrature(lists: NBest, slip: 
 def test_the_posterior_of_a_weight_and_of_ties_is_that_of_quadrature(lists: NBest) -> None:
     given = ranked(lists.without_features("WP0"), ties=True)
     canonical = {name: CANONICAL[name] for name in ("LM0", "UnknownWordPenalty0")}
-    posterior = adapt(
+    data = adapt(
         given,
         canonical,
         likelihood="preference",
         prior_variance=VARIANCE,
         sampler="laplace",
         draws=20_000,
-        arviz=False,
     )
+    posterior = as_draws(data)
 
     def log_p(grid: Array) -> Array:
         likelihood = [brute(given, w, np.exp(log_nu), 0.0).sum() for log_nu, *w in grid]

@@ -25,7 +25,7 @@ GIVEN: dict[str, Any] = {"oracle": plain.given(0, 0, 0)}
     "setting", [{"draws": 10.5}, {"draws": "10"}, {"chains": 2.0}, {"draws": True}]
 )
 def test_counts_are_whole_numbers(setting: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="must be a whole number"):
+    with pytest.raises(UsageError, match="must be an integer"):
         adapt(POOL, {"LM0": 0.5}, sampler="imh", **GIVEN, **setting)
 
 

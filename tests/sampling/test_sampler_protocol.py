@@ -13,7 +13,7 @@ from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import Sampled, Sampler, Target
 
 #: Settings that are not numbers: what is sampled from, not how.
-LISTS = ("development", "visited")
+LISTS = ("visited",)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -48,9 +48,9 @@ def test_the_published_walk_has_the_published_settings() -> None:
         ({"sampler": "gibbs"}, "unknown sampler 'gibbs': choose one of"),
         ({"sampler": "nuts", "step": 1}, "has no setting step: it has .*draws"),
         ({"sampler": "map", "draws": 10}, "has no setting draws: it has none"),
-        ({"sampler": "nuts", "draws": 0}, "draws must be a whole number from 1 on, not 0"),
+        ({"sampler": "nuts", "draws": 0}, "draws must be an integer ≥ 1, not 0"),
         ({"sampler": "nuts", "chains": float("nan")}, "chains must be"),
-        ({"sampler": "nuts", "target_accept": 5.0}, "target_accept must be a number above 0 and"),
+        ({"sampler": "nuts", "target_accept": 5.0}, "target_accept must be a number > 0 and"),
         ({"sampler": "map", "prior_variance": 0.0}, "prior variance must be positive"),
         ({"sampler": "map", "likelihood": "hinge"}, "unknown likelihood 'hinge': choose one of"),
         ({"sampler": "map", "prior": "flat"}, "unknown prior 'flat': choose one of"),

@@ -207,7 +207,7 @@ def test_an_update_shares_ties_too(likelihood: str) -> None:
     first, more = lists(0), lists(7)
     options: dict[str, Any] = {"metric": "mqm", "prior_variance": 0.3, "sampler": "laplace"}
     before = adapt(first, None, likelihood=likelihood, draws=400, **options)
-    after = as_draws(update(before, more, known=first, unchecked=True))
+    after = as_draws(update(before, more, adaptation_lists=first, unchecked=True))
     kappa = as_draws(before).attrs["likelihood"].get("kappa")
     for draw in (3, 57):
         weights = after.weights[0, draw]

@@ -44,7 +44,8 @@ def test_decisions_are_those_of_the_equation(toy: NBest, weights: Weights, delta
 
 
 def test_visited_weights_are_found_on_the_development_set(toy: NBest, weights: Weights) -> None:
-    found = adapt(toy, weights, sampler=WeightTrace(development=toy, restarts=5), seed=3)
+    found = adapt(toy, weights, sampler="weight-trace", extra=toy, restarts=5, seed=3)
+    assert found.attrs["extra"] == toy.origin
     visited = visited_weights(toy, weights, restarts=5, seed=3)
     np.testing.assert_allclose(found["posterior"]["weights"].values[0], visited)
 
@@ -56,5 +57,14 @@ def test_it_is_checked_as_a_weighted_sample(toy: NBest, weights: Weights) -> Non
 
 
 def test_visited_weights_must_fit_the_free_features(toy: NBest, weights: Weights) -> None:
-    with pytest.raises(UsageError, match=r"visited must be \(steps, 3\)"):
+    with pytest.raises(UsageError, match=r"shape \(steps, 3\)"):
         adapt(toy, weights, sampler=WeightTrace(visited=np.zeros((4, 2))))
+
+
+def test_other_samplers_take_no_extra_lists(toy: NBest, weights: Weights) -> None:
+    with pytest.raises(UsageError) as refused:
+        adapt(toy, weights, sampler="imh", extra=toy)
+    assert refused.value.parameter == "extra"
+    with pytest.raises(UsageError) as refused:
+        adapt(toy, weights, sampler="weight-trace")
+    assert refused.value.parameter == "extra"

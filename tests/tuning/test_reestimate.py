@@ -121,7 +121,7 @@ def test_the_second_set_matters(toy: NBest) -> None:
         ({"tuner": "powell"}, "unknown tuner 'powell': choose one of mert, mert\\+, mira, pro"),
         ({"metric": "chrf"}, "no tuner can optimise chrf, .*: choose one of ter, bleu"),
         ({"tuner": "pro", "epochs": 3}, "the tuner pro has no setting epochs: it has iterations"),
-        ({"restarts": 0}, "restarts must be a whole number from 1 on, not 0"),
+        ({"restarts": 0}, "restarts must be an integer ≥ 1, not 0"),
         ({"tuner": "mert+"}, "mert\\+ also needs the lists of an out-of-domain"),
     ],
 )

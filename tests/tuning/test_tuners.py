@@ -88,13 +88,13 @@ def test_every_setting_must_make_sense(name: str) -> None:
             with pytest.raises(UsageError, match=f"{setting} must be"):
                 TUNERS.resolve(name, {setting: value})
         if isinstance(default, int):
-            with pytest.raises(UsageError, match="must be a whole number"):
+            with pytest.raises(UsageError, match="must be an integer"):
                 TUNERS.resolve(name, {setting: 2.5})
 
 
 @pytest.mark.parametrize(("name", "share"), [("mira", "decay"), ("pro", "interpolation")])
 def test_a_share_is_at_most_one(name: str, share: str) -> None:
-    with pytest.raises(UsageError, match=f"{share} must be a number above 0 and up to 1"):
+    with pytest.raises(UsageError, match=f"{share} must be a number > 0 and up to 1"):
         TUNERS.resolve(name, {share: 1.1})
 
 

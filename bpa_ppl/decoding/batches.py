@@ -1,4 +1,4 @@
-"""The panel of voters laid beside the columns of lists: it decides, here or in a worker process."""
+"""BatchDecider: chooses from each list by the draws of a posterior."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from bpa_ppl.registry import RULES
 _CHUNK = 16  # lists decided at once
 _ROUND = 64  # lengths of lists are rounded up to a multiple
 _GROUP = 512  # draws that vote at once
-_AT_ONCE = 2  # chunks in work at once: XLA computes most of one on one core
-_SOME = 64  # draws by which the spread of an expectation is known
+_THREADS = 2  # chunks decided at once: XLA computes most of a chunk on one core
+_SOME = 64  # draws that the spread of an expectation is computed from
 
 
-class Votes(NamedTuple):
-    """The decision on each of some lists (S sentences): see `Reranked`."""
+class Decisions(NamedTuple):
+    """The choice from each of some lists (S sentences): see `Reranked`."""
 
     choice: Int64
     probability: Float64
@@ -38,45 +38,47 @@ class Votes(NamedTuple):
     confidence: Confidence | None
 
 
-class Settings(NamedTuple):
-    """What decides besides the votes.
+class DecisionSettings(NamedTuple):
+    """How choices are made from the votes of the draws.
 
     Attributes:
         derivations: `separate` or `summed`.
         temperature: probabilities are raised to the power of 1 / temperature.
-        sure: the first-best is changed only where the choice is better with a higher probability.
-        confidence: whether it is computed what is expected of the choices.
-        metric: in which that is: `ter`, `bleu` or `chrf`; None for none of them.
+        min_confidence: the canonical first-best is kept unless P(better) exceeds this value.
+        confidence: whether to compute what is expected of the choices.
+        metric: of the expected scores: `ter`, `bleu` or `chrf`; None for none of them.
+        column: the column of gains whose expected value is computed, where the lists carry it.
     """
 
     derivations: str = "separate"
     temperature: float = 1.0
-    sure: float | None = None
+    min_confidence: float | None = None
     confidence: bool = False
     metric: str | None = "ter"
+    column: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
-    """Who decides on lists of certain columns, and how.
+class BatchDecider:
+    """The draws of a posterior, aligned with certain columns, and the rule that they decide by.
 
     Attributes:
         feature_names: the columns.
         rule: how votes are counted.
-        groups: the voters, in groups of which one votes at once.
+        groups: the draws, in groups that vote at once.
         canonical: (K,) the canonical weights, or None where they are not known.
-        settings: what decides besides.
+        settings: how choices are made from the votes.
     """
 
     feature_names: tuple[str, ...]
     rule: Rule
     groups: Voters
     canonical: Float64 | None
-    settings: Settings
+    settings: DecisionSettings
 
     @classmethod
-    def of(cls, draws: Draws, lists: NBest, rule: Rule, settings: Settings) -> Panel:
-        """Return the panel for lists with these columns.
+    def of(cls, draws: Draws, lists: NBest, rule: Rule, settings: DecisionSettings) -> BatchDecider:
+        """Return the decider for lists with these columns.
 
         Raises:
             DataError: if lists and posterior do not have the same features, or the rule needs
@@ -85,7 +87,8 @@ class Panel:
         if rule.needs_density and draws.log_weight is None and draws.log_density is None:
             raise DataError(
                 f"the rule {RULES.name_of(rule)} needs the density of each draw (lp), which this "
-                "posterior does not record: use the rule predictive"
+                "posterior does not record: use the rule predictive",
+                parameter="rule",
             )
         groups = rule.voters(draws, lists).in_groups(_GROUP)
         canonical = None
@@ -94,7 +97,7 @@ class Panel:
         return cls(lists.feature_names, rule, groups, canonical, settings)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Panel, tuple(getattr(self, field.name) for field in fields(self))
+        return BatchDecider, tuple(getattr(self, field.name) for field in fields(self))
 
     @cached_property
     def log_scores(self) -> Callable[[Any, Any], jax.Array]:
@@ -105,8 +108,8 @@ class Panel:
 
     @property
     def confident(self) -> bool:
-        """Whether it is computed what is expected of the choices."""
-        return self.settings.confidence or self.settings.sure is not None
+        """Whether what is expected of the choices is computed."""
+        return self.settings.confidence or self.settings.min_confidence is not None
 
     @property
     def needs_texts(self) -> bool:
@@ -115,7 +118,7 @@ class Panel:
 
     @cached_property
     def some(self) -> Float64:
-        """(K, D) some of the voters, as many times as their share is of D."""
+        """(K, D) some of the draws, each as often as its share is of D."""
         weights = np.asarray(self.groups.weights, np.float64)
         share = np.cumsum(np.exp(np.asarray(self.groups.log_weight, np.float64)).reshape(-1))
         flat = weights.reshape(-1, weights.shape[-1])
@@ -125,21 +128,27 @@ class Panel:
 
     @cached_property
     def mean(self) -> Float64:
-        """(K,) the mean of the voters, by their shares."""
+        """(K,) the weighted mean of the draws."""
         share = np.exp(np.asarray(self.groups.log_weight, np.float64))
         weights = np.asarray(self.groups.weights, np.float64)
         result: Float64 = np.einsum("gd,gdk->k", share, weights) / share.sum()
         return result
 
-    def decide(self, lists: NBest) -> Votes:
-        """Return the decision on each list."""
+    def stripped(self, lists: NBest) -> NBest:
+        """Return lists with no more than the decider uses, to be sent to a worker process."""
+        kept = {*lists.extras, *lists.sentence_extras} - {self.settings.column}
+        lists = lists.without("totals", "references", "sources", *kept)
+        return lists if self.needs_texts else replace(lists, strings=("",) * len(lists.strings))
+
+    def choose(self, lists: NBest) -> Decisions:
+        """Return the choice from each list."""
         if self.needs_texts:
-            lists = bare(lists, texts=True)
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            votes = partial(self._chunk, self.log_scores)
-            parts = list(threads.map(votes, lists.chunks(_CHUNK)))
+            lists = self.stripped(lists)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            chunks = lists.chunks(_CHUNK)
+            parts = list(threads.map(partial(self._of_chunk, self.log_scores), chunks))
         choice, probability, canonical, canonical_probability, found = zip(*parts, strict=True)
-        return Votes(
+        return Decisions(
             choice=np.concatenate(choice),
             probability=np.concatenate(probability),
             canonical=np.concatenate(canonical),
@@ -147,9 +156,11 @@ class Panel:
             confidence=Confidence.joined(found) if self.confident else None,
         )
 
-    def _chunk(self, scored: Callable[[Any, Any], jax.Array], lists: NBest) -> Votes:
+    def _of_chunk(self, scored: Callable[[Any, Any], jax.Array], lists: NBest) -> Decisions:
         origins = lists.best(lists.scores(self.mean))
-        arrays = padded(lists, _CHUNK, _longest(lists), origins)
+        # Rounded up, so that few shapes are compiled.
+        longest = -(-int(lists.sizes.max()) // _ROUND) * _ROUND
+        arrays = padded(lists, _CHUNK, longest, origins)
         log_scores = np.asarray(scored(*arrays), np.float64)
         canonical = (
             np.zeros(len(lists), np.int64)
@@ -157,7 +168,7 @@ class Panel:
             else lists.best(lists.scores(self.canonical))
         )
         votes = [
-            _vote(log_scores[s, :size], lists.string_index[lists.rows(s)], self.settings)
+            _list_decision(log_scores[s, :size], lists.string_index[lists.rows(s)], self.settings)
             for s, size in enumerate(lists.sizes)
         ]
         choice = np.array([vote.best for vote in votes], np.int64)
@@ -167,12 +178,12 @@ class Panel:
         confidence = None
         if self.confident:
             choice, confidence = self._expected(lists, p, choice, canonical)
-        return Votes(
+        return Decisions(
             choice=choice,
-            probability=np.array([v.behind[c] for c, v in zip(choice, votes, strict=True)]),
+            probability=np.array([v.support[c] for c, v in zip(choice, votes, strict=True)]),
             canonical=canonical,
             canonical_probability=np.array(
-                [v.behind[c] for c, v in zip(canonical, votes, strict=True)]
+                [v.support[c] for c, v in zip(canonical, votes, strict=True)]
             ),
             confidence=confidence,
         )
@@ -180,12 +191,11 @@ class Panel:
     def _expected(
         self, lists: NBest, p: Float64, choice: Int64, canonical: Int64
     ) -> tuple[Int64, Confidence]:
-        """Return the choices that are sure enough, and what is expected of them."""
+        """Return the choices that are confident enough, and what is expected of them."""
         scores = (lists.features.astype(np.float64) @ self.some) / self.settings.temperature
         highest = np.maximum.reduceat(scores, lists.offsets[:-1])
         by_draw = np.exp(scores - np.repeat(highest, lists.sizes, axis=0))
         by_draw /= np.repeat(np.add.reduceat(by_draw, lists.offsets[:-1]), lists.sizes, axis=0)
-        settings = self.settings
         return confidence_in(
             lists,
             p,
@@ -193,24 +203,10 @@ class Panel:
             choice,
             canonical,
             self.rule.criterion,
-            settings.sure,
-            settings.metric,
+            self.settings.min_confidence,
+            self.settings.metric,
+            self.settings.column,
         )
-
-
-def bare(lists: NBest, *, texts: bool = False) -> NBest:
-    """Return lists with no more than a panel looks at, to be sent to it.
-
-    Args:
-        lists: some lists.
-        texts: whether it looks at texts.
-
-    >>> bare(NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])).strings
-    ('', '')
-    """
-    left_out = lists.without("totals", "references", "sources", *lists.extras)
-    left_out = left_out.without(*lists.sentence_extras)
-    return left_out if texts else replace(left_out, strings=("",) * len(lists.strings))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -233,33 +229,30 @@ def _log_scores(
     return result
 
 
-class _Vote(NamedTuple):
-    """The vote on one list of N hypotheses.
+class _ListDecision(NamedTuple):
+    """The decision on one list of N hypotheses.
 
     Attributes:
         best: the position of the winner.
-        behind: (N,) the probability behind each position: of the derivation or of the string.
+        support: (N,) the probability at each position: of the derivation or of the string.
         p: (N,) the probability of each derivation.
     """
 
     best: int
-    behind: Float64
+    support: Float64
     p: Float64
 
 
-def _vote(log_scores: Float64, strings: np.ndarray, settings: Settings) -> _Vote:
-    """Return the vote on one list."""
+def _list_decision(
+    log_scores: Float64, strings: np.ndarray, settings: DecisionSettings
+) -> _ListDecision:
+    """Return the decision on one list."""
     p = np.exp((log_scores - log_scores.max()) / settings.temperature)
     p /= p.sum()
     best = int(np.argmax(p))
     if settings.derivations == "separate":
-        return _Vote(best, p, p)
+        return _ListDecision(best, p, p)
     _, group = np.unique(strings, return_inverse=True)
     summed: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
     # The best derivation of the winning string stands for it.
-    return _Vote(int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed, p)
-
-
-def _longest(lists: NBest) -> int:
-    """Return the length of the longest list, rounded up so that few shapes are compiled."""
-    return -(-int(lists.sizes.max()) // _ROUND) * _ROUND
+    return _ListDecision(int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed, p)

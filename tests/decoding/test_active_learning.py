@@ -1,4 +1,4 @@
-"""Which sentence to translate next: information in plain NumPy, and what it buys."""
+"""Active learning: information in plain NumPy, and what it gains."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def expected(lists: NBest, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_information_and_entropy_are_those_of_scipy() -> None:
-    asked = next_sentences(pool(), posterior(), draws=800)
+    ranked = next_sentences(pool(), posterior(), draws=800)
     information, of_mean = expected(pool(), posterior())
-    np.testing.assert_allclose(asked.information, information, atol=1e-5)
-    np.testing.assert_allclose(asked.entropy, of_mean, atol=1e-5)
-    assert asked.sentence_ids.tolist() == [0, 1, 2, 3, 4]
-    assert asked.ranking.tolist() == np.argsort(-information).tolist()
+    np.testing.assert_allclose(ranked.information, information, atol=1e-5)
+    np.testing.assert_allclose(ranked.entropy, of_mean, atol=1e-5)
+    assert ranked.sentence_ids.tolist() == ranked.ids == [0, 1, 2, 3, 4]
+    assert ranked.ranking.tolist() == np.argsort(-information).tolist()
     by_entropy = next_sentences(pool(), posterior(), draws=800, criterion="entropy")
     assert by_entropy.ranking.tolist() == np.argsort(-of_mean).tolist()
 
@@ -68,9 +68,9 @@ def test_it_asks_where_the_weights_are_unsure_and_not_where_a_list_is_hard() -> 
         [[0.0, 0.0], [3.0, 0.0]],  # the weight that is known decides
     ]
     lists = NBest.from_lists([["x", "y"]] * 3, tables, NAMES)
-    asked = next_sentences(lists, posterior())
-    assert asked.ranking.tolist()[0] == 1
-    assert asked.information[0] == pytest.approx(0, abs=1e-6)
+    ranked = next_sentences(lists, posterior())
+    assert ranked.ranking.tolist()[0] == 1
+    assert ranked.information[0] == pytest.approx(0, abs=1e-6)
     assert next_sentences(lists, posterior(), criterion="entropy").ranking.tolist()[0] == 0
 
 
@@ -124,13 +124,13 @@ def test_a_stream_is_asked_as_a_table_is() -> None:
     np.testing.assert_array_equal(whole.sentence_ids, parts.sentence_ids)
 
 
-def test_misuse_is_told() -> None:
+def test_misuse_is_refused() -> None:
     point = Draws({"weights": np.zeros((1, 1, 2))}, NAMES, kind="point")
     with pytest.raises(UsageError, match="single point"):
         next_sentences(pool(), point)
     with pytest.raises(UsageError, match="unknown criterion"):
         next_sentences(pool(), posterior(), criterion="luck")
-    with pytest.raises(UsageError, match="two draws or more"):
+    with pytest.raises(UsageError, match="at least 2 draws"):
         next_sentences(pool(), posterior(), draws=1)
     with pytest.raises(UsageError, match="no list"):
         next_sentences(iter([]), posterior())

@@ -1,9 +1,9 @@
-"""next_sentences: which sentences to translate next, from a pool without references."""
+"""next_sentences: active learning, the sentences whose references would be most informative."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,35 +18,37 @@ from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import Where
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
-#: What says how much a sentence is worth asking for.
+#: By which sentences are ranked.
 CRITERIA = ("information", "entropy")
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """What the translation of each sentence of a pool would be worth (S sentences).
+class SentenceRanking:
+    """How informative a reference of each sentence of a pool would be (S sentences).
 
     Attributes:
         sentence_ids: (S,) as printed in the file.
         information: (S,) the expected information gain about the weights, in nats.
         entropy: (S,) the entropy of the predictive distribution over the list, in nats.
         criterion: by which of both the sentences are ranked.
+        ids: (S,) the ids of the user: texts, or the integers of `sentence_ids`.
     """
 
     sentence_ids: Int64
     information: Float64
     entropy: Float64
     criterion: str
+    ids: list[int | str] = field(default_factory=list)
 
     @property
     def ranking(self) -> Int64:
-        """(S,) positions in the pool, the sentence to ask for first in front.
+        """(S,) positions in the pool, the most informative sentence first.
 
         >>> some = np.array([0.1, 0.3])
-        >>> Asked(np.array([4, 7]), some, some, "information").ranking.tolist()
+        >>> SentenceRanking(np.array([4, 7]), some, some, "information").ranking.tolist()
         [1, 0]
         """
         return np.argsort(-getattr(self, self.criterion), kind="stable")
@@ -59,18 +61,18 @@ def next_sentences(
     criterion: str = "information",
     draws: int = 500,
     defaults: Mapping[str, float] | None = None,
-    where: Where | None = None,
+    moved_files: MovedFiles | None = None,
     unchecked: bool = False,
     progress: bool | Reporter = False,
-) -> Asked:
-    """Say which sentences are most worth a reference, one after the other.
+) -> SentenceRanking:
+    """Rank sentences by how informative their references would be.
 
     The expected information gain of a sentence is the mutual information between its oracle e* and
-    the weights, H[E_λ p(e|f,λ)] − E_λ H[p(e|f,λ)]: how much the predictive is uncertain because
-    the weights are, and not because the list is hard whatever they are (Lindley 1956; Houlsby et
-    al. 2011). With the published likelihood that is how much the posterior is expected to shrink;
-    no margin is known before there are references. Of one sentence: two that are alike rank alike,
-    so ask for few at a time, and update between.
+    the weights, H[E_λ p(e|f,λ)] − E_λ H[p(e|f,λ)]: the part of the predictive uncertainty that
+    comes from the weights (Lindley 1956; Houlsby et al. 2011). With the published likelihood that
+    is how much the posterior is expected to shrink; the margin of a sentence is unknown without
+    its references. Sentences are ranked one by one, and similar sentences rank alike: take few at
+    a time, and update the posterior in between.
 
     Measured on three domains, from 10 sentences on and 10 at a time: with the published likelihood
     TER is 0.4 below that of random sentences at 20 and 50, 0.2 at 100, and varies half as much from
@@ -78,13 +80,13 @@ def next_sentences(
     the same at 100: better on one domain, and no better on the two others.
 
     Args:
-        pool: lists, or a stream of them, of which few are held at a time.
-        posterior: from `adapt` or `update`, by a sampler that draws.
+        pool: lists, or a stream of them, of which few are in memory at a time.
+        posterior: from `adapt` or `update`, with a sampler that draws.
         criterion: `information`, or the `entropy` of the predictive alone.
-        draws: how many of the posterior's, at most, stand for it. From so many no more than
-            log(draws) nats can be told.
+        draws: how many draws of the posterior are used, at most. The information is at most
+            log(draws) nats.
         defaults: as for `rerank`.
-        where: as for `rerank`.
+        moved_files: as for `rerank`.
         unchecked: use the posterior although it fails its check.
         progress: True draws a bar on standard error.
 
@@ -101,42 +103,44 @@ def next_sentences(
     """
     one_of(criterion, CRITERIA, "criterion")
     if draws < 2:
-        raise UsageError(f"two draws or more tell what the weights are unsure of, not {draws}")
-    known = with_defaults(as_draws(posterior), defaults)
-    if known.kind == "point":
+        raise UsageError(f"the ranking needs at least 2 draws, not {draws}", parameter="draws")
+    full = with_defaults(as_draws(posterior), defaults)
+    if full.kind == "point":
         raise UsageError(
-            "the posterior holds a single point, which is not unsure of anything: adapt again "
-            "with a sampler that draws, such as imh or laplace"
+            "the posterior holds a single point, without uncertainty: adapt again with a sampler "
+            "that draws, such as imh or laplace"
         )
     if not unchecked:
-        refuse_unconverged(known)
-    few = _thinned(known, draws)
+        refuse_unconverged(full)
+    few = _thinned(full, draws)
     prepared = Preparation.recorded(
-        known.attrs, known.constants, where, known.features, known.fixed
+        full.attrs, full.constants, moved_files, full.features, full.fixed
     )
     total = len(pool) if isinstance(pool, NBest) else 0
-    ids, found = list[Int64](), list[tuple[float, float]]()
+    numbers, ids, found = list[Int64](), list[int | str](), list[tuple[float, float]]()
     with reporter(progress, "next") as report:
         for lists in prepared.stream([pool] if isinstance(pool, NBest) else pool):
-            vectors = known.aligned(lists, few).astype(np.float32)
+            vectors = full.aligned(lists, few).astype(np.float32)
             for one in lists:
-                found.append(worth(one.features, vectors))
+                found.append(information_and_entropy(one.features, vectors))
                 report(len(found), max(total, len(found)), "sentences")
-            ids.append(lists.sentence_ids)
+            numbers.append(lists.sentence_ids)
+            ids += lists.ids
     if not found:
         raise UsageError("there is no list to choose from")
     information, entropy = np.array(found).T
-    return Asked(np.concatenate(ids), information, entropy, criterion)
+    return SentenceRanking(np.concatenate(numbers), information, entropy, criterion, ids)
 
 
-def worth(features: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Return the information that the choice from one list has about the weights, and its entropy.
+def information_and_entropy(features: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Return the information that the choice from one list has on the weights, and its entropy.
 
     Args:
         features: (N, K) of the hypotheses.
-        weights: (D, K), which count alike.
+        weights: (D, K), draws of equal importance.
 
-    >>> information, entropy = worth(np.array([[0.0], [1.0]]), np.array([[-99.0], [99.0]]))
+    >>> features, weights = np.array([[0.0], [1.0]]), np.array([[-99.0], [99.0]])
+    >>> information, entropy = information_and_entropy(features, weights)
     >>> round(information, 3), round(entropy, 3)  # both are log 2
     (0.693, 0.693)
     """
@@ -150,7 +154,7 @@ def worth(features: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
 
 
 def _thinned(draws: Draws, count: int) -> Float64:
-    """Return so many draws that count alike, at equal distances, (count, Q)."""
+    """Return draws of equal importance at equal distances, (count, Q)."""
     flat = draws.resampled().flat
     result: Float64 = flat[np.linspace(0, len(flat) - 1, min(count, len(flat))).round().astype(int)]
     return result

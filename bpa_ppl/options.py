@@ -1,0 +1,327 @@
+"""Options of adapting and reranking: one class each for Python, the command line and studies.
+
+A field is declared, described and validated here alone. `with_options` gives a function the fields
+as keyword arguments, and `bpa_ppl.cli.options` makes options of the command line from them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    overload,
+)
+
+from bpa_ppl.errors import UsageError, checked_seed, one_of
+from bpa_ppl.registry import RULES, SAMPLERS
+from bpa_ppl.weights import check_named
+from bpa_ppl.workers import check_backend, number_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from bpa_ppl.decoding.base import Rule
+    from bpa_ppl.features import AnySource
+    from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.models import Likelihood, Prior, PriorFamily
+    from bpa_ppl.nbest import NBest
+    from bpa_ppl.posterior import Draws
+    from bpa_ppl.progress import Reporter
+    from bpa_ppl.quality import Metric, Oracles
+    from bpa_ppl.sampling.base import Model, Sampler
+
+#: What competes in a list: each derivation, or each string with its derivations summed.
+DERIVATIONS: Final = ("separate", "summed")
+#: Name -> sampler and likelihood. `published` is Bayesian predictive adaptation as its authors
+#: describe it: oracle derivations, an isotropic random walk of σ_o = 0.01, burn-in 500, 1000 kept.
+PRESETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {"published": {"sampler": "rwm-isotropic", "likelihood": "oracle"}}
+)
+
+A = TypeVar("A")
+B = TypeVar("B")
+O = TypeVar("O")  # noqa: E741
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptOptions:
+    """How weights are adapted: the keyword arguments of `adapt`.
+
+    Args:
+        preset: `published` takes the sampler and the likelihood of the paper. What is named
+            explicitly has precedence.
+        sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
+            `rwm-isotropic` and `weight-trace`; or a sampler with its settings. None is `auto`.
+        likelihood: `oracle`, as published, `margin`, `risk`, `preference`, or a likelihood with its
+            settings. Settings that are left open are derived from the gain, and recorded. None is
+            `margin` where the metric is TER, BLEU, chrF or `ter+bleu`, `risk` for any other gain,
+            and `preference` for lists without references that carry preferences: see
+            `default_likelihood`.
+        prior: `isotropic`, as published; a `Prior`; or a family of priors.
+        prior_variance: σ_T of the isotropic prior, a variance: one number, one for each free
+            feature, or {name: variance} of some features. None means 0.1, and for features without
+            a canonical weight a scale that is learned from these sentences: see `Isotropic`.
+        seed: The same seed gives the same draws, to the bit on the same machine.
+        metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, a metric, a
+            function, or the name of a column of the lists, which then is no feature: see `oracles`.
+        ties: How ties between oracles are broken: `canonical`, by the canonical scores or, without
+            canonical weights, by the totals of the lists; or `shared`, where each of the k tied
+            candidates counts 1/k. None is `canonical` where there are canonical weights or totals,
+            else `shared`. With `canonical`, candidates of equal scores share as well.
+        lower_is_better: With equal weights: features of which less is better.
+        oracle: oracles found before; then no references are needed.
+        prior_only: Skip adaptation; the posterior equals the prior. The lists give no more than the
+            features and their spread, and need neither references nor judgements.
+        jobs: Processes that score hypotheses; -1 uses every core.
+        cache: Keep sentence scores on disk and reuse them.
+        fixed: Fix a feature at its canonical weight. None fixes `UnknownWordPenalty0`.
+        defaults: Weights of features that the canonical weights do not name.
+        features: Use only these columns of the lists as features, by name or label. The others
+            become extras, here and in `rerank`. None uses every column of numbers.
+        exclude: Do not use these columns as features, by name or label.
+        categorical: Columns of texts, such as `system`, whose values become features of 0 and 1
+            with mean 0, here and in `rerank`.
+        add: sources of further features with mean 0, by name or with their settings, such as
+            `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
+            of their files, and `rerank` computes the same features of new lists.
+        extra: lists, with references, of the out-of-domain set that the canonical weights were
+            tuned on, for the sampler `weight-trace`.
+        model: a NumPyro program of (lists, prior, likelihood) with a site `weights`; None is
+            `bpa_ppl.models.log_linear`.
+        progress: True draws a bar on standard error.
+        settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
+
+    Raises:
+        UsageError: if a preset, sampler, setting, seed or default does not exist or makes no sense.
+
+    >>> AdaptOptions(preset="published").chosen()
+    ('rwm-isotropic', 'oracle')
+    """
+
+    preset: str | None = None
+    sampler: str | Sampler | None = None
+    likelihood: str | Likelihood | None = None
+    prior: str | PriorFamily | Prior = "isotropic"
+    prior_variance: npt.ArrayLike | Mapping[str, float] | PriorFamily | None = None
+    seed: int = 0
+    metric: str | Metric | Callable[..., Any] = "ter"
+    ties: str | None = None
+    lower_is_better: str | Iterable[str] | None = None
+    oracle: Oracles | None = None
+    prior_only: bool = False
+    jobs: int = 1
+    cache: bool = True
+    fixed: Iterable[str] | None = None
+    defaults: Mapping[str, float] | None = None
+    features: Iterable[str] | None = None
+    exclude: Iterable[str] | None = None
+    categorical: str | Iterable[str] | None = None
+    add: AnySource | Iterable[AnySource] | None = None
+    extra: NBest | None = None
+    model: Model | None = None
+    progress: bool | Reporter = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checked_seed(self.seed)
+        check_named(self.defaults or {})
+        self.resolved_sampler()
+
+    def chosen(self) -> tuple[str | Sampler, str | Likelihood | None]:
+        """Return the sampler and the likelihood: what is named, else that of the preset.
+
+        Raises:
+            UsageError: if there is no such preset.
+        """
+        preset: Mapping[str, str] = {}
+        if self.preset is not None:
+            preset = PRESETS[one_of(self.preset, tuple(PRESETS), "preset")]
+        sampler = preset.get("sampler", "auto") if self.sampler is None else self.sampler
+        named = self.likelihood is not None
+        return sampler, self.likelihood if named else preset.get("likelihood")
+
+    def resolved_sampler(self) -> Sampler:
+        """Return the sampler with its settings."""
+        return SAMPLERS.resolve(self.chosen()[0], self.settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankOptions:
+    """How translations are chosen: the keyword arguments of `rerank`.
+
+    Args:
+        rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
+            (the best pair of weights and translation), `map` or `mean` (one weight vector), `mbr`
+            (the translation with the highest expected gain), or a rule with its settings. None
+            takes what the posterior records, else `predictive`: `adapt` records `mean` where there
+            were no canonical weights.
+        derivations: How equal strings are scored: `separate`, each derivation by itself, as
+            published, or `summed`.
+        min_confidence: Keep the baseline choice unless P(better) exceeds this value (0 to 1). The
+            probability that the choice has a higher gain than the canonical first-best is that of
+            `Confidence`. None always takes the choice.
+        temperature: Softmax temperature of the probabilities; by default the recorded one, else 1.
+            Probabilities of derivations are raised to the power of 1 / temperature, before
+            those of equal strings are added up. The order of derivations stays, so that
+            `predictive` chooses the same; sums over strings, and `mbr`, may choose others.
+        confidence: also return what is expected of the choices: `Reranked.confidence`.
+        defaults: Weights of features that the posterior does not know, such as one that was
+            fixed when somebody else made it.
+        moved_files: new paths of files that features are computed from, by the label of the feature
+            source, where they have moved since the adaptation: `{"lm": "texts/domain.txt"}`.
+        unchecked: Use the posterior although it fails its check.
+        jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process, and
+            the choices are the same.
+        backend: `local`, or `dask` for all workers of an existing cluster.
+        scheduler: Address of the Dask scheduler, such as `tcp://host:8786`.
+        progress: True draws a bar on standard error.
+
+    Raises:
+        UsageError: if there is no such rule, treatment of derivations or backend, or a number is
+            out of range.
+
+    >>> import numpy as np
+    >>> from bpa_ppl import Draws
+    >>> draws = Draws({"weights": np.zeros((1, 2, 1))}, ("comet",), attrs={"rule": "mean"})
+    >>> RerankOptions().rule_for(draws), RerankOptions(rule="mbr").rule_for(draws).criterion
+    (Mean(), 'ter')
+    """
+
+    rule: str | Rule | None = None
+    derivations: str = "separate"
+    min_confidence: float | None = None
+    temperature: float | None = None
+    confidence: bool = False
+    defaults: Mapping[str, float] | None = None
+    moved_files: MovedFiles | None = None
+    unchecked: bool = False
+    jobs: int = 1
+    backend: str = "local"
+    scheduler: str | None = None
+    progress: bool | Reporter = False
+
+    def __post_init__(self) -> None:
+        one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
+        check_backend(self.backend, self.scheduler)
+        number_of(self.jobs)
+        if self.min_confidence is not None and not 0 <= self.min_confidence <= 1:
+            raise UsageError(
+                f"a probability is between 0 and 1, not {self.min_confidence}",
+                parameter="min_confidence",
+            )
+        if self.temperature is not None and not 0 < self.temperature < float("inf"):
+            raise UsageError(
+                f"a temperature must be a number > 0, not {self.temperature}",
+                parameter="temperature",
+            )
+        if self.rule is not None:
+            RULES.resolve(self.rule)
+
+    def rule_for(self, draws: Draws) -> Rule:
+        """Return the rule with its settings: the one given, or recorded, or `predictive`."""
+        recorded = draws.attrs.get("rule", "predictive")
+        return RULES.resolve(recorded if self.rule is None else self.rule)
+
+
+class TakesSettings(Protocol[P, R_co]):
+    """A function with options as keyword arguments, and further settings of any name."""
+
+    @overload
+    def __call__(self, first: Any, second: Any, /, *args: P.args, **options: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, first: Any, second: Any, /, **settings: Any) -> R_co: ...
+
+
+def with_options(
+    options: Callable[P, O],
+) -> Callable[[Callable[[A, B, O], R]], Callable[Concatenate[A, B, P], R]]:
+    """Give a function of two arguments and an options object the options as keyword arguments.
+
+    The function gets the fields in its signature and their descriptions in its docstring, and
+    type checkers and editors see them.
+
+    Args:
+        options: the class of the options.
+
+    >>> @with_options(RerankOptions)
+    ... def chosen_rule(lists: str, posterior: str, options: RerankOptions) -> object:
+    ...     return options.rule
+    >>> chosen_rule("lists", "posterior", rule="mbr")
+    'mbr'
+    >>> str(inspect.signature(chosen_rule))[:60]
+    "(lists: 'str', posterior: 'str', *, rule: 'str | Rule | None"
+    """
+    return functools.partial(_with_keywords, options)
+
+
+def with_options_and_settings(
+    options: Callable[P, O],
+) -> Callable[[Callable[[A, B, O], R]], TakesSettings[P, R]]:
+    """Do what `with_options` does, and collect all other keywords in the field `settings`."""
+    return functools.partial(_with_keywords, options)
+
+
+def _with_keywords(options: Any, function: Callable[..., Any]) -> Any:
+    signature = inspect.signature(function)
+    first, second, _ = signature.parameters.values()
+    keywords = [
+        one.replace(kind=one.VAR_KEYWORD, default=one.empty, annotation="Any")
+        if one.name == "settings"
+        else one
+        for one in inspect.signature(options).parameters.values()
+    ]
+    signature = signature.replace(parameters=[first, second, *keywords])
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        values = signature.bind(*args, **named).arguments
+        return function(values.pop(first.name), values.pop(second.name), options(**values))
+
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    if function.__doc__:  # none under python -OO
+        lines = function.__doc__.split("\n")
+        at = next(n for n, line in enumerate(lines) if line.strip().startswith("options:"))
+        described = [f"    {line}" for line in _described(options).split("\n")]
+        call.__doc__ = "\n".join([*lines[:at], *described, *_after(lines, at)])
+    return call
+
+
+def _after(lines: list[str], at: int) -> list[str]:
+    """Return the lines after a description of one or more lines that begins at a line."""
+    rest = lines[at + 1 :]
+    while rest and rest[0].startswith(" " * 9):
+        rest = rest[1:]
+    return rest
+
+
+def _described(options: Any) -> str:
+    """Return the Args section of the docstring of a class, without its title."""
+    return inspect.getdoc(options).split("Args:\n")[1].split("\n\n")[0]  # type: ignore[union-attr]
+
+
+def descriptions(options: type) -> dict[str, str]:
+    """Return the descriptions of the fields of a class of options, one line each.
+
+    >>> descriptions(RerankOptions)["jobs"].partition(". ")[0]
+    'Processes that rerank; -1 uses every core'
+    """
+    found: dict[str, str] = {}
+    for line in _described(options).split("\n"):
+        if not line.startswith(" " * 5):
+            name, _, line = line.strip().partition(": ")
+            found[name] = ""
+        found[name] = f"{found[name]} {line.strip()}".strip()
+    return found
