@@ -106,7 +106,7 @@ class Preparation:
         if unknown:
             tell(
                 f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
-                f"{'it' if len(unknown) == 1 else 'them'}: give a default weight to use it"
+                f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
             )
         return set_aside(nbest, unknown)
 
