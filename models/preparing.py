@@ -108,7 +108,7 @@ class Preparation:
         if unknown:
             warn_user(
                 f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
-                f"{'it' if len(unknown) == 1 else 'them'}: give a default weight to use it"
+                f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
             )
         return demote_to_extras(nbest, unknown)
 

@@ -236,12 +236,13 @@ class ObservationRecipe:
         """Return the metric after checking that the posterior's oracles were found by it."""
         if self.metric is None:
             raise UsageError(
-                "the posterior was adapted to a metric that has no name: give the same metric"
+                "the posterior was adapted to a metric that has no name: give the same one (metric)"
             )
         metric = resolve(self.metric, nbest)
         if "references" in metric.needs and nbest.references is None:
             raise DataError(
-                f"the lists have no references, which {metric.key} needs: give the references",
+                f"the lists have no references, which {metric.key} needs: read them with "
+                "references",
                 nbest.origin,
             )
 
@@ -254,6 +255,6 @@ class ObservationRecipe:
         if self.signature and fixed_parts(signature) != fixed_parts(self.signature):
             raise UsageError(
                 f"the posterior was adapted to another metric, {self.signature}, than "
-                f"{signature}: give the same metric"
+                f"{signature}: give the same one (metric)"
             )
         return metric

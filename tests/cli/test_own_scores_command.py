@@ -114,7 +114,7 @@ def test_variances_of_single_features(lists: Path) -> None:
         (("--categorical", "text"), "no column text of the hypotheses: there is system"),
         (("--prior-variance", "x"), "--prior-variance takes one number, and NAME=VALUE"),
         (("--prior-variance", "LM0=x"), "--prior-variance LM0 needs a number, not 'x'"),
-        (("--prior-variance", "LM0=2"), "a prior variance of LM0, which is no feature"),
+        (("--prior-variance", "LM0=2"), "a prior variance of LM0"),
         (("--prior-variance", "1", "--prior-variance", "2"), "--prior-variance takes one number"),
         (("--gain", "logprob"), r"no weight for comet, .* \(--default\)"),
     ],

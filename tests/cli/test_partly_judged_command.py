@@ -78,7 +78,7 @@ def test_a_new_list_without_a_feature_is_an_error() -> None:
     written("new.jsonl", lines)
     done = run("rerank", "new.jsonl", "-p", "p.nc")
     assert done.code == 2
-    assert "no logprob (logprob: missing for some candidates), which the posterior" in done.err
+    assert "no feature logprob (logprob: missing for some candidates)" in done.err
 
 
 def test_columns_that_are_features_are_chosen_and_recorded() -> None:

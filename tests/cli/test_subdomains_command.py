@@ -59,7 +59,7 @@ def test_topics(work: Path) -> None:
     ("line", "message"),
     [
         (("fr", "absent"), "error: absent: no such file"),
-        (("fr", "short"), "error: fr: 40 sentences, and short has 1: line n of the one must"),
+        (("fr", "short"), "error: fr: 40 sentences, and short has 1"),
         (("fr", "en", "-k", "41"), "error: fr: 40 sentences with words, too few for 41 subdomains"),
         (("fr", "en", "-k", "1"), "k must be an integer ≥ 2"),
         (("fr", "en", "--set", "mass=1"), "has no setting mass: it has k, em, iterations"),

@@ -91,7 +91,7 @@ def test_a_damaged_file_is_told(work: Path) -> None:
         (
             ("update", "drawn.nc", "few", "-r", "rest.ref", "-o", "new.nc"),
             2,
-            "no Distortion0, which",
+            "no feature Distortion0",
         ),
         (("update", "drawn.nc", "none", "-r", "rest.ref", "-o", "new.nc"), 2, "none"),
         (("next", "good.nc", "rest"), 2, "single point"),

@@ -54,14 +54,14 @@ def test_a_feature_without_a_weight_is_not_used(toy: NBest) -> None:
 
 
 def test_a_feature_of_another_name_is_an_error(toy: NBest) -> None:
-    message = r"no Distortion0, which the posterior has weights for: the lists have LM0, TM0\[0\]"
+    message = "no feature Distortion0"
     with pytest.raises(DataError, match=message):
         rerank(toy, good(("LM0", "TM0[0]", "Distortion0")))
 
 
 def test_a_feature_that_is_missing_for_some_is_an_error(toy: NBest) -> None:
     partly = toy.without_features("LM0").with_extras(LM0=np.arange(len(toy.features)) + np.nan)
-    with pytest.raises(DataError, match=r"no LM0 \(LM0: missing for some candidates\)"):
+    with pytest.raises(DataError, match=r"LM0: missing for some candidates"):
         rerank(partly, good())
 
 
