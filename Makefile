@@ -4,14 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TYPED := build/typed
-# mypy reads the package as it is installed, with models and diagnostics inside.
-PARTS := $(filter-out %/__pycache__,$(wildcard $(CURDIR)/bpa_ppl/*)) \
-	$(CURDIR)/models $(CURDIR)/diagnostics
 # Bytecode of the package, once for all processes that the tests start: where Python is told to write
 # none (PYTHONDONTWRITEBYTECODE), each would compile what it imports.
 BYTECODE := $(BIN)/python -m compileall -q bpa_ppl models diagnostics
-AS_INSTALLED := rm -rf $(TYPED)/bpa_ppl && mkdir -p $(TYPED)/bpa_ppl && ln -s $(PARTS) $(TYPED)/bpa_ppl
 
 # What the tests need, and what only documentation, benchmarks, coverage and other Pythons do.
 PINNED := .ci/constraints.txt
@@ -20,7 +15,7 @@ INSTALL := $(PIP) --constraint $(PINNED) --constraint .ci/constraints-others.txt
 # Every other package: pip looks up, unpacks and waits for one at a time, so two of them share it.
 HALF = awk 'NR % 2 == $(1)' $(PINNED) | $(PIP) --no-compile --no-deps --requirement /dev/stdin
 
-.PHONY: demo test quick coverage check bench docs clean
+.PHONY: demo test quick lowest coverage check types bench docs wheel clean
 
 demo: $(READY)
 	$(BIN)/bpa demo
@@ -38,6 +33,17 @@ QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py
 quick: $(READY)
 	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile $(QUICK)
 
+# The same with the lowest versions that pyproject.toml allows; they may warn of deprecations.
+LOWEST := .venv-lowest
+
+lowest:
+	$(PYTHON) -m venv --clear $(LOWEST)
+	sed -n '/^dependencies/,/^]/ s/^ *"\(.*\)>=\(.*\)",$$/\1==\2/p' pyproject.toml >$(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt \
+		--editable . hypothesis pytest pytest-xdist setuptools
+	$(LOWEST)/bin/python -m pytest --quiet --numprocesses 2 --dist loadfile \
+		--override-ini filterwarnings=default $(QUICK)
+
 coverage: $(READY)
 	$(INSTALL) pytest-cov
 	@$(BYTECODE)
@@ -48,8 +54,13 @@ coverage: $(READY)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@$(AS_INSTALLED)
-	cd $(TYPED) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml -p bpa_ppl
+	@$(MAKE) --no-print-directory types
+
+types: $(READY)
+	@# mypy does not evaluate __path__: it finds the folders outside bpa_ppl/ through these links.
+	mkdir -p build/types/bpa_ppl
+	ln -sfn $(CURDIR)/models $(CURDIR)/diagnostics build/types/bpa_ppl
+	$(BIN)/mypy
 
 bench: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[bench]'
@@ -60,11 +71,14 @@ bench: $(READY)
 
 docs: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[docs]'
-	@$(AS_INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+wheel: $(READY)
+	rm -rf build/lib  # setuptools would add the modules that have been removed since
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(LOWEST) build dist *.egg-info
 
 $(READY): pyproject.toml $(PINNED)
 	@command -v $(PYTHON) >/dev/null || \

@@ -1,7 +1,7 @@
-"""What can be computed again, kept on disk between runs: found by its content, never too much.
+"""The cache folder: sentence scores and JAX's compiled programs, kept between runs.
 
-`BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` how many MiB of arrays may stand in it;
-those that were not used for longest go first, and with 0 none is kept.
+`BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` the limit of the scores in MiB: the
+least recently used are deleted first, and 0 keeps none. The folder can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ import numpy as np
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 _LIMIT = 1024  # MiB
-_STALE = 3600  # seconds, after which a half-written file is one of a killed process
+_MIN_COMPILE_SECONDS = 0.1  # by default JAX keeps only what took a second to compile
+_STALE = 3600  # seconds, after which a partial file is that of a killed process
 
 
 def cache_folder() -> Path:
-    """Return the folder named by `BPA_PPL_CACHE`, or else the user's cache folder."""
+    """Return the folder `BPA_PPL_CACHE`, or else the user's cache folder."""
     named = os.environ.get("BPA_PPL_CACHE")
     if named:
         return Path(named).absolute()
@@ -37,8 +38,17 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("bpa_ppl")
 
 
+def enable_jax_cache() -> None:
+    """Keep JAX's compiled programs in the cache folder, unless JAX has been given another one."""
+    import jax
+
+    if jax.config.values["jax_compilation_cache_dir"] is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS)
+
+
 def key_of(content: object) -> str:
-    """Return the hash of some content, made of lists, tuples, texts and numbers.
+    """Return the hash of content made of lists, tuples, texts and numbers.
 
     >>> key_of([["a", "b"]]) == key_of([["a"], ["b"]])
     False
@@ -47,9 +57,9 @@ def key_of(content: object) -> str:
 
 
 def key_of_code(modules: Iterable[str]) -> str | None:
-    """Return the hash of the source of some modules; None where one has no source file.
+    """Return the hash of the source of some modules; None if one has no source file.
 
-    A result that is kept under it is found no more once the code that computes it is another.
+    Results that are cached under it become invalid when the code that computes them changes.
 
     >>> key_of_code(["bpa_ppl.caching"]) == key_of_code(["bpa_ppl.caching", "bpa_ppl.errors"])
     False
@@ -75,9 +85,11 @@ def _source(module: str) -> str | None:
 
 
 def read_array(key: str, size: int) -> Float64 | None:
-    """Return the `size` numbers kept under a key; None if there are none that can be believed.
+    """Return the numbers cached under a key; None if there are none, or the file is damaged.
 
-    None of those is NaN, and they have the checksum of numbers that were kept under this key.
+    Args:
+        key: from `key_of`.
+        size: how many numbers are expected; other sizes and NaN count as damage.
 
     >>> read_array("no such key", 1) is None
     True
@@ -85,67 +97,52 @@ def read_array(key: str, size: int) -> Float64 | None:
     path = _path(key)
     try:
         with open(path, "rb") as file, np.load(file) as arrays:
-            found, seal = arrays["values"], str(arrays["seal"])
-        os.utime(path)  # used now: what was not used for longest goes first
-    except Exception:  # whatever a damaged file leads to: what it held is computed again
+            values = arrays["values"]
+        os.utime(path)  # the least recently used files are deleted first
+    except Exception:  # whatever a damaged file leads to, the scores are computed again
         return None
-    whole = found.shape == (size,) and found.dtype == np.float64 and seal == _seal(key, found)
-    return found if whole and not np.isnan(found).any() else None
-
-
-def _seal(key: str, values: Float64) -> str:
-    """Return the checksum of numbers under a key: a file under another name is none of its."""
-    return hashlib.sha256(key.encode() + np.ascontiguousarray(values).tobytes()).hexdigest()
+    valid = values.shape == (size,) and values.dtype == np.float64 and not np.isnan(values).any()
+    return values if valid else None
 
 
 def write_array(key: str, values: Float64) -> None:
-    """Keep numbers under a key, within the limit; a reader sees all of them or none.
+    """Cache numbers under a key, within the limit; a reader sees all of them or none.
 
-    Warns where the folder cannot be written.
+    Warns if the folder cannot be written.
 
     Raises:
-        UsageError: if the limit is no number of MiB.
+        UsageError: if the limit is not a number of MiB.
     """
-    limit = _limit()
+    text = os.environ.get("BPA_PPL_CACHE_LIMIT", str(_LIMIT))
+    if not text.isdecimal():
+        raise UsageError(f"BPA_PPL_CACHE_LIMIT must be an integer ≥ 0 (MiB), got {text!r}")
+    limit = int(text) << 20
     if not limit:
         return
     path = _path(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as made:
-            part = Path(made.name)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as empty:
+            part = Path(empty.name)
         try:
             with open(part, "wb") as file:
-                np.savez_compressed(file, values=values, seal=_seal(key, values))
+                np.savez_compressed(file, values=values)  # with a CRC-32 of the numbers
             if part.stat().st_size <= limit:
                 os.replace(part, path)
                 _evict(path.parent, limit)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        tell(
-            f"sentence scores are not kept ({error}): name a folder that can be written in "
-            "BPA_PPL_CACHE"
-        )
+        warn_user(f"sentence scores are not cached ({error}): name a writable BPA_PPL_CACHE folder")
 
 
 def _path(key: str) -> Path:
     return cache_folder() / "arrays" / f"{key}.npz"
 
 
-def _limit() -> int:
-    """Return how many bytes of arrays may be kept."""
-    given = os.environ.get("BPA_PPL_CACHE_LIMIT", str(_LIMIT))
-    if not given.isdecimal():
-        raise UsageError(
-            f"BPA_PPL_CACHE_LIMIT is {given!r}: give a whole number of MiB, 0 for none"
-        )
-    return int(given) << 20
-
-
 def _evict(folder: Path, limit: int) -> None:
-    """Remove the files that were used longest ago until the rest keeps within the limit."""
-    found = []
+    """Delete the least recently used files until the others are within the limit, in bytes."""
+    files = []
     for path in folder.iterdir():
         try:
             status = path.stat()
@@ -154,9 +151,9 @@ def _evict(folder: Path, limit: int) -> None:
         if path.suffix == ".part" and time.time() - status.st_mtime > _STALE:
             path.unlink(missing_ok=True)
             continue
-        found.append((status.st_mtime_ns, status.st_size, path))
-    kept = 0
-    for _, size, path in sorted(found, reverse=True):
-        kept += size
-        if kept > limit:
+        files.append((status.st_mtime_ns, status.st_size, path))
+    total = 0
+    for _, size, path in sorted(files, reverse=True):
+        total += size
+        if total > limit:
             path.unlink(missing_ok=True)

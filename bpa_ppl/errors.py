@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ class BpaWarning(UserWarning):
     """
 
 
-def one_of(value: str, allowed: dict | tuple | list, what: str) -> str:
+def one_of(value: str, allowed: Collection[str], what: str) -> str:
     """Return `value` when it is allowed, else raise a UsageError that lists what is.
 
     >>> one_of("ter", ("ter", "bleu"), "metric")

@@ -1,4 +1,4 @@
-"""Names of features and the labels they are printed under: `TM0= a b` is `TM0[0]` and `TM0[1]`."""
+"""Feature names and their labels in files: `TM0= a b` is `TM0[0]` and `TM0[1]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
 
 
 def expand(label: str, count: int) -> tuple[str, ...]:
-    """Return the names of the `count` features printed under one label.
+    """Return the names of `count` features with one label.
 
     >>> expand("LM0", 1), expand("TM0", 2)
     (('LM0',), ('TM0[0]', 'TM0[1]'))
@@ -19,7 +19,7 @@ def expand(label: str, count: int) -> tuple[str, ...]:
 
 
 def label_of(name: str) -> str:
-    """Return the label under which a feature is printed.
+    """Return the label of a feature.
 
     >>> label_of("TM0[1]"), label_of("LM0")
     ('TM0', 'LM0')
@@ -40,18 +40,18 @@ def grouped(names: Sequence[str]) -> list[tuple[str, list[int]]]:
     return list(groups.items())
 
 
-def places_of(wanted: Iterable[str], names: Sequence[str]) -> list[int]:
-    """Return where each of some names stands among all of them.
+def places_of(selected: Iterable[str], names: Sequence[str]) -> list[int]:
+    """Return the positions of some names among all names.
 
     >>> places_of(["LM0", "TM0[0]"], ["TM0[0]", "TM0[1]", "LM0"])
     [2, 0]
     """
-    places = {name: place for place, name in enumerate(names)}
-    return [places[name] for name in wanted]
+    positions = {name: position for position, name in enumerate(names)}
+    return [positions[name] for name in selected]
 
 
 def repeated(names: Iterable[str]) -> list[str]:
-    """Return the names that stand there more than once, in order of first appearance.
+    """Return the names that occur more than once, in order of first appearance.
 
     >>> repeated(["LM0", "TM0", "LM0"])
     ['LM0']
@@ -59,31 +59,31 @@ def repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def matches(name: str, wanted: Iterable[str]) -> bool:
-    """Say whether a feature is meant by any of `wanted`: its own name, or its label.
+def matches(name: str, selected: Iterable[str]) -> bool:
+    """Return whether the name of a feature, or its label, is among those selected.
 
     >>> matches("TM0[1]", ["TM0"]), matches("LM0", ["LM1"])
     (True, False)
     """
-    return not {name, label_of(name)}.isdisjoint(wanted)
+    return not {name, label_of(name)}.isdisjoint(selected)
 
 
 def printed_labels(names: Sequence[str]) -> list[tuple[str, int]]:
     """Return (label, number of values) such that expanding them in order gives `names` again.
 
-    A group that is not whole, such as `TM0[1]` alone, keeps the index in its label.
+    In an incomplete group, such as `TM0[1]` alone, the label includes the index.
 
     >>> printed_labels(["TM0[0]", "TM0[1]", "LM0", "RM0[1]"])
     [('TM0', 2), ('LM0', 1), ('RM0[1]', 1)]
     """
     labels: list[tuple[str, int]] = []
     sizes = Counter(map(label_of, names))
-    at = 0
-    while at < len(names):
-        label = label_of(names[at])
+    start = 0
+    while start < len(names):
+        label = label_of(names[start])
         count = sizes[label]
-        if tuple(names[at : at + count]) != expand(label, count):
-            label, count = names[at], 1
+        if tuple(names[start : start + count]) != expand(label, count):
+            label, count = names[start], 1
         labels.append((label, count))
-        at += count
+        start += count
     return labels

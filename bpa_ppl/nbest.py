@@ -138,7 +138,7 @@ class NBest(Constructors):
             raise UsageError("there is no table of lists to concatenate: give at least one")
         # What is missing for some hypotheses of one table is no feature of the others either.
         extras = {name for table in tables for name in table.extras}
-        tables = [set_aside(table, extras) for table in tables]
+        tables = [demote_to_extras(table, extras) for table in tables]
         tables = [_with_order(table, tables[0]) for table in tables]
         origins = [table.origin for table in tables]
         ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
@@ -226,7 +226,8 @@ class NBest(Constructors):
 
     def text(self, row: int) -> str:
         """Return the text of the hypothesis in one row of the table."""
-        return self.strings[self.string_index[row]]
+        result: str = self.strings[self.string_index[row]]
+        return result
 
     def texts(self, sentence: int) -> list[str]:
         """Return the texts of one list, in its order."""
@@ -441,13 +442,13 @@ class NBest(Constructors):
         return self.regroup(slice(start, stop), rows, np.diff(ends))
 
 
-def set_aside(nbest: NBest, columns: Iterable[str]) -> NBest:
+def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     """Return the lists with some of their features as extras: kept, but part of no score.
 
     Names of other columns are ignored.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.5], [2.0, 0.7]]], ["LM0", "comet"])
-    >>> apart = set_aside(lists, ["comet"])
+    >>> apart = demote_to_extras(lists, ["comet"])
     >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
     (('LM0',), True)
     """

@@ -1,20 +1,20 @@
-"""What a user should know though the work goes on: records of the logger `bpa_ppl`.
+"""Logging and warnings: everything the package reports is a record of the logger `bpa_ppl`.
 
-Warnings have the level WARNING, what commands say of their work INFO, and the time at which they
-wrote a file DEBUG. Who has set up logging gets them there, at the logger `bpa_ppl` or above it.
-Where nobody listens, warnings come as Python's, of the class `BpaWarning`, so that they are seen
-without any setting up, once a place, and Python's filters hold:
+Warnings have the level WARNING, status messages of commands INFO, and the times at which files
+were written DEBUG. A program that has configured logging receives these records. Otherwise
+warnings are issued as Python warnings of the class `BpaWarning`, once per location, and Python's
+warning filters apply:
 
     warnings.simplefilter("ignore", bpa_ppl.BpaWarning)
 
-`logging.getLogger("bpa_ppl").addHandler(WarningsHandler())` asks for Python's warnings beside the
-records, as in tests under pytest, whose own handlers listen to everything.
+`logging.getLogger("bpa_ppl").addHandler(WarningsHandler())` issues Python warnings in addition to
+the records; tests under pytest need it, because pytest's own handlers receive every record.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,15 +24,15 @@ from typing import NamedTuple
 
 from bpa_ppl.errors import BpaWarning
 
-#: Every warning and note of the package is a record of it.
+#: The logger of all warnings and status messages of the package.
 LOGGER = logging.getLogger("bpa_ppl")
-#: Between the package and the line of the user that has called it these may stand.
-_PASSED = {"bpa_ppl", "contextlib", "functools", "logging"}
-_SITE = 3  # frames from the logger to the one who tells
+#: Packages whose frames are skipped when looking for the user's line.
+_SKIPPED = {"bpa_ppl", "contextlib", "functools", "logging"}
+_STACK_LEVEL = 3  # frames from the logger to the caller of `warn_user`
 
 
 class Note(NamedTuple):
-    """Something told.
+    """A captured message.
 
     Attributes:
         level: of `logging`.
@@ -43,62 +43,62 @@ class Note(NamedTuple):
     message: str
 
 
-_kept: ContextVar[list[Note] | None] = ContextVar("bpa_ppl_notes", default=None)
+_captured: ContextVar[list[Note] | None] = ContextVar("bpa_ppl_notes", default=None)
 
 
-def tell(message: str) -> None:
-    """Tell of something that a user should know, and that does not stop the work: a warning."""
-    _tell(Note(logging.WARNING, message))
+def warn_user(message: str) -> None:
+    """Log a warning: something that the user should know and that does not stop the work."""
+    _log(Note(logging.WARNING, message))
 
 
-def note(message: str) -> None:
-    """Say something of the work that went as it should."""
-    _tell(Note(logging.INFO, message))
+def log_info(message: str) -> None:
+    """Log a status message."""
+    _log(Note(logging.INFO, message))
 
 
-def tell_again(notes: list[Note]) -> None:
-    """Tell what was held back, or what a worker has told."""
-    for one in notes:
-        _tell(one)
+def replay(notes: list[Note]) -> None:
+    """Log captured messages, of this thread or of a worker."""
+    for note in notes:
+        _log(note)
 
 
-def _tell(one: Note) -> None:
-    kept = _kept.get()
-    if kept is not None:
-        kept.append(one)
+def _log(note: Note) -> None:
+    captured = _captured.get()
+    if captured is not None:
+        captured.append(note)
     else:
-        LOGGER.log(one.level, one.message, stacklevel=_SITE)
+        LOGGER.log(note.level, note.message, stacklevel=_STACK_LEVEL)
 
 
 @contextmanager
-def held() -> Iterator[list[Note]]:
-    """Hold back what the block tells, in its thread.
+def capture_notes() -> Iterator[list[Note]]:
+    """Collect the messages of a block, in its thread, instead of logging them.
 
-    >>> with held() as notes:
-    ...     tell("the list is short")
-    >>> [one.message for one in notes]
+    >>> with capture_notes() as notes:
+    ...     warn_user("the list is short")
+    >>> [note.message for note in notes]
     ['the list is short']
     """
     notes: list[Note] = []
-    before = _kept.set(notes)
+    token = _captured.set(notes)
     try:
         yield notes
     finally:
-        _kept.reset(before)
+        _captured.reset(token)
 
 
 class WarningsHandler(logging.Handler):
-    """Gives records of level WARNING and above as Python's warnings, of the class `BpaWarning`.
+    """Issue records of level WARNING and above as Python warnings of the class `BpaWarning`.
 
-    They name the line of the user that has called the package.
+    Their location is the line outside the package that called it.
     """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Warn; where Python's filters make errors of warnings, raise."""
-        frame = _users(sys._getframe(1))
+        """Issue the warning; raise it where Python's filters turn warnings into errors."""
+        frame = _user_frame(inspect.currentframe())
         warnings.warn_explicit(
             record.getMessage(),
             BpaWarning,
@@ -109,17 +109,18 @@ class WarningsHandler(logging.Handler):
         )
 
 
-def _users(frame: FrameType) -> FrameType:
-    """Return the innermost frame outside the package, or the outermost one of all."""
+def _user_frame(frame: FrameType | None) -> FrameType:
+    """Return the innermost frame outside the package, or the outermost frame of all."""
+    assert frame is not None  # CPython always has one
     while frame.f_back is not None:
-        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _PASSED:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _SKIPPED:
             break
         frame = frame.f_back
     return frame
 
 
-class _Unheard(WarningsHandler):
-    """Warns where no other handler gets the record."""
+class _FallbackHandler(WarningsHandler):
+    """Issue a Python warning if no other handler receives the record."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logger: logging.Logger | None = LOGGER
@@ -130,4 +131,4 @@ class _Unheard(WarningsHandler):
         super().emit(record)
 
 
-LOGGER.addHandler(_Unheard())
+LOGGER.addHandler(_FallbackHandler())

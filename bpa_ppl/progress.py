@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on the terminal or in a notebook, or a callback."""
+"""Progress bars on a terminal or in a notebook, or a callback."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from html import escape
 from importlib import import_module
 
-#: Called with (steps done, steps in all, a short note).
+#: Called with (steps done, total steps, a short note).
 Reporter = Callable[[int, int, str], None]
-_PAUSE = 0.1  # seconds between two pictures of a bar in a notebook
+_INTERVAL = 0.1  # seconds between two updates of a bar in a notebook
 
 
 @contextmanager
 def reporter(progress: bool | Reporter, what: str) -> Iterator[Reporter]:
-    """Give a reporter: a bar for True, silence for False, else the callback itself."""
+    """Yield a reporter: a bar for True, one that does nothing for False, or the callback."""
     if callable(progress):
         yield progress
     elif not progress:
@@ -51,24 +51,24 @@ def _bar(what: str) -> Iterator[Reporter]:
 
 @contextmanager
 def _notebook_bar(what: str) -> Iterator[Reporter]:
-    """Give a reporter that draws in the output of the cell.
+    """Yield a reporter that draws plain HTML in the output of the cell.
 
-    Rich needs ipywidgets for that, in the kernel and in the page; this picture is plain HTML.
+    Rich would need ipywidgets, in the kernel and in the page.
     """
     display = import_module("IPython.display").display
     start, last = time.monotonic(), (0, 0, "")
-    handle = display(_picture(what, 0, *last), raw=True, display_id=True)
+    handle = display(_rendered(what, 0, *last), raw=True, display_id=True)
     drawn = start
 
     def draw() -> None:
         nonlocal drawn
         drawn = time.monotonic()
-        handle.update(_picture(what, drawn - start, *last), raw=True)
+        handle.update(_rendered(what, drawn - start, *last), raw=True)
 
     def report(done: int, total: int, note: str) -> None:
         nonlocal last
         last = done, total, note
-        if time.monotonic() - drawn >= _PAUSE:
+        if time.monotonic() - drawn >= _INTERVAL:
             draw()
 
     try:
@@ -77,10 +77,10 @@ def _notebook_bar(what: str) -> Iterator[Reporter]:
         draw()
 
 
-def _picture(what: str, seconds: float, done: int, total: int, note: str) -> dict[str, str]:
-    """Return a bar as a notebook displays it, by MIME type.
+def _rendered(what: str, seconds: float, done: int, total: int, note: str) -> dict[str, str]:
+    """Return a bar for a notebook, by MIME type.
 
-    >>> _picture("adapt", 61.5, 3, 4, "draws")["text/plain"]
+    >>> _rendered("adapt", 61.5, 3, 4, "draws")["text/plain"]
     'adapt 3/4 draws 0:01:01'
     """
     minutes, rest = divmod(int(seconds), 60)

@@ -1,12 +1,12 @@
-"""Everything that can be chosen by name: one line here, or an entry point of another package.
+"""Registries of everything that is chosen by name: samplers, metrics, formats, and so on.
 
-A member is a class, a `Component` with settings, named as `module:Class` and imported when it is
-first asked for. Another package offers one in its own metadata,
+A member is a class, a `Component` with settings, given as `module:Class` and imported on first use.
+Another package can offer one in its metadata,
 
     [project.entry-points."bpa_ppl.samplers"]
     mine = "my_package.sampler:Mine"
 
-and a program of one's own registers one for its own process: `SAMPLERS.register("mine", Mine)`.
+and a program can register one for its own process: `SAMPLERS.register("mine", Mine)`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.lazily import uncollected
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 if TYPE_CHECKING:
     from bpa_ppl.component import Component
@@ -36,12 +35,12 @@ C = TypeVar("C", bound="Component")
 
 
 class Registry(Mapping[str, type[C]], Generic[C]):
-    """The components of one kind by name, in order: ours, then those of others.
+    """The components of one kind by name: those of this package, then those of others.
 
     Args:
-        kind: one of them in words, for messages: `sampler`.
+        kind: a name of the kind, for messages: `sampler`.
         group: the group of entry points in which other packages offer theirs.
-        base: what every one is a subclass of, as `module:Class`.
+        base: the base class of all members, as `module:Class`.
         members: name -> `module:Class`.
 
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
@@ -50,10 +49,10 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
     def __init__(self, kind: str, group: str, base: str, members: Mapping[str, str]):
         self.kind, self.group, self.base = kind, group, base
-        #: Those of this process alone: its worker processes do not know them by themselves.
+        #: Those registered in this process; worker processes need them registered again.
         self.registered: dict[str, type[C]] = {}
         self._members: dict[str, str | type[C]] = dict(members)
-        #: What other packages offer, and why some of it was left out.
+        #: The entry points of other packages, and the errors of those that cannot be used.
         self._offered: dict[str, EntryPoint] = {}
         self._left_out: set[str] = set()
         self._searched = False
@@ -63,35 +62,39 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
         Raises:
             DataError: if it cannot be loaded, or is of another kind.
-            UsageError: if there is none of that name; a `KeyError` would lose the remedy.
+            UsageError: if there is none of that name; a `KeyError` would not name the others.
         """
         if name not in self._members:
             one_of(name, tuple(self), self.kind)
-        found = self._members[name]
-        if isinstance(found, str):
-            try:
-                loaded = _named(found)
-            except Exception as error:  # whatever a module of others does when it is imported
-                raise DataError(
-                    f"the {self.kind} {name} cannot be loaded from {self._whence(name)}: {error}"
-                ) from error
-            if not self._is_one(loaded):
-                raise DataError(
-                    f"the {self.kind} {name}, {self._whence(name)}, is {_described(loaded)}, and "
-                    f"must be a subclass of {self.base.replace(':', '.')}: correct the entry "
-                    "point, or uninstall its package"
-                )
-            self._members[name] = found = cast("type[C]", loaded)
-        return found
+        member = self._members[name]
+        if not isinstance(member, str):
+            return member
+        origin = member
+        if name in self._offered:
+            point = self._offered[name]
+            package = f" of the package {point.dist.name}" if point.dist else ""
+            origin = f"{point.value} (entry point {name} in {self.group}{package})"
+        try:
+            loaded = _load(member)
+        except Exception as error:  # any error of a third-party module on import
+            raise DataError(
+                f"the {self.kind} {name} cannot be loaded from {origin}: {error}"
+            ) from error
+        if not self._is_member(loaded):
+            raise DataError(
+                f"the {self.kind} {name}, {origin}, is {_described(loaded)}, not a subclass of "
+                f"{self.base.replace(':', '.')}: correct the entry point, or uninstall its package"
+            )
+        self._members[name] = loaded
+        return cast("type[C]", loaded)
 
     def loaded(self) -> Iterator[tuple[str, type[C]]]:
-        """Yield names and classes, each loaded when it is asked for.
+        """Yield names and classes, loading each of them.
 
-        What other packages offer, and cannot be used, is left out, and told once: nobody may have
-        asked for it.
+        Entry points of other packages that cannot be used are left out, with one warning.
 
         Raises:
-            DataError: if one of our own cannot be loaded.
+            DataError: if a member of this package cannot be loaded.
 
         >>> next(METRICS.loaded())[1].__name__
         'TER'
@@ -104,7 +107,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
                     raise
                 if str(error) not in self._left_out:
                     self._left_out.add(str(error))
-                    tell(f"left out: {error}")
+                    warn_user(f"left out: {error}")
                 continue
             yield name, member
 
@@ -120,15 +123,15 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         return name in self._members or name in tuple(self)
 
     def register(self, name: str, member: type[C]) -> None:
-        """Add a component of one's own, for this process.
+        """Add a component for this process.
 
         Raises:
             UsageError: if there is one of that name already, or it is of another kind.
         """
-        if not self._is_one(member):
+        if not self._is_member(member):
             raise UsageError(
-                f"a {self.kind} is a subclass of {self.base.replace(':', '.')}, and {name} is "
-                f"{_described(member)}: register what it is, or derive it from that class"
+                f"{name} is {_described(member)}, not a subclass of "
+                f"{self.base.replace(':', '.')}: register a {self.kind}"
             )
         if name in self and self._members[name] is not member:
             raise UsageError(f"there is a {self.kind} {name} already: choose another name")
@@ -138,11 +141,11 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """Return a component with its settings.
 
         Args:
-            chosen: its name, or the component itself, which has its settings already.
-            settings: of the component, where only its name is given.
+            chosen: its name, or the component itself.
+            settings: of the component, if only its name is given.
 
         Raises:
-            UsageError: if there is no such component, or a setting makes no sense.
+            UsageError: if there is no such component, or a setting is invalid.
 
         >>> METRICS.resolve("ter", {"case_sensitive": True}).case_sensitive
         True
@@ -152,7 +155,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if settings:
             raise UsageError(
                 f"the {self.kind} {chosen!r} has its settings already: leave {next(iter(settings))}"
-                " out, or give the name alone"
+                " out, or give the name only"
             )
         if isinstance(chosen, type) or not hasattr(chosen, "settings"):
             raise UsageError(
@@ -164,44 +167,31 @@ class Registry(Mapping[str, type[C]], Generic[C]):
     def name_of(self, component: C) -> str:
         """Return the name under which a component is registered, else that of its class."""
         kind = type(component)
-        # Others' packages are searched, which takes a while, only for what is none of ours.
+        members = (kind, f"{kind.__module__}:{kind.__qualname__}")
+        # Entry points are searched, which takes time, only for components of other packages.
         names = chain(tuple(self._members), self)
-        return next((name for name in names if self._same(name, kind)), kind.__name__)
-
-    def _same(self, name: str, kind: type) -> bool:
-        member = self._members[name]
-        return member is kind or member == f"{kind.__module__}:{kind.__qualname__}"
+        return next((name for name in names if self._members[name] in members), kind.__name__)
 
     def _search(self) -> None:
-        """Take in what other packages offer; our own names stay ours."""
+        """Add the entry points of other packages; they cannot replace members of this package."""
         if not self._searched:
             self._searched = True
             for point in entry_points(group=self.group):
                 if self._members.setdefault(point.name, point.value) is point.value:
                     self._offered[point.name] = point
 
-    def _is_one(self, member: object) -> bool:
-        """Say whether something is of the kind; its base is loaded with it, if it is."""
-        return isinstance(member, type) and issubclass(member, _named(self.base))
-
-    def _whence(self, name: str) -> str:
-        """Return where a member comes from, in words."""
-        if name not in self._offered:
-            return str(self._members[name])
-        point = self._offered[name]
-        package = f" of the package {point.dist.name}" if point.dist else ""
-        return f"{point.value} (entry point {name} in {self.group}{package})"
+    def _is_member(self, member: object) -> bool:
+        return isinstance(member, type) and issubclass(member, _load(self.base))
 
 
-def _named(dotted: str) -> Any:
-    """Return what `module:Class` names."""
+def _load(dotted: str) -> Any:
+    """Return the object that `module:Class` names."""
     module, _, attribute = dotted.partition(":")
-    with uncollected(module):
-        return getattr(import_module(module), attribute)
+    return getattr(import_module(module), attribute)
 
 
 def _described(member: object) -> str:
-    """Return in words what something is.
+    """Return what an object is, for messages.
 
     >>> _described(METRICS["chrf"]), _described(len)
     ('the class CHRF (a SacreMetric)', 'a builtin_function_or_method')
@@ -211,7 +201,7 @@ def _described(member: object) -> str:
     return f"a {type(member).__name__}"
 
 
-#: In the order in which they are tried: `moses` takes any line with its separator.
+#: In the order in which they are tried; `moses` accepts any line with its separator.
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
     "format of n-best lists",
     "bpa_ppl.nbest_formats",
@@ -231,7 +221,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "moses": "bpa_ppl.formats.moses:Moses",
     },
 )
-#: In the order in which they are tried, but for `dense`: it takes any text and comes last.
+#: In the order in which they are tried; `dense` accepts any text and comes last.
 WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "format of weights",
     "bpa_ppl.weight_formats",
@@ -305,7 +295,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         "map": "bpa_ppl.sampling.map:Map",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
-        "rwm-isotropic": "bpa_ppl.sampling.rwm_isotropic:IsotropicRandomWalk",
+        "rwm-isotropic": "bpa_ppl.sampling.rwm:IsotropicRandomWalk",
         "weight-trace": "bpa_ppl.sampling.weight_trace:WeightTrace",
     },
 )

@@ -13,19 +13,19 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
-#: Moses never tunes the penalty of unknown words: every tool of it leaves this weight alone.
+#: Moses and its tools never tune the weight of the unknown-word penalty.
 UNTUNED = ("UnknownWordPenalty0",)
 
-#: Words in the name of a feature that say it is a log-probability: it has a positive weight even
-#: where nothing else is known. Words end at a digit, at `_`, `-` or `.`; `score` must stand alone.
+#: Words in the name of a feature that mark it as a log-probability, which has a positive initial
+#: weight. Words end at a digit, at `_`, `-` or `.`.
 LOG_PROBABILITIES = ("logprob", "logprobs", "logp", "lprob", "loglikelihood", "lm")
 
-#: The name of weights that count every feature alike.
+#: The name of weights that give every standardised feature the same weight.
 EQUAL = "equal"
 
-#: What weights may be given as: by name, in the order of the columns, "equal", or not at all.
+#: Weights by name, in the order of the columns, "equal", or None.
 AnyWeights = Mapping[str, float] | Sequence[float] | npt.NDArray[Any] | str | None
 
 
@@ -34,10 +34,10 @@ class Weights(Mapping[str, float]):
 
     Args:
         values: the weights by name, or pairs of name and weight.
-        origin: where they are from, for messages.
+        origin: the file or object they are from, for messages.
 
     Raises:
-        DataError: if a name comes twice, or a weight is not finite.
+        DataError: if a name occurs twice, or a weight is not finite.
         UsageError: if they have no names.
 
     >>> canonical = Weights({"LM0": 0.5, "WordPenalty0": -1.5})
@@ -99,7 +99,7 @@ class Weights(Mapping[str, float]):
         return Weights({**self._values, **values}, self.origin)
 
     def normalised(self, names: Iterable[str] | None = None) -> Weights:
-        """Return the weights divided by Σ|λ| over `names` (default: all); the others stay.
+        """Return the weights divided by Σ|λ| over `names` (default: all); others are unchanged.
 
         Raises:
             DataError: if those weights are all zero.
@@ -114,17 +114,17 @@ class Weights(Mapping[str, float]):
         return self.updated({name: self[name] / norm for name in chosen})
 
 
-class Bare(Weights):
-    """Weights without names, such as those of Marian: one a column, in the order of the columns.
+class PositionalWeights(Weights):
+    """Weights without names, such as those of Marian, in the order of the columns.
 
-    Until they are laid beside lists they are known by their positions.
+    Until they are matched to lists, their names are their positions.
 
     Args:
         values: the weights.
-        origin: where they are from, for messages.
+        origin: the file or object they are from, for messages.
 
     >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
-    >>> Bare([0.5, 1.0]).named(lists)
+    >>> PositionalWeights([0.5, 1.0]).named(lists)
     Weights({'LM0': 0.5, 'W0': 1})
     """
 
@@ -132,10 +132,10 @@ class Bare(Weights):
         super().__init__({str(k): value for k, value in enumerate(values)}, origin)
 
     def named(self, nbest: NBest) -> Weights:
-        """Return the weights under the names of the columns of some lists.
+        """Return the weights with the names of the columns of some lists.
 
         Raises:
-            DataError: if there are not as many.
+            DataError: if their numbers differ.
         """
         if len(self) != len(nbest.feature_names):
             raise DataError(
@@ -167,8 +167,8 @@ def check_named(values: Any) -> None:
         raise _nameless(values)
 
 
-def _nameless(given: Any) -> UsageError:
-    return UsageError(f"weights are given by name, as {{name: number}}, not as {quoted(given)}")
+def _nameless(values: Any) -> UsageError:
+    return UsageError(f"weights are given by name, as {{name: number}}, not as {quoted(values)}")
 
 
 class Match(NamedTuple):
@@ -179,7 +179,7 @@ class Match(NamedTuple):
         values: (features,) float64, the weight of each column.
         free: (features,) bool, False where the weight is fixed at its canonical value.
         spread: (features,) float64, the standard deviation within the lists of features without a
-            canonical weight, nan for all others; None where every feature has one.
+            canonical weight, nan for all others; None if every feature has one.
     """
 
     names: tuple[str, ...]
@@ -194,7 +194,7 @@ class Match(NamedTuple):
 
     @property
     def fixed_names(self) -> tuple[str, ...]:
-        """The names of the features whose weights stay canonical."""
+        """The names of the features whose weights are fixed."""
         return tuple(n for n, free in zip(self.names, self.free, strict=True) if not free)
 
     @property
@@ -212,14 +212,14 @@ class Match(NamedTuple):
         """The spread of those free features that have no canonical weight, by name."""
         if self.spread is None:
             return {}
-        known = dict(zip(self.free_names, self.spread[self.free].tolist(), strict=True))
-        return {name: spread for name, spread in known.items() if not np.isnan(spread)}
+        pairs = zip(self.free_names, self.spread[self.free].tolist(), strict=True)
+        return {name: spread for name, spread in pairs if not np.isnan(spread)}
 
     def full(self, free: npt.ArrayLike) -> Float64:
-        """Return the weights of all features, given those of the free ones.
+        """Return the weights of all features from those of the free ones.
 
         Args:
-            free: (…, free features) weights, any number of vectors.
+            free: (…, free features) weights.
 
         Returns:
             (…, features) float64, in the order of `names`.
@@ -228,10 +228,10 @@ class Match(NamedTuple):
         >>> matched.full([[1.0], [3.0]]).tolist()
         [[1.0, 2.0], [3.0, 2.0]]
         """
-        given = np.asarray(free, dtype=np.float64)
-        every = np.broadcast_to(self.values, (*given.shape[:-1], len(self.names))).copy()
-        every[..., self.free] = given
-        return every
+        weights = np.asarray(free, dtype=np.float64)
+        result = np.broadcast_to(self.values, (*weights.shape[:-1], len(self.names))).copy()
+        result[..., self.free] = weights
+        return result
 
 
 def match(
@@ -243,20 +243,19 @@ def match(
 ) -> Match:
     """Match weights to the features of an n-best table: by name, or in the order of the columns.
 
-    A weight whose feature the lists do not print is left out with a warning.
+    A weight whose feature the lists do not have is left out with a warning.
 
     Args:
-        weights: the canonical weights, by name or one a column; None if there are none: see
-            `first_weights`.
+        weights: the canonical weights, by name or one per column; None for `initial_weights`.
         nbest: the lists.
         fixed: names or labels of features whose weights stay canonical; None fixes
             `UnknownWordPenalty0`, as Moses does, and an empty sequence fixes none.
-        defaults: values for features that have no weight. They are no canonical weights: a prior
-            is scaled to the spread of such a feature within the lists.
+        defaults: values for features without a canonical weight. A prior is scaled to the spread of
+            such a feature within the lists.
 
     Raises:
-        DataError: if a feature has no weight, or a name in `fixed` is no feature.
-        UsageError: if weights or lists are something else.
+        DataError: if a feature has no weight, or a name in `fixed` is not a feature.
+        UsageError: if weights or lists have another type.
 
     >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
     >>> match({"W0": 0.5, "LM0": 1.0}, lists, fixed=["W0"]).free_names
@@ -270,41 +269,42 @@ def match(
     if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
         raise UsageError(f"fixed features are a list of names, not {quoted(fixed)}")
     canonical = _canonical(weights, nbest)
-    given = dict(Weights(defaults or {}, "the default weights"))
+    values = dict(Weights(defaults or {}, "the default weights"))
     if weights is None:
-        canonical, given = Weights({}, canonical.origin), {**canonical, **given}
-    known = {**given, **canonical}
-    missing = [name for name in nbest.feature_names if name not in known]
+        canonical, values = Weights({}, canonical.origin), {**canonical, **values}
+    values |= canonical
+    missing = [name for name in nbest.feature_names if name not in values]
     if missing:
         raise DataError(
             f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it to the "
             "weights, or give it a value (default weights)",
             canonical.origin,
         )
-    printed = set(nbest.feature_names)
-    hidden = [name for name in canonical if name not in printed]
-    if hidden:
-        tell(
-            f"{canonical.origin}: {', '.join(hidden)} left out, because {nbest.origin} does not "
-            "print it"
+    features = set(nbest.feature_names)
+    unused = [name for name in canonical if name not in features]
+    if unused:
+        warn_user(
+            f"{canonical.origin}: {', '.join(unused)} left out, because {nbest.origin} does not "
+            "have it"
         )
+    new = [name not in canonical for name in nbest.feature_names]
     return Match(
         names=nbest.feature_names,
-        values=np.array([known[name] for name in nbest.feature_names], dtype=np.float64),
+        values=np.array([values[name] for name in nbest.feature_names], dtype=np.float64),
         free=_free(nbest, fixed),
-        spread=_spread(nbest, canonical),
+        spread=np.where(new, spread_within(nbest), np.nan) if any(new) else None,
     )
 
 
-def first_weights(nbest: NBest) -> Weights:
-    """Return weights to start from where there are no canonical ones.
+def initial_weights(nbest: NBest) -> Weights:
+    """Return initial weights, for lists without canonical ones.
 
-    1 / spread for features named as log-probabilities (`LOG_PROBABILITIES`), so that each counts
-    alike, and 0 for all others; the spread is the standard deviation within the lists. Moses'
-    penalty of unknown words, which is never tuned, has 1.
+    They are 1 / spread for features named as log-probabilities (`LOG_PROBABILITIES`), and 0 for all
+    others; the spread is the standard deviation within the lists. The unknown-word penalty of
+    Moses, which is never tuned, has 1.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[-2.0, 0.7], [-6.0, 0.6]]], ["logprob", "comet"])
-    >>> first_weights(lists)
+    >>> initial_weights(lists)
     Weights({'logprob': 0.5, 'comet': 0})
     """
     values = dict.fromkeys(nbest.feature_names, 0.0)
@@ -317,29 +317,23 @@ def first_weights(nbest: NBest) -> Weights:
 
 
 def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
-    """Return weights that count every feature alike: the mean of the standardised features.
+    """Return weights that give every standardised feature the same weight.
 
-    ±1 / (2 K spread) for K features, where the spread is the standard deviation within the lists.
+    ±1 / (2 K spread) for K features; the spread is the standard deviation within the lists.
 
     Args:
         nbest: the lists.
-        lower_is_better: names or labels of features of which less is better.
+        lower_is_better: names or labels of features for which lower is better.
 
     Raises:
-        DataError: if one of them is no feature.
+        DataError: if one of them is not a feature.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 3.0]]], ["comet", "errors"])
     >>> equal_weights(lists, ["errors"])
     Weights({'comet': 2.5, 'errors': -0.25})
     """
     names = tuple(lower_is_better)
-    for name in names:
-        if not any(matches(feature, [name]) for feature in nbest.feature_names):
-            raise DataError(
-                f"{name} is not a feature, so lower values of it cannot be better: features are "
-                f"{', '.join(nbest.feature_names)}",
-                nbest.origin,
-            )
+    _check_features(nbest, names)
     spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
     counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in UNTUNED]
     values = dict.fromkeys(nbest.feature_names, 0.0)
@@ -351,16 +345,16 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
 
 
 def is_log_probability(name: str) -> bool:
-    """Say whether a feature is named as a log-probability.
+    """Return whether the name of a feature is that of a log-probability.
 
     >>> [name for name in ("model.log_prob", "LM0", "comet") if is_log_probability(name)]
     ['model.log_prob', 'LM0']
     """
     words = re.findall(r"[a-z]+", name.lower())
     pairs = {first + second for first, second in pairwise(words)}
-    # Marian prints its scorers as F0, F1, …
-    alone = words == ["score"] or re.fullmatch(r"F\d+", name) is not None
-    return alone or not pairs.union(words).isdisjoint(LOG_PROBABILITIES)
+    # Marian names its scorers F0, F1, …
+    is_score = words == ["score"] or re.fullmatch(r"F\d+", name) is not None
+    return is_score or not pairs.union(words).isdisjoint(LOG_PROBABILITIES)
 
 
 def spread_within(nbest: NBest) -> Float64:
@@ -376,7 +370,7 @@ def spread_within(nbest: NBest) -> Float64:
 
 
 def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
-    """Return the standard deviation of one value a hypothesis within its list, over all lists.
+    """Return the standard deviation within lists of one value per hypothesis, over all lists.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
     >>> deviation_within(lists, np.array([0.0, 4.0]))
@@ -389,19 +383,13 @@ def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
     return float(np.sqrt(np.mean((values - np.repeat(means, nbest.sizes)) ** 2)))
 
 
-def _spread(nbest: NBest, canonical: Mapping[str, float]) -> Float64 | None:
-    """Return the spread of features without a canonical weight; None where all have one."""
-    without = [name not in canonical for name in nbest.feature_names]
-    return np.where(without, spread_within(nbest), np.nan) if any(without) else None
-
-
 def _canonical(weights: Any, nbest: NBest) -> Weights:
-    """Return weights by name, whatever they were given as."""
+    """Return weights by name."""
     if weights is None:
-        return first_weights(nbest)
+        return initial_weights(nbest)
     if isinstance(weights, Mapping):
         named = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
-        return named.named(nbest) if isinstance(named, Bare) else named
+        return named.named(nbest) if isinstance(named, PositionalWeights) else named
     if isinstance(weights, str | bytes) or not hasattr(weights, "__len__"):
         raise _nameless(weights)
     try:
@@ -410,36 +398,39 @@ def _canonical(weights: Any, nbest: NBest) -> Weights:
         raise _nameless(weights) from error
     if values.ndim != 1:
         raise _nameless(weights)
-    return Bare(values.tolist(), "the weights").named(nbest)
+    return PositionalWeights(values.tolist(), "the weights").named(nbest)
 
 
 def _free(nbest: NBest, fixed: Iterable[str] | None) -> npt.NDArray[np.bool_]:
-    names = list(UNTUNED if fixed is None else fixed)
-    for name in names if fixed is not None else ():
-        if not any(matches(feature, [name]) for feature in nbest.feature_names):
-            raise DataError(
-                f"cannot fix {name}, which is no feature of the lists: they have "
-                + ", ".join(nbest.feature_names),
-                nbest.origin,
-            )
+    names = UNTUNED if fixed is None else tuple(fixed)
+    if fixed is not None:
+        _check_features(nbest, names)
     free = np.array([not matches(name, names) for name in nbest.feature_names], dtype=bool)
     if not free.any():
-        raise DataError("every feature is fixed: none is left to adapt", nbest.origin)
+        raise DataError("every feature is fixed: there is none to adapt", nbest.origin)
     return free
 
 
-def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> None:
-    """Warn if λ·h does not agree with the decoder's totals: the weights are then the wrong ones.
+def _check_features(nbest: NBest, names: Iterable[str]) -> None:
+    """Raise a DataError unless each name is that of a feature, or a label."""
+    for name in names:
+        if not any(matches(feature, [name]) for feature in nbest.feature_names):
+            raise DataError(
+                f"{name} is not a feature: features are {', '.join(nbest.feature_names)}",
+                nbest.origin,
+            )
 
-    Only differences within a list are compared, so that a term that is constant over a list and
-    not printed does no harm.
+
+def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> None:
+    """Warn if λ·h does not reproduce the totals of the decoder: the weights may be wrong.
+
+    Only differences within a list are compared: terms that are constant over a list may be missing.
 
     Args:
         nbest: lists; without totals, or with totals that may be divided by a length, nothing is
             checked.
         values: (features,) weights in the order of the columns.
-        tolerance: allowed error, relative to the spread of the totals of a list plus their
-            printed precision.
+        tolerance: allowed error, relative to the totals and their differences within a list.
     """
     if nbest.totals is None or nbest.totals_normalised or not len(nbest):
         return
@@ -450,7 +441,7 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(theirs - theirs[first]) + np.abs(theirs)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        tell(
+        warn_user(
             f"the weights do not reproduce the totals of {100 * wrong:.0f}% of the hypotheses of "
-            f"{nbest.origin}: are they the weights that it was decoded with?"
+            f"{nbest.origin}: check that they are the weights of the decoder run"
         )

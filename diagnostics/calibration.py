@@ -18,7 +18,7 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.tables import text_table
-from bpa_ppl.workers import fresh_workers
+from bpa_ppl.workers import parallel_workers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,7 +157,7 @@ def calibrate(
 
     ranks, sizes = np.empty((replications, len(columns))), np.empty(replications)
     # Threads, not processes, because they share compiled programs.
-    workers = fresh_workers(jobs, "threads", return_as="generator")
+    workers = parallel_workers(jobs, "threads")
     with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
         for i, one in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
             ranks[i], sizes[i] = _ranks(one, columns, np.random.default_rng([seed, i]))

@@ -308,7 +308,7 @@ def _error(values: Float64) -> Float64:
     estimate is then so noisy that one good chain in fifteen would seem to drift.
     """
     independent = _deviation(values) / np.sqrt(values.shape[0] * values.shape[1])
-    return np.maximum(mcse(values), independent)
+    return np.asarray(np.maximum(mcse(values), independent))
 
 
 def _deviation(values: Float64) -> Float64:

@@ -131,4 +131,7 @@ def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
     flat = draws.flat
     if draws.weighted:
         return flat[rng.choice(len(flat), size=count, p=draws.importance)]
-    return flat[rng.permutation(np.linspace(0, len(flat) - 1, count).round().astype(int))]
+    result: Float64 = flat[
+        rng.permutation(np.linspace(0, len(flat) - 1, count).round().astype(int))
+    ]
+    return result

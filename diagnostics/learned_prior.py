@@ -73,9 +73,11 @@ def sharing(found: Hierarchy) -> list[Sharing]:
 
 def _sharing(found: Hierarchy, k: int) -> Sharing:
     having = {label: domain for label, domain in found.domains.items() if domain.has[k]}
-    apart = {label: domain.apart[k] / domain.apart_deviation[k] for label, domain in having.items()}
+    apart = {
+        label: domain.offset[k] / domain.offset_deviation[k] for label, domain in having.items()
+    }
     unit = float(np.sqrt(found.prior_variance[k]))
-    furthest = max(abs(d.apart[k]) + APART * d.apart_deviation[k] for d in having.values())
+    furthest = max(abs(d.offset[k]) + APART * d.offset_deviation[k] for d in having.values())
     return Sharing(
         found.names[k],
         float(found.mean[k]),

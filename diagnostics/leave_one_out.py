@@ -11,7 +11,12 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, as_draws, importance_weights
-from bpa_ppl.posterior.statistics import compare_psis_loo, power_scaling, psis_loo, unseen
+from bpa_ppl.posterior.statistics import (
+    compare_psis_loo,
+    loo_log_weights,
+    power_scaling,
+    psis_loo,
+)
 from bpa_ppl.registry import LIKELIHOODS
 
 if TYPE_CHECKING:
@@ -87,7 +92,7 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
     columns = _of_lists(likelihood[_thinned(draws)], draws, lists)
     found = in_sample(draws, lists)
     for s, column in enumerate(columns.T):
-        smoothed, found.pareto_k[s] = unseen(found.log_weight[s], column)
+        smoothed, found.pareto_k[s] = loo_log_weights(found.log_weight[s], column)
         if np.isfinite(found.pareto_k[s]):  # else there are too few draws
             found.log_weight[s] = smoothed
     return found
@@ -113,7 +118,9 @@ def _of_lists(likelihood: Float64, draws: Draws, lists: NBest) -> Float64:
             "the lists that it was adapted to",
             lists.origin,
         )
-    return likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(np.float64)
+    return np.asarray(
+        likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(np.float64)
+    )
 
 
 def in_sample(draws: Draws, lists: NBest) -> LeaveOneOutDraws:

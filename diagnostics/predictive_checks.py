@@ -252,7 +252,7 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
         DataError: if these are not its lists, or it records no oracles.
     """
     prepared = _preparation(draws)
-    lists = prepared.of_own(nbest).nbest
+    lists = prepared.for_training(nbest).nbest
     if prepared.gain is not None:
         lists = judged_lists(lists, prepared.gain)[0]
     return lists, observed_oracles(draws, lists)

@@ -47,7 +47,7 @@ def plot_trace(posterior: Posterior, path: str | Path, *, weights: int = 6) -> N
     True
     """
     draws = as_draws(posterior)
-    names = [draws.features[feature] for feature in draws.moved_most(weights)]
+    names = [draws.features[feature] for feature in draws.largest_shifts(weights)]
     write_figure(trace_figure(draws, names), path)
 
 

@@ -151,7 +151,7 @@ def _verdict(report: Report) -> Verdict:
 
 
 def _weights(draws: Draws, report: Report) -> Section:
-    shown = draws.moved_most(_MAX_FOREST)
+    shown = draws.largest_shifts(_MAX_FOREST)
     some = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
     forest = drawn(
         forest_figure(draws, shown, PROBABILITY),

@@ -97,11 +97,11 @@ def _log_odds(inside: Float64) -> Float64:
 
     def log_odds(counts: Float64) -> Float64:
         total = counts.sum(axis=0) + _PRIOR
-        return np.log(counts + prior) - np.log(total - counts - prior)
+        return np.asarray(np.log(counts + prior) - np.log(total - counts - prior))
 
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.sqrt(1 / (inside + prior) + 1 / (outside + prior))
-        return np.nan_to_num((log_odds(inside) - log_odds(outside)) / deviation)
+        return np.asarray(np.nan_to_num((log_odds(inside) - log_odds(outside)) / deviation))
 
 
 def along(found: Subdomains, parts: int = 100) -> Float64:
@@ -276,7 +276,7 @@ def sizes_figure(found: Subdomains) -> Figure:
 
 
 def _shares(found: Subdomains) -> Float64:
-    return found.posteriors().sum(axis=0, dtype=np.float64) / max(len(found), 1)
+    return np.asarray(found.posteriors().sum(axis=0, dtype=np.float64) / max(len(found), 1))
 
 
 def _sizes(found: Subdomains) -> list[Block]:

@@ -1,4 +1,4 @@
-"""p(e | f, λ): which hypothesis of each n-best list is chosen, given weights."""
+"""p(e | f, λ): the choice of a hypothesis from each n-best list, given weights."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Arr
     Args:
         features: (Q, S, N).
         base: (S, N).
-        weights: (Q,) of the table's type, or (S, Q), one vector a sentence.
+        weights: (Q,) of the table's type, or (S, Q), one vector per sentence.
     """
     if weights.ndim == 2:
         return jnp.einsum("sq,qsn->sn", weights, features) + base
-    # The weights come first: for many chains this is one product, chains × (S·N), that needs no
-    # transposition; it is about twice as fast on a CPU as the other order.
+    # The weights come first: for many chains this is one product, chains × (S·N), without a
+    # transposition, which is about twice as fast on a CPU as the other order.
     return (weights @ features.reshape(len(weights), -1)).reshape(base.shape) + base
 
 
-class OracleChoice(dist.Distribution):
+class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
     """The n-best-normalised log-linear distribution over the rows of each list.
 
     p(e | f, λ) = exp(λ·h(f,e)) / Σ_{e' ∈ Γ_n(f)} exp(λ·h(f,e')); batch shape (S,). A row that
@@ -42,8 +42,8 @@ class OracleChoice(dist.Distribution):
 
     Args:
         lists: from `tabulate`.
-        weights: (Q,) λ of the free features, or (K, Q), those of each of K domains: a sentence
-            takes the row `lists.domain` of it.
+        weights: (Q,) λ of the free features, or (K, Q), one vector per domain; the domain of each
+            sentence is `lists.domain`.
 
     >>> from bpa_ppl import NBest
     >>> from bpa_ppl.models import tabulate
@@ -67,7 +67,7 @@ class OracleChoice(dist.Distribution):
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Draw a row of each list, (*sample_shape, S)."""
         keys = jax.random.split(key, len(self.lists.buckets))
-        drawn = [
+        rows = [
             jax.random.categorical(
                 key,
                 jax.vmap(_scores)(bucket.features, bucket.base, weights),
@@ -77,61 +77,64 @@ class OracleChoice(dist.Distribution):
                 keys, _parts(self.lists, self.weights, blockwise=True), strict=True
             )
         ]
-        return jnp.concatenate(drawn, axis=-1)
+        return jnp.concatenate(rows, axis=-1)
 
-    @validate_sample
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
         parts = []
         for bucket, members, weights in _parts(self.lists, self.weights):
-            at = value[members].reshape(bucket.base.shape[:2])
-            log_p = _chosen(bucket, weights, at) - log_normaliser(
-                bucket.features, bucket.base, weights
-            )
-            parts.append(log_p.reshape(-1))
+            rows = value[members].reshape(bucket.base.shape[:2])
+            # Gathered from the constant table, not from the scores: the gradient then needs no
+            # scatter.
+            features = jnp.take_along_axis(bucket.features, rows[:, None, :, None], axis=3)[..., 0]
+            base = jnp.take_along_axis(bucket.base, rows[:, :, None], axis=2)[..., 0]
+            product = "bqs,bsq->bs" if weights.ndim == 3 else "bqs,q->bs"
+            score = jnp.einsum(product, features, weights) + base
+            log_total = per_list(_log_total, bucket.features, bucket.base, None, weights)
+            parts.append((score - log_total).reshape(-1))
         return jnp.concatenate(parts).astype(self.weights.dtype)
 
 
 class SharedChoice(OracleChoice):
-    """The same distribution, observed where ties leave open which hypothesis is the oracle.
+    """The same distribution, for oracles of which some are tied.
 
     log p = Σ_e share(e) log p(e | f, λ), with share 1/k for each of the k best hypotheses: the mean
     log-probability of the tied ones. Without ties it is `OracleChoice`.
     """
 
-    @validate_sample
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
-        """Return the log-probability that the tied hypotheses have on average, (S,).
+        """Return the mean log-probability of the tied hypotheses, (S,).
 
         Args:
-            value: (S,) the observed rows, each of which stands for all that are tied with it.
+            value: (S,) the observed rows, each of which represents all that are tied with it.
         """
-        return each_sentence(_shared_log_p, self.lists, self.weights, "share")
+        return per_sentence(_shared_log_p, self.lists, self.weights, "share")
 
 
 def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return Σ_e share(e) log p(e), whose slope is share(e) − p(e)."""
+    """Return Σ_e share(e) log p(e), and its derivative by the scores, share(e) − p(e)."""
     log_total, p = normalised(scores)
     # jaxlib 0.10.2 compiles (share * scores).sum(axis=-1) − log_total wrongly on CPUs when more
     # than 32 draws are evaluated together; einsum is correct.
     return jnp.einsum("sn,sn->s", share, scores) - log_total[..., 0], share - p
 
 
-def each_sentence(
-    of_scores: OfScores, lists: Lists, weights: Any, extra: str = "gain"
+def per_sentence(
+    function: ScoreFunction, lists: Lists, weights: Any, extra: str = "gain"
 ) -> jax.Array:
-    """Return a function of the scores and of one more value of each row of each list, (S,).
+    """Return a function of the scores and one more value of each row, for each list, (S,).
 
     Args:
-        of_scores: the function of the scores of a block, λ·h + base, and of the other values, with
-            its slope; see `of_lists`.
+        function: of the scores of a block, λ·h + base, and of the other values; see `per_list`.
         lists: from `tabulate`.
         weights: as for `OracleChoice`.
         extra: the field of `Bucket` that holds the other values.
     """
     parts = [
-        of_lists(of_scores, bucket.features, bucket.base, getattr(bucket, extra), own).reshape(-1)
-        for bucket, _, own in _parts(lists, weights)
+        per_list(function, bucket.features, bucket.base, getattr(bucket, extra), part).reshape(-1)
+        for bucket, _, part in _parts(lists, weights)
     ]
     return jnp.concatenate(parts).astype(weights.dtype)
 
@@ -141,10 +144,7 @@ def _parts(
 ) -> list[tuple[Bucket, slice, jax.Array]]:
     """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain.
 
-    Args:
-        lists: from `tabulate`.
-        weights: (Q,) or (K, Q).
-        blockwise: give weights a leading dimension of blocks in any case.
+    With `blockwise`, all weights have a leading dimension of blocks.
     """
     weights = jnp.asarray(weights).astype(jnp.float32)
     parts, first = [], 0
@@ -152,69 +152,62 @@ def _parts(
         blocks, sentences = bucket.base.shape[:2]
         members = slice(first, first + blocks * sentences)
         first = members.stop
-        own = weights
+        of_bucket = weights
         if weights.ndim == 2:
-            own = weights[lists.domain[members]].reshape(blocks, sentences, -1)
+            of_bucket = weights[lists.domain[members]].reshape(blocks, sentences, -1)
         elif blockwise:
-            own = jnp.broadcast_to(weights, (blocks, *weights.shape))
-        parts.append((bucket, members, own))
+            of_bucket = jnp.broadcast_to(weights, (blocks, *weights.shape))
+        parts.append((bucket, members, of_bucket))
     return parts
 
 
-def _chosen(bucket: Bucket, weights: jax.Array, at: jax.Array) -> jax.Array:
-    # Gathered from the constant table, not from the scores: the gradient then needs no scatter.
-    rows = jnp.take_along_axis(bucket.features, at[:, None, :, None], axis=3)[..., 0]
-    fixed = jnp.take_along_axis(bucket.base, at[:, :, None], axis=2)[..., 0]
-    if weights.ndim == 3:
-        return jnp.einsum("bqs,bsq->bs", rows, weights) + fixed
-    return jnp.einsum("bqs,q->bs", rows, weights) + fixed
-
-
-#: (scores, extra), (S, N) each, ↦ a value of each list, (S,), and its slope by the scores, (S, N).
-OfScores = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]
+#: (scores, extra), (S, N) each, ↦ a value of each list, (S,), and its derivative by the scores,
+#: (S, N).
+ScoreFunction = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def of_lists(
-    of_scores: OfScores, features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
+def per_list(
+    function: ScoreFunction, features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
 ) -> jax.Array:
     """Return a function of the scores of each list of a bucket, (B, S).
 
-    Its gradient by the weights is the sum of h − h* by its slope, which is computed on the way,
-    while a block is at hand: the table is read once, and nothing of its size is stored. For large
-    tables that is about four times as fast as to differentiate the sum.
+    Its gradient by the weights is the sum of h − h* times its derivative by the scores, which is
+    computed in the same pass over a block: the table is read once, and nothing of its size is
+    stored. For large tables that is about four times as fast as differentiating the sum.
 
     Args:
-        of_scores: the function, of one block, with its slope.
+        function: of the scores of one block, with its derivative.
         features: (B, Q, S, N).
         base: (B, S, N).
-        extra: (B, S, N) what else the function looks at, or None.
-        weights: (Q,), or (B, S, Q), one vector a sentence.
+        extra: (B, S, N) further values for the function, or None.
+        weights: (Q,), or (B, S, Q), one vector per sentence.
     """
 
     def of_block(block: tuple[Any, ...]) -> jax.Array:
-        features, base, extra, own = block + shared
-        return of_scores(_scores(features, base, own), extra)[0]
+        features, base, extra, weights = block + shared
+        return function(_scores(features, base, weights), extra)[0]
 
     blocks, shared = _split(features, base, extra, weights)
-    return jax.lax.map(of_block, blocks)
+    values: jax.Array = jax.lax.map(of_block, blocks)
+    return values
 
 
 def _split(
     features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return what differs from block to block, and what all blocks share."""
+    """Return the arguments that have blocks, and those that all blocks share."""
     if weights.ndim == 1:
         return (features, base, extra), (weights,)
     return (features, base, extra, weights), ()
 
 
 def _forward(
-    of_scores: OfScores, features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
+    function: ScoreFunction, features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     def of_block(block: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
-        features, base, extra, own = block + shared
-        value, slope = of_scores(_scores(features, base, own), extra)
+        features, base, extra, weights = block + shared
+        value, slope = function(_scores(features, base, weights), extra)
         return value, jnp.einsum("sn,qsn->sq", slope, features)
 
     blocks, shared = _split(features, base, extra, weights)
@@ -223,7 +216,7 @@ def _forward(
 
 
 def _backward(
-    of_scores: OfScores, saved: tuple[jax.Array, jax.Array], cotangent: jax.Array
+    function: ScoreFunction, saved: tuple[jax.Array, jax.Array], cotangent: jax.Array
 ) -> tuple[None, None, None, jax.Array]:
     gradient, weights = saved
     if weights.ndim == 1:
@@ -231,15 +224,10 @@ def _backward(
     return None, None, None, cotangent[..., None] * gradient
 
 
-of_lists.defvjp(_forward, _backward)
-
-
-def log_normaliser(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
-    """Return log Σ_e exp(score) of the lists of a bucket, (B, S); see `of_lists`."""
-    return of_lists(_log_total, features, base, None, weights)
+per_list.defvjp(_forward, _backward)
 
 
 def _log_total(scores: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-    """Return log Σ_e exp(score), whose slope is p(e|f,λ)."""
+    """Return log Σ_e exp(score), and its derivative p(e|f,λ)."""
     log_total, p = normalised(scores)
     return log_total[..., 0], p

@@ -1,11 +1,10 @@
-"""The full hierarchical model of several domains: what they share, and how they differ."""
+"""The full hierarchical model of several domains: shared weights, and their differences."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
@@ -20,18 +19,18 @@ class Hierarchical:
     """λ_d = μ + diag(τ) L z_d, with μ ~ p(λ | T), τ half-normal, L Lᵀ ~ LKJ, z_d ~ N(0, I).
 
     The non-centred form of λ_d ~ N(μ, diag(τ) L Lᵀ diag(τ)) (Betancourt & Girolami 2015); the
-    correlations are those of Lewandowski, Kurowicka & Joe (2009). What is adapted, `weights`, is
-    the vector of a domain that no sentence is of: its posterior is the prior for the next domain.
+    correlations are those of Lewandowski, Kurowicka & Joe (2009). The adapted `weights` are those
+    of a domain without sentences: their posterior is the prior for the next domain.
 
     Sites: `shared` (Q,) is μ, `scale` (Q,) τ, `correlation` (Q, Q) L, `own` (domains + 1, Q) z;
-    `by_domain` (domains, Q) λ_d and `weights` (Q,) are functions of them. To be given to `adapt`
-    with lists whose extra `domain` says of which domain each sentence is.
+    `by_domain` (domains, Q) λ_d and `weights` (Q,) are functions of them. `adapt` takes this model
+    with lists whose sentence extra `domain` names the domain of each sentence.
 
     Args:
-        domains: how many there are in the lists.
+        domains: the number of domains in the lists.
         spread: the scale of τ_q, in standard deviations of the prior of λ_q.
-        concentration: of the LKJ distribution; 1 is uniform over correlation matrices, more is
-            nearer to none.
+        concentration: of the LKJ distribution; 1 is uniform over correlation matrices, larger
+            values favour small correlations.
 
     >>> model = Hierarchical(domains=2)
     >>> model.__name__
@@ -40,7 +39,7 @@ class Hierarchical:
     (1, 1)
     """
 
-    #: Sites that the sentences make depend on one another, for the metric of a sampler.
+    #: Sites that are correlated in the posterior, for the metric of a sampler.
     together = ("shared", "own")
     domains: int
     spread: float = 0.5
@@ -49,40 +48,35 @@ class Hierarchical:
     def __post_init__(self) -> None:
         if self.domains < 1 or not (self.spread > 0 and self.concentration > 0):
             raise UsageError(
-                "a hierarchical model is of one domain or more, and its spread and concentration "
-                "are positive numbers"
+                "a hierarchical model needs at least one domain, and its spread and concentration "
+                "must be positive"
             )
 
     @property
     def __name__(self) -> str:
-        """What a posterior records as its model."""
+        """The name of the model that a posterior records."""
         return str(self)
 
     def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
         """Run the model."""
-        before = prior.distribution()
-        size = before.event_shape[0]
-        shared = numpyro.sample("shared", before)
+        base = prior.distribution()
+        shared = numpyro.sample("shared", base)
         root = self.root(prior)
-        shape = (self.domains + 1, size)
-        own = numpyro.sample("own", dist.Normal(0.0, 1.0).expand(shape).to_event(2))
-        weights = shared[None] + own @ root.T
+        shape = (self.domains + 1, base.event_shape[0])
+        unit = numpyro.sample("own", dist.Normal(0.0, 1.0).expand(shape).to_event(2))
+        weights = shared[None] + unit @ root.T
         numpyro.deterministic("weights", weights[-1])
         by_domain = numpyro.deterministic("by_domain", weights[:-1])
         with numpyro.plate("sentence", len(lists.oracle)):
             likelihood.observe(lists, by_domain)
 
     def root(self, prior: Prior) -> Any:
-        """State the sites `scale` and `correlation`, and return diag(τ) L, (Q, Q)."""
-        before = prior.distribution()
-        scale = numpyro.sample(
-            "scale", dist.HalfNormal(self.spread * before.variance**0.5).to_event(1)
+        """Sample the sites `scale` and `correlation`, and return diag(τ) L, (Q, Q)."""
+        base = prior.distribution()
+        size, deviation = base.event_shape[0], base.variance**0.5
+        scale = numpyro.sample("scale", dist.HalfNormal(self.spread * deviation).to_event(1))
+        if size == 1:
+            return scale[:, None]
+        return scale[:, None] * numpyro.sample(
+            "correlation", dist.LKJCholesky(size, self.concentration)
         )
-        return scale[:, None] * _correlation(before.event_shape[0], self.concentration)
-
-
-def _correlation(size: int, concentration: float) -> Any:
-    """Return the Cholesky factor of the correlations; of one weight there are none."""
-    if size == 1:
-        return jnp.ones((1, 1))
-    return numpyro.sample("correlation", dist.LKJCholesky(size, concentration))

@@ -14,8 +14,8 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     """λ ~ p(λ | T); e*_a ~ p(e | f_a, λ) for each adaptation sentence a (Eq. 7).
 
     Sites: `weights` (Q,), and with the published likelihood `oracle` (S,), observed, in a plate
-    over sentences. A model of your own takes the same arguments and needs a site called `weights`
-    of one value a free feature, which may be a function of other sites.
+    over sentences. A custom model takes the same arguments and needs a site `weights` with one
+    value per free feature, which may be a function of other sites.
 
     >>> import numpyro
     >>> from bpa_ppl import NBest

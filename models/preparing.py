@@ -1,4 +1,4 @@
-"""What is done to lists before their weights are adapted, and again to those that are reranked."""
+"""Preparation of the features of lists, the same for adaptation and for reranking."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.errors import BpaError, DataError, UsageError
-from bpa_ppl.features import Added, FeatureSource, adding, resolved
+from bpa_ppl.features import Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.recipes import absolute, recorded, remade, stored
+from bpa_ppl.features.recipes import absolute, recorded, sources_from_records, stored
 from bpa_ppl.labels import matches
-from bpa_ppl.nbest import NBest, set_aside
-from bpa_ppl.notes import Note, held, tell, tell_again
+from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
 from bpa_ppl.quality.column import numeric_columns
 
@@ -25,25 +25,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preparation:
-    """How the features of lists become those that weights are of.
+    """How the columns of lists become the features that have weights.
 
     Attributes:
-        gain: the column of the lists that is the criterion, and so no feature; or None.
-        sources: what adds features.
+        gain: the column of the lists that is the criterion, and so not a feature; or None.
+        sources: of additional features.
         features: the columns of the lists that are features, by name or label; the others become
             extras. None keeps all.
         exclude: columns of the lists that become extras, by name or label.
         free: the features of the posterior.
-        fixed: further features of fixed weight. Columns of new lists that are neither become
-            extras, with a note; None takes lists as they are.
+        fixed: further features with a fixed weight. Columns of new lists that are neither become
+            extras, with a warning; None leaves lists as they are.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
-    >>> prepared = Preparation(Column(column="comet"))
-    >>> prepared.apart(lists).feature_names, prepared.criterion(lists).column
+    >>> prepare = Preparation(Column(column="comet"))
+    >>> prepare.without_criterion(lists).feature_names, prepare.criterion(lists).column
     (('LM0',), 'comet')
-    >>> prepared.of_own(lists).nbest.feature_names, [len(part) for part in prepared.stream([lists])]
-    (('LM0',), [1])
-    >>> prepared.record(), prepared.stored()
+    >>> prepare.for_training(lists).nbest.feature_names
+    ('LM0',)
+    >>> [len(part) for part in prepare.stream([lists])]
+    [1]
+    >>> prepare.record(), prepare.stored()
     ({'gain_column': {'column': 'comet', 'negative': False}}, {})
     """
 
@@ -55,94 +57,101 @@ class Preparation:
     fixed: tuple[str, ...] | None = None
 
     def __call__(self, nbest: NBest) -> NBest:
-        """Return new lists with more features, and without those that are not to be features.
+        """Return new lists with the features of the posterior.
 
         Raises:
-            DataError: if they lack what a source needs, or a feature of the posterior.
+            DataError: if they lack data that a source needs, or a feature of the posterior.
         """
-        return self._of_posterior(self._add(self.apart(nbest)).nbest)
+        return self._with_posterior_features(self._add(self.without_criterion(nbest)).nbest)
 
-    def of_own(self, nbest: NBest) -> Added:
-        """Return the adaptation lists, which the sources have learned from, in the same way.
+    def for_training(self, nbest: NBest) -> Added:
+        """Prepare the adaptation lists, which the sources have learned from.
 
-        With them come the names of the columns of each source.
+        Returns:
+            the lists, and the names of the columns of each source.
 
         Raises:
             DataError: as above.
         """
-        made = adding(self.sources, own=True)(self.apart(nbest))
-        return made._replace(nbest=self._of_posterior(made.nbest))
+        added = feature_adder(self.sources, cross_fit=True)(self.without_criterion(nbest))
+        return added._replace(nbest=self._with_posterior_features(added.nbest))
 
-    def apart(self, nbest: NBest) -> NBest:
-        """Return the lists with the criterion, and columns that are excluded, as extras."""
+    def without_criterion(self, nbest: NBest) -> NBest:
+        """Return the lists with the criterion and excluded columns as extras."""
         gain = () if self.gain is None else self.gain.columns
-        kept = [name for name in nbest.feature_names if name not in gain and self._is_feature(name)]
-        return set_aside(nbest, [name for name in nbest.feature_names if name not in kept])
 
-    def _of_posterior(self, nbest: NBest) -> NBest:
-        """Return the lists with the features of the posterior alone."""
+        def is_feature(name: str) -> bool:
+            included = self.features is None or matches(name, self.features)
+            return name not in gain and included and not matches(name, self.exclude)
+
+        return demote_to_extras(
+            nbest, [name for name in nbest.feature_names if not is_feature(name)]
+        )
+
+    def _with_posterior_features(self, nbest: NBest) -> NBest:
+        """Return the lists with the features of the posterior only."""
         if self.fixed is None:
             return nbest
         missing = [name for name in self.free if name not in nbest.feature_names]
         unknown = [n for n in nbest.feature_names if n not in self.free and n not in self.fixed]
-        partly = [name for name in missing if name in nbest.extras]
-        # One that no hypothesis has may be 0 throughout; beside others it may be of another name.
-        if partly or (missing and unknown):
-            why = f" ({', '.join(partly)}: missing for some candidates)" if partly else ""
+        partial = [name for name in missing if name in nbest.extras]
+        # A feature that no hypothesis has may be 0 throughout; if there are unknown features, it
+        # may have another name.
+        if partial or (missing and unknown):
+            why = f" ({', '.join(partial)}: missing for some candidates)" if partial else ""
             raise DataError(
-                f"no {', '.join(missing)}{why}, which the posterior has weights for: the lists "
-                f"have {', '.join(nbest.feature_names) or 'no features'}; give lists with the "
-                "features that the weights were adapted with",
+                f"no feature {', '.join(missing)}{why}, which the posterior has weights for: the "
+                f"lists have {', '.join(nbest.feature_names) or 'no features'}; give lists with "
+                "the features that the weights were adapted with",
                 nbest.origin,
             )
         if unknown:
-            tell(
+            warn_user(
                 f"{nbest.origin}: {', '.join(unknown)} not used: the posterior has no weight for "
-                f"{'it' if len(unknown) == 1 else 'them'}: give one to use it (default weights)"
+                f"{'it' if len(unknown) == 1 else 'them'}: give a default weight to use it"
             )
-        return set_aside(nbest, unknown)
-
-    def _is_feature(self, name: str) -> bool:
-        chosen = self.features is None or matches(name, self.features)
-        return chosen and not matches(name, self.exclude)
+        return demote_to_extras(nbest, unknown)
 
     @cached_property
     def _add(self) -> Callable[[NBest], Added]:
-        return adding(self.sources)
+        return feature_adder(self.sources)
 
     def stream(self, nbest: Iterable[NBest]) -> Iterator[NBest]:
-        """Prepare one table of lists after the other; what is told of them is told once."""
-        told: set[Note] = set()
+        """Prepare one table of lists after the other; the same warning is logged only once."""
+        logged: set[Note] = set()
         for lists in nbest:
-            with held() as notes:
-                made = self(lists)
-            new = [note for note in dict.fromkeys(notes) if note not in told]
-            told.update(new)
-            tell_again(new)
-            yield made
+            with capture_notes() as notes:
+                prepared = self(lists)
+            new = [note for note in dict.fromkeys(notes) if note not in logged]
+            logged.update(new)
+            replay(new)
+            yield prepared
 
     def criterion(self, nbest: NBest) -> Column | None:
-        """Return the criterion where some lists have its column."""
+        """Return the criterion if some lists have its column."""
         has = self.gain is not None and self.gain.column in numeric_columns(nbest)
         return self.gain if has else None
 
     def record(self, columns: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
-        """Return what a posterior records of it, as plain values; `recorded` reads it.
+        """Return the record of a posterior, as plain values; `recorded` reads it.
 
         Args:
-            columns: the names of those of each source, for readers of the record.
+            columns: the names of the columns of each source, for readers of the record.
 
         Raises:
-            DataError: if a file that a source is made from cannot be read.
+            DataError: if a file that a source reads cannot be read.
         """
-        gain = {} if self.gain is None else {"gain_column": self.gain.settings()}
-        made = recorded(self.sources, columns or [()] * len(self.sources))
-        chosen = {} if self.features is None else {"chosen_features": list(self.features)}
-        left_out = {"excluded_features": list(self.exclude)} if self.exclude else {}
-        return {**gain, **chosen, **left_out, **({"feature_sources": made} if made else {})}
+        sources = recorded(self.sources, columns or [()] * len(self.sources))
+        record = {
+            "gain_column": None if self.gain is None else self.gain.settings(),
+            "chosen_features": None if self.features is None else list(self.features),
+            "excluded_features": list(self.exclude) or None,
+            "feature_sources": sources or None,
+        }
+        return {name: value for name, value in record.items() if value is not None}
 
     def stored(self) -> dict[str, Any]:
-        """Return what the sources have learned, for the constants of a posterior."""
+        """Return the learned data of the sources, for the constants of a posterior."""
         return stored(self.sources)
 
     @classmethod
@@ -158,66 +167,64 @@ class Preparation:
 
         Args:
             attrs: the attributes of the posterior.
-            constants: its constants, which hold what sources have learned.
-            where: where files lie now that a source is made from and that have moved, by the label
-                of the source: `{"lm": "texts/domain.txt"}`.
+            constants: its constants, with the learned data of the sources.
+            where: new locations of moved files that a source reads, by the label of the source:
+                `{"lm": "texts/domain.txt"}`.
             free: the features of the posterior.
             fixed: those with a fixed weight; None does not check the features of lists.
 
         Raises:
-            DataError: if the record cannot be understood, or a file that a source is made from is
-                missing or has changed.
-            UsageError: if `where` names no source.
+            DataError: if the record is invalid, or a file that a source reads is missing or has
+                changed.
+            UsageError: if `where` names a source that does not exist.
 
         >>> gain = Column(column="mqm")
         >>> Preparation.recorded(Preparation(gain).record()).gain == gain
         True
         """
-        with _understood():
-            sources = remade(attrs.get("feature_sources", ()), constants or {}, where)
+        with _invalid_record_error():
+            sources = sources_from_records(attrs.get("feature_sources", ()), constants or {}, where)
             features = attrs.get("chosen_features")
-            chosen = None if features is None else tuple(features)
-            exclude = tuple(attrs.get("excluded_features", ()))
-        known = None if fixed is None else tuple(fixed)
-        return cls(gain_of(attrs), sources, chosen, exclude, tuple(free), known)
-
-
-def gain_of(attrs: Mapping[str, Any]) -> Column | None:
-    """Return the column that a posterior records as its criterion, or None.
-
-    Raises:
-        DataError: if the record cannot be understood.
-    """
-    with _understood():
-        gain = attrs.get("gain_column")
-        return None if gain is None else Column(**gain)
+            return cls(
+                _gain_column(attrs),
+                sources,
+                None if features is None else tuple(features),
+                tuple(attrs.get("excluded_features", ())),
+                tuple(free),
+                None if fixed is None else tuple(fixed),
+            )
 
 
 def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
-    """Return the criterion of a posterior, if corpus scores can tell it: a column, or a metric.
+    """Return the criterion of a posterior, if corpus scores can measure it: a column, or a metric.
 
-    None where the metric has no counts to sum, as chrF, or is not installed here.
+    None if the metric has no counts to sum, such as chrF, or is not installed here.
 
     Raises:
-        DataError: as `gain_of`.
+        DataError: if the record is invalid.
 
     >>> criterion_of({"oracle_metric": "bleu"}).key, criterion_of({"oracle_metric": "chrf"})
     ('bleu', None)
     """
-    column, name = gain_of(attrs), attrs.get("oracle_metric")
-    return column or (resolve(name) if name in counted_metrics() else None)
+    name = attrs.get("oracle_metric")
+    with _invalid_record_error():
+        return _gain_column(attrs) or (resolve(name) if name in counted_metrics() else None)
+
+
+def _gain_column(attrs: Mapping[str, Any]) -> Column | None:
+    gain = attrs.get("gain_column")
+    return None if gain is None else Column(**gain)
 
 
 @contextmanager
-def _understood() -> Iterator[None]:
+def _invalid_record_error() -> Iterator[None]:
     try:
         yield
     except BpaError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise DataError(
-            f"what the posterior says of the features it needs cannot be read ({error}): "
-            "adapt again"
+            f"the posterior's record of its features is invalid ({error}): adapt again"
         ) from error
 
 
@@ -229,58 +236,61 @@ def preparation(
     features: Iterable[str] | None = None,
     exclude: Iterable[str] | None = None,
 ) -> Preparation:
-    """Return how the lists of a job are prepared.
+    """Return the preparation of the lists for an adaptation.
 
     Args:
-        nbest: the adaptation lists, which sources learn from: what values categories have, say.
+        nbest: the adaptation lists, which sources learn from: for example, values of categories.
         metric: the criterion.
-        categorical: extras of texts that become features of 0 and 1.
+        categorical: text extras that become features of 0 and 1.
         add: further sources of features.
         features: names or labels of the columns of the lists that are features; None takes all.
-        exclude: names or labels of columns that are no features.
+        exclude: names or labels of columns that are not features.
 
     Raises:
         DataError: if there is no such column or extra, or a source cannot be fitted.
-        UsageError: if `categorical`, `features` or `exclude` is no list of names, or there is no
+        UsageError: if `categorical`, `features` or `exclude` is not a list of names, or there is no
             such source.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
-    >>> found = preparation(lists, Column(column="comet"), add=["length"])
-    >>> found(lists).feature_names
+    >>> prepare = preparation(lists, Column(column="comet"), add=["length"])
+    >>> prepare(lists).feature_names
     ('LM0', 'LengthWords')
     >>> preparation(lists, Column(column="comet"), exclude=["LM0"])(lists).feature_names
     ()
     """
-    gain = metric if isinstance(metric, Column) else None
-    wanted = None if features is None else _columns(nbest, features, "features")
-    left_out = _columns(nbest, exclude or (), "excluded features", nbest.extras)
-    chosen = (
+    chosen = None if features is None else _columns(nbest, features, "features")
+    excluded = _columns(nbest, exclude or (), "excluded features", nbest.extras)
+    sources = (
         *(Indicators(column=name) for name in _names(categorical or (), "categorical columns")),
-        *resolved(() if add is None else add),
+        *resolve_sources(() if add is None else add),
     )
-    sources = tuple(absolute(source).fitted(nbest) for source in chosen)
-    return Preparation(gain, sources, wanted, left_out)
+    return Preparation(
+        metric if isinstance(metric, Column) else None,
+        tuple(absolute(source).fitted(nbest) for source in sources),
+        chosen,
+        excluded,
+    )
 
 
-def _names(given: str | Iterable[str], what: str) -> tuple[str, ...]:
-    names: Any = (given,) if isinstance(given, str) else given
-    listed = tuple(names) if isinstance(names, Iterable) else (None,)
+def _names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
+    values: Any = (names,) if isinstance(names, str) else names
+    listed = tuple(values) if isinstance(values, Iterable) else (None,)
     if not all(isinstance(name, str) for name in listed):
-        raise UsageError(f"{what} are a list of names, not {given!r}")
+        raise UsageError(f"{what} are a list of names, not {values!r}")
     return listed
 
 
 def _columns(
-    nbest: NBest, given: str | Iterable[str], what: str, others: Iterable[str] = ()
+    nbest: NBest, columns: str | Iterable[str], what: str, others: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return names or labels, each of which is of a feature of the lists, or one of the others."""
-    names = _names(given, what)
+    """Return names or labels after checking that each matches a feature or another column."""
+    names = _names(columns, what)
     for name in names:
-        if name not in others and not any(matches(one, [name]) for one in nbest.feature_names):
+        if name not in others and not any(matches(f, [name]) for f in nbest.feature_names):
             extra = name in nbest.extras
-            why = " (it is no number, or missing for some candidates)" if extra else ""
-            there = ", ".join(nbest.feature_names) or "none"
+            why = " (it is not a number, or missing for some candidates)" if extra else ""
+            available = ", ".join(nbest.feature_names) or "none"
             raise DataError(
-                f"{name} is no feature of the lists{why}: choose from {there}", nbest.origin
+                f"{name} is not a feature of the lists{why}: choose from {available}", nbest.origin
             )
     return names

@@ -12,16 +12,16 @@ import numpy as np
 from bpa_ppl.models.lists import PADDING
 from bpa_ppl.nbest import Float32, Int64, NBest
 
-#: 2**x is Σ (x log 2)^n / n!, and what follows these is below 2e-7 of it where |x| ≤ 1/2.
+#: 2**x is Σ (x log 2)^n / n!; for |x| ≤ 1/2 the rest of the series is below 2e-7 of it.
 _POWERS = [math.log(2) ** n / math.factorial(n) for n in range(7)]
 
 
 def normalised(scores: Any, axis: int = -1) -> tuple[Any, Any]:
     """Return log Σ_e exp(score) and exp(score) / Σ_e exp(score) over one axis, which is kept.
 
-    The one place where scores become probabilities, p(e|f,λ); for arrays of NumPy and of JAX.
-    Every list has a finite score, so that the general logsumexp's care for infinities, which costs
-    a third of the time, is not needed.
+    The only implementation of p(e|f,λ) from scores, for NumPy and JAX arrays.
+    Every list has a finite score, so the handling of infinities in the general logsumexp, which
+    takes a third of the time, is not needed.
 
     >>> import numpy as np
     >>> log_total, p = normalised(np.log([1.0, 3.0]))
@@ -41,7 +41,7 @@ def log_probabilities(features: Any, weights: Any, base: Any = None) -> Any:
     """Return log p(e|f,λ) of the hypotheses of one list under many weight vectors.
 
     Args:
-        features: (N, K), of NumPy or JAX.
+        features: (N, K), a NumPy or JAX array.
         weights: (D, K).
         base: (N,) added to every score, such as `PADDING` for rows beyond the list.
 
@@ -59,10 +59,10 @@ def log_probabilities(features: Any, weights: Any, base: Any = None) -> Any:
 
 
 def exp2(values: jax.Array) -> jax.Array:
-    """Return 2**x of 32-bit floats, to 3e-7 of it; below −126 and above 127 as if it were those.
+    """Return 2**x of 32-bit floats with a relative error of 3e-7; x is clipped to [−126, 127].
 
-    It takes about half the time of `jnp.exp`, which cares for what is beyond: the power of the
-    nearest whole number is made of bits, that of the rest is a polynomial of Taylor.
+    It takes about half the time of `jnp.exp`, which handles the whole range: the power of the
+    nearest integer is computed by bit operations, that of the rest by a Taylor polynomial.
 
     >>> exp2(jnp.array([-1.0, 0.0, 10.0], jnp.float32)).tolist()
     [0.5, 1.0, 1024.0]
@@ -80,19 +80,19 @@ def exp2(values: jax.Array) -> jax.Array:
 def padded(
     nbest: NBest, count: int, longest: int, origins: Int64 | None = None
 ) -> tuple[Float32, Float32]:
-    """Lay lists out side by side, for `log_probabilities` of one after the other.
+    """Pad lists to one length, for `log_probabilities` of each.
 
-    Features are taken relative to one hypothesis: the smaller numbers keep float32 exact.
+    Features are relative to one hypothesis of each list: smaller numbers keep float32 exact.
 
     Args:
         nbest: the lists.
-        count: C, as many as them or more; what is beyond them has one hypothesis.
-        longest: N, as long as the longest list or longer.
+        count: C, at least the number of lists; padding lists have one hypothesis.
+        longest: N, at least the length of the longest list.
         origins: (S,) the position of that hypothesis in each list; None takes the first.
 
     Returns:
-        (C, N, K) features, and (C, N) what is added to every score: nothing, or `PADDING` beyond
-        the list.
+        (C, N, K) features, and (C, N) values to add to every score: 0, or `PADDING` beyond the
+        list.
 
     >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[2.0]]], ["LM0"])
     >>> features, base = padded(lists, 2, 2)

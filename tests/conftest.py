@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import shutil
 import tempfile
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import typer.main
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, read_nbest
 from bpa_ppl.notes import LOGGER, WarningsHandler
 
 # What one test compiles, others load: in this process, beside it, and in programs that they start.
@@ -31,12 +29,6 @@ os.environ.update(COMPILED)
 # Most programs are compiled for one test: XLA's optimisation would take longer than it saves.
 QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS"
 os.environ.setdefault(QUICK, "1")
-
-# A tenth of the time would go into looking for garbage among what the libraries keep for good.
-gc.set_threshold(100_000, 20, 100)
-
-# Typer puts all commands together each time that one is called.
-typer.main.get_command = cache(typer.main.get_command)
 
 # Pytest listens to every logger; warnings come as Python's beside the records all the same.
 LOGGER.addHandler(WarningsHandler())
@@ -69,12 +61,6 @@ def _set_up_jax() -> None:
     jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_unconfigure() -> None:
-    """Look for garbage no more: pytest has, and would again, and Python after it."""
-    gc.freeze()
-
-
 #: Files of few tests that take long. They begin first: at the end, the other worker would wait.
 LONG = (
     "test_sharding.py",
@@ -92,12 +78,6 @@ LONG = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files for two workers; `--no-loadscope-reorder` keeps this order."""
     items.sort(key=lambda item: item.path.name not in LONG)
-
-
-def pytest_collection_finish() -> None:
-    """Look no more for garbage among the modules that have been imported."""
-    gc.collect()
-    gc.freeze()
 
 
 #: What shares fixtures that take seconds runs in one process, as if it were one file.
@@ -123,6 +103,26 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"needs the real n-best lists of {SHARED}, which are not here")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def demo_data() -> Path:
+    """The folder of the demo's lists, which are real and lie in every copy of the sources."""
+    return ROOT / "examples" / "demo_data"
+
+
+@pytest.fixture
+def real_lists(demo_data: Path, request: pytest.FixtureRequest) -> Callable[[str], NBest]:
+    """A function that reads the lists and references of a text; `leaflet` is the demo's."""
+
+    def read(name: str) -> NBest:
+        if name == "leaflet":
+            path, size = demo_data / name, "100"
+        else:
+            path, size = request.getfixturevalue("shared_data") / name, ""
+        return read_nbest(f"{path}.nbest{size}.gz", references=f"{path}.ref")
+
+    return read
 
 
 @pytest.fixture

@@ -27,14 +27,14 @@ def pairs(differences: npt.ArrayLike, names: Sequence[str]) -> NBest:
 
 
 def log_choice(features: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
-    """log p(e | f, λ) of the hypotheses of one list, (hypotheses,)."""
+    """Log p(e | f, λ) of the hypotheses of one list, (hypotheses,)."""
     scores = np.asarray(features, np.float64) @ np.asarray(weights, np.float64)
     # SciPy's logsumexp takes fifty times as long for so few numbers.
     return np.asarray(scores - np.logaddexp.reduce(scores))
 
 
 def log_likelihood(pool: NBest, oracle: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
-    """log p(e* | f, λ) of each sentence, for one value a column of the table."""
+    """Log p(e* | f, λ) of each sentence, for one value a column of the table."""
     best = np.asarray(oracle)
     return np.array(
         [log_choice(pool.features[pool.rows(s)], weights)[best[s]] for s in range(len(pool))]
@@ -42,7 +42,7 @@ def log_likelihood(pool: NBest, oracle: npt.ArrayLike, weights: npt.ArrayLike) -
 
 
 def log_prior(weights: npt.ArrayLike, mean: npt.ArrayLike, variance: npt.ArrayLike) -> float:
-    """log N(λ; λ_T, σ_T I)."""
+    """Log N(λ; λ_T, σ_T I)."""
     return float(norm.logpdf(weights, mean, np.sqrt(variance)).sum())
 
 

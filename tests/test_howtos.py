@@ -1,4 +1,4 @@
-"""The commands that the pages show: they have the options they say, and run from the top."""
+"""The commands in the documentation have existing options, and run in the order of a page."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from bpa_ppl.cli.app import app
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 (UsageError,) = typer.BadParameter.__bases__
-#: What cannot be run here, and why.
+#: Part of a command -> why the tests do not run it.
 NOT_RUN = {
     "--decoder": "needs Moses or Marian",
     "--scheduler": "needs a cluster: tests/decoding/test_dask.py has one",
     "invariance=": "needs lists with segmentations: tests/features/test_invariance.py has them",
+    "bpa compare": "takes minutes: tests/cli has a shorter run",
     "marian": "needs weights of Marian",
 }
 
 
 def commands(page: Path) -> Iterator[str]:
-    """Yield the commands of `bpa` in the blocks of a page, each in one line without comments."""
+    """Yield the `bpa` commands in the code blocks of a page, each on one line."""
     inside, block = False, ""
     for line in page.read_text("utf-8").splitlines():
         if line.startswith("```"):
@@ -48,27 +49,27 @@ SHOWN = [(page.name, line) for page in PAGES for line in commands(page)]
 
 
 def parse(line: str) -> None:
-    """Parse a command with all its options, and do nothing.
+    """Parse a command with its options, without running it.
 
     Raises:
-        UsageError: if there is no such command, or it has no such option.
+        UsageError: if the command or an option does not exist.
     """
     command = typer.main.get_command(app)
     arguments = shlex.split(line, comments=True)[1:]
     context = typer.Context(command)
     while isinstance(command, TyperGroup):
-        _, found, arguments = command.resolve_command(context, arguments)
-        assert found is not None
-        command = found
+        _, subcommand, arguments = command.resolve_command(context, arguments)
+        assert subcommand is not None
+        command = subcommand
     command.make_context(command.name, arguments, parent=context)
 
 
 @pytest.mark.parametrize(("page", "line"), SHOWN, ids=[f"{p}-{c[:30]}" for p, c in SHOWN])
-def test_a_command_has_the_options_that_a_page_shows(page: str, line: str) -> None:
+def test_the_options_of_a_command_exist(page: str, line: str) -> None:
     parse(line)
 
 
-def test_what_is_no_option_is_found() -> None:
+def test_unknown_options_are_detected() -> None:
     assert len(SHOWN) > 25
     with pytest.raises(UsageError, match="No such option"):
         parse("bpa adapt lists --no-such-option")
@@ -77,17 +78,17 @@ def test_what_is_no_option_is_found() -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with small files of all the names that the pages use."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with small files of all names that the pages use."""
     monkeypatch.chdir(tmp_path)
-    data = ROOT / "examples" / "data"
+    data = ROOT / "examples" / "demo_data"
     lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
     source = (data / "leaflet.src").read_text("utf-8").splitlines()
     references = [refs[0] for refs in lists.references or ()]
     for name in ("moses.ini", "leaflet.domain.txt"):
         Path(name.removeprefix("leaflet.")).write_text((data / name).read_text("utf-8"))
-    for place, name in enumerate(["adapt", "test", "known", "new", "dev", "pool", "lists"]):
-        part = slice(30 * place, 30 * place + 30)
+    for number, name in enumerate(["adapt", "test", "new", "dev", "pool", "lists"]):
+        part = slice(30 * number, 30 * number + 30)
         table = NBest.concatenate([lists[part].truncate(20)], renumber=True)
         write_nbest(table, f"{name}.nbest")
         write_lines(f"{name}.ref", references[part])
@@ -101,7 +102,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_lines(f"{name}.en", [references[s] for s in sentences])
         write_lines(f"{name}.align", ["0-0 1-1" for _ in sentences])
     for name, count in (("judged", 40), ("new", 30)):
-        write_lines(f"{name}.jsonl", [candidates(s, name == "judged") for s in range(count)])
+        write_lines(f"{name}.jsonl", [candidates(s, judged=name == "judged") for s in range(count)])
+    sentences = [json.loads(line) for line in Path("new.jsonl").read_text("utf-8").splitlines()]
+    compared = [json.dumps(line | {"preferences": [[0, 3], [4, 8]]}) for line in sentences]
+    write_lines("compared.jsonl", compared)
     return tmp_path
 
 
@@ -109,17 +113,22 @@ def write_lines(path: str, lines: list[str]) -> None:
     Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def candidates(sentence: int, judged: bool) -> str:
+def candidates(sentence: int, *, judged: bool) -> str:
     """Return nine candidates of three systems as a line of JSON."""
     rng = np.random.default_rng(sentence)
-    found = [
-        {"text": f"{sentence} {system} {rank}", "system": system, "logprob": float(rng.normal())}
+    rows = [
+        {
+            "text": f"{sentence} {system} {rank}",
+            "system": system,
+            "logprob": float(rng.normal()),
+            "length_gap": float(rng.exponential()),
+        }
         for system in "ABC"
         for rank in range(3)
     ]
-    for one in found if judged else ():
-        one |= dict.fromkeys(("judgement", "comet", "mqm"), float(rng.normal()))
-    return json.dumps({"id": sentence, "source": f"quelle {sentence}", "candidates": found})
+    for row in rows if judged else ():
+        row |= dict.fromkeys(("judgement", "comet", "mqm"), float(rng.normal()))
+    return json.dumps({"id": sentence, "source": f"quelle {sentence}", "candidates": rows})
 
 
 def execute(line: str) -> None:
@@ -128,13 +137,14 @@ def execute(line: str) -> None:
         app(shlex.split(line, comments=True)[1:], standalone_mode=False)
 
 
-#: Page -> what has to be done before its commands, which other pages show.
+#: Page -> commands that have to run before those of the page.
 BEFORE = {
     "clusters.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o posterior.nc",
     "decode-once.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler map -o posterior.nc",
-    "model.md": """adapt adapt.nbest -r adapt.ref -w moses.ini -o posterior.nc
-        adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o medical.nc
+    "learned-prior.md": """adapt adapt.nbest -r adapt.ref -w moses.ini -o medical.nc
         adapt dev.nbest -r dev.ref -w moses.ini --sampler laplace -o conversation.nc""",
+    "pages.md": "adapt adapt.nbest -r adapt.ref -w moses.ini -o posterior.nc",
+    "update.md": "adapt adapt.nbest -r adapt.ref -w moses.ini -o posterior.nc",
     "text.md": """phrases extract memory.fr memory.en memory.align -o dev.parquet
         phrases extract general.fr general.en general.align -o out.parquet""",
 }
@@ -148,7 +158,7 @@ QUICK = ("decode-once.md",)
         for page in sorted({page for page, _ in SHOWN})
     ],
 )
-def test_the_commands_of_a_page_run(page: str, desk: Path) -> None:
+def test_the_commands_of_a_page_run(page: str, folder: Path) -> None:
     for line in BEFORE.get(page, "").splitlines():
         execute(f"bpa {line}")
     ours = [line for name, line in SHOWN if name == page]

@@ -1,4 +1,4 @@
-"""Warnings and notes: records of one logger, whoever listens, and seen where nobody does."""
+"""Warnings and status messages: records of one logger, or Python warnings without logging."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from joblib import delayed
 
 from bpa_ppl import BpaWarning, NBest, read_nbest, write_nbest
 from bpa_ppl.caching import write_array
-from bpa_ppl.models.priors.isotropic import Prior, completed
-from bpa_ppl.notes import LOGGER, Note, WarningsHandler, held, note, tell, tell_again
+from bpa_ppl.models.priors.isotropic import Prior, complete_prior
+from bpa_ppl.notes import LOGGER, Note, WarningsHandler, capture_notes, log_info, replay, warn_user
 from bpa_ppl.weights import Match, check_totals, match
-from bpa_ppl.workers import fresh_workers, in_order, pool
+from bpa_ppl.workers import parallel_workers
 
-TOLD = Note(logging.WARNING, "the list is short")
+NOTE = Note(logging.WARNING, "the list is short")
 
 
 def hidden_weights(folder: Path) -> None:
@@ -60,7 +60,7 @@ def full_cache(folder: Path) -> None:
 def new_features(folder: Path) -> None:
     learned = Prior.gaussian({"LM0": 0.4}, np.eye(1))
     names = ("LM0", "new")
-    completed(learned, Match(names, np.zeros(2), np.ones(2, bool), np.array([np.nan, 3.0])))
+    complete_prior(learned, Match(names, np.zeros(2), np.ones(2, bool), np.array([np.nan, 3.0])))
 
 
 def lists() -> NBest:
@@ -75,7 +75,7 @@ SITES: dict[Callable[[Path], None], str] = {
     alignments: "left out",
     underscores: "`_` written as `.` in my_lm",
     full_cache: "BPA_PPL_CACHE",
-    new_features: "the prior says nothing of new",
+    new_features: "the prior does not cover new",
 }
 
 
@@ -88,82 +88,86 @@ def test_a_warning_is_a_record(
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("bpa_ppl", logging.WARNING)
     assert SITES[site] in record.getMessage()
-    assert Path(record.pathname).name not in ("notes.py", "test_notes.py"), "the place that tells"
+    assert Path(record.pathname).name not in ("notes.py", "test_notes.py"), (
+        "the location of the caller"
+    )
 
 
-def test_notes_are_records_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
-    note("unheard")
+def test_status_messages_are_records_of_level_info(caplog: pytest.LogCaptureFixture) -> None:
+    log_info("below the level")
     with caplog.at_level(logging.INFO, "bpa_ppl"):
-        note("100 % of it")
+        log_info("100 % of it")
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [("INFO", "100 % of it")]
 
 
-def test_what_is_held_back_is_told_when_wished(caplog: pytest.LogCaptureFixture) -> None:
-    with held() as notes:
-        tell(TOLD.message)
-        with held() as inner:
-            tell("inside")
-    assert (notes, [one.message for one in inner]) == ([TOLD], ["inside"])
+def test_captured_messages_can_be_replayed(caplog: pytest.LogCaptureFixture) -> None:
+    with capture_notes() as notes:
+        warn_user(NOTE.message)
+        with capture_notes() as inner:
+            warn_user("inside")
+    assert (notes, [one.message for one in inner]) == ([NOTE], ["inside"])
     assert not caplog.records
-    with pytest.warns(BpaWarning, match=TOLD.message):
-        tell_again(notes)
-    assert [record.getMessage() for record in caplog.records] == [TOLD.message]
+    with pytest.warns(BpaWarning, match=NOTE.message):
+        replay(notes)
+    assert [record.getMessage() for record in caplog.records] == [NOTE.message]
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
-    """The logger as a user has it who has not set up logging."""
-    (handler,) = [h for h in LOGGER.handlers if type(h).__name__ == "_Unheard"]
+def unconfigured(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
+    """The logger in a program that has not configured logging."""
+    (handler,) = [h for h in LOGGER.handlers if type(h).__name__ == "_FallbackHandler"]
     monkeypatch.setattr(LOGGER, "handlers", [handler])
     monkeypatch.setattr(LOGGER, "parent", logging.Logger("another root"))
     return handler
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("unconfigured")
 class TestWithoutLogging:
-    def test_a_warning_is_pythons_and_names_the_users_line(self) -> None:
-        with pytest.warns(BpaWarning, match="W0 left out") as found:
+    def test_warnings_are_python_warnings_at_the_line_of_the_user(self) -> None:
+        with pytest.warns(BpaWarning, match="W0 left out") as result:
             match({"LM0": 1.0, "W0": 1.0}, lists())
-        assert [one.filename for one in found] == [__file__]
+        assert [one.filename for one in result] == [__file__]
 
-    def test_it_is_shown_once_a_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_warnings_are_shown_once_per_location(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(globals(), "__warningregistry__", {})
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as result:
             warnings.simplefilter("default")
             for _ in range(3):
-                tell(TOLD.message)
-            tell(TOLD.message)
-        assert len(found) == 2
+                warn_user(NOTE.message)
+            warn_user(NOTE.message)
+        assert len(result) == 2
 
-    def test_filters_hold(self) -> None:
+    def test_warning_filters_apply(self) -> None:
         with warnings.catch_warnings(action="error"), pytest.raises(BpaWarning, match="short"):
-            tell(TOLD.message)
+            warn_user(NOTE.message)
 
-    def test_notes_are_not_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
-        note("done")
+    def test_status_messages_are_not_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
+        log_info("done")
         assert capsys.readouterr() == ("", "")
 
     @pytest.mark.parametrize("where", ["here", "above"])
-    def test_a_handler_gets_it_instead(self, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_handler_receives_records_instead(
+        self, where: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         records: list[logging.LogRecord] = []
-        listener = logging.Handler()
-        listener.emit = records.append  # type: ignore[method-assign]
+        handler = logging.Handler()
+        handler.emit = records.append  # type: ignore[method-assign]
         logger = LOGGER if where == "here" else LOGGER.parent
         assert logger is not None
-        monkeypatch.setattr(logger, "handlers", [*logger.handlers, listener])
-        tell(TOLD.message)  # a warning would be an error here
-        assert [record.getMessage() for record in records] == [TOLD.message]
+        monkeypatch.setattr(logger, "handlers", [*logger.handlers, handler])
+        warn_user(NOTE.message)  # a warning would be an error here
+        assert [record.getMessage() for record in records] == [NOTE.message]
         LOGGER.addHandler(WarningsHandler())
         with pytest.warns(BpaWarning, match="short"):
-            tell(TOLD.message)
+            warn_user(NOTE.message)
         assert len(records) == 2
 
 
-def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) -> None:
+def test_warnings_on_standard_error(tmp_path: Path) -> None:
     (tmp_path / "weights").write_text("LM0= 1\nW0= 1\n")
-    script = "import bpa_ppl.notes as n\nn.tell('the list is short')\nn.note('done')\n"
+    script = "import bpa_ppl.notes as n\nn.warn_user('the list is short')\nn.log_info('done')\n"
     (tmp_path / "mine.py").write_text(script)
-    for more, wanted in (
+    for more, expected in (
         ("", f"{tmp_path / 'mine.py'}:2: BpaWarning: the list is short"),
         ("import logging; logging.basicConfig()\n", "WARNING:bpa_ppl:the list is short"),
     ):
@@ -172,31 +176,19 @@ def test_a_program_without_logging_shows_it_on_standard_error(tmp_path: Path) ->
             [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
         first, *rest = done.stderr.splitlines()
-        assert first == wanted
+        assert first == expected
         assert all("short'" in line for line in rest), "Python quotes the line of the user"
 
 
-def telling(shared: object, item: int) -> int:
-    tell(f"item {item}")
+def warning(item: int) -> int:
+    warn_user(f"item {item}")
     return item
 
 
-def test_what_workers_tell_is_told_here(caplog: pytest.LogCaptureFixture) -> None:
-    def told() -> list[int]:
-        with pool(1) as workers:
-            shared = workers.share(None)
-            begun = ((n, workers.submit(telling, shared, n)) for n in range(3))
-            return [result for _, result in in_order(workers, begun)]
-
-    with pytest.warns(BpaWarning):
-        assert told() == [0, 1, 2]
-    assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
-
-
-def test_what_workers_of_joblib_tell_is_told_here(
+def test_what_workers_log_is_logged_here(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.warns(BpaWarning), fresh_workers(2, return_as="generator") as parallel:
-        assert list(parallel(delayed(telling)(None, n) for n in range(3))) == [0, 1, 2]
+    with pytest.warns(BpaWarning), parallel_workers(2) as parallel:
+        assert list(parallel(delayed(warning)(n) for n in range(3))) == [0, 1, 2]
     assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
-    assert capfd.readouterr().err == "", "and not by the worker, in Python's words"
+    assert capfd.readouterr().err == "", "no Python warning of the worker"

@@ -1,8 +1,9 @@
-"""The wheel: built from a copy of the sources, installed apart, and used from elsewhere."""
+"""The package in a clone and as a wheel: installed, and not installed."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,13 +14,18 @@ import venv
 import zipfile
 from importlib.metadata import requires
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 
+import bpa_ppl
+
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCES = ("bpa_ppl", "models", "diagnostics", "examples", "pyproject.toml", "LICENSE", "README.md")
+VERSION = f"bpa_ppl {bpa_ppl.__version__}\n"
+DEPENDENCIES = sysconfig.get_paths()["purelib"]
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
 USE = """
@@ -27,38 +33,55 @@ import importlib.util, json
 import bpa_ppl, bpa_ppl.demo_data, bpa_ppl.diagnostics, bpa_ppl.models
 stray = [name for name in ("models", "diagnostics") if importlib.util.find_spec(name)]
 files = [m.__file__ for m in (bpa_ppl, bpa_ppl.demo_data, bpa_ppl.diagnostics, bpa_ppl.models)]
-print(json.dumps({"files": files, "stray": stray, "version": bpa_ppl.__version__}))
+path = list(bpa_ppl.__path__)
+version = bpa_ppl.__version__
+print(json.dumps({"files": files, "stray": stray, "path": path, "version": version}))
 """
+TUTORIAL = "".join(
+    re.findall(r"```python\n(.*?)```", (ROOT / "docs/tutorial.md").read_text("utf-8"), re.DOTALL)
+)
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel, built from a copy: setuptools leaves things behind where it builds."""
-    folder = tmp_path_factory.mktemp("wheel")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources, as `git clone` makes it."""
+    folder = tmp_path_factory.mktemp("clone")
     for name in SOURCES:
-        source, target = ROOT / name, folder / "sources" / name
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        elif source.is_file():
-            shutil.copy(source, target)
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that `pip install .` builds in the clone."""
+    folder = tmp_path_factory.mktemp("wheel")
     build = ["wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", str(folder)]
-    subprocess.run([*PIP, *build, str(folder / "sources")], check=True)
+    subprocess.run([*PIP, *build, str(clone)], check=True)
     (built,) = folder.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
-def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of an environment with the wheel; dependencies are lent by ours."""
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a new environment with the wheel and our dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
     python = str(Path(paths["scripts"]) / "python")
     install = ["--python", python, "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*PIP, *install], check=True)
-    ours = sysconfig.get_paths()["purelib"]
-    (Path(paths["purelib"]) / "lent.pth").write_text(f"{ours}\n", encoding="utf-8")
+    # A path in a .pth file: the .pth file of our own editable install is not read.
+    (Path(paths["purelib"]) / "dependencies.pth").write_text(f"{DEPENDENCIES}\n", "utf-8")
     return Path(paths["scripts"])
+
+
+def output(*command: str | Path, **options: Any) -> str:
+    """Run a command and return its standard output."""
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, **options).stdout
 
 
 def names_in(wheel: Path) -> set[str]:
@@ -83,35 +106,54 @@ def test_every_folder_with_modules_is_packaged() -> None:
 
 def test_nothing_but_the_package_is_at_the_top(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in names_in(wheel)}
-    assert tops == {"bpa_ppl", f"bpa_ppl-{PROJECT['project']['version']}.dist-info"}
+    assert tops == {"bpa_ppl", f"bpa_ppl-{bpa_ppl.__version__}.dist-info"}
 
 
 def test_types_data_and_licence_are_in(wheel: Path) -> None:
     names = names_in(wheel)
-    data = {f"bpa_ppl/demo_data/{path.name}" for path in (ROOT / "examples/data").glob("*.*")}
-    assert data | {"bpa_ppl/py.typed"} <= names
+    data = {f"bpa_ppl/demo_data/{path.name}" for path in (ROOT / "examples/demo_data").glob("*.*")}
+    stubs = {f"bpa_ppl/{package}__init__.pyi" for package in ("", "diagnostics/", "models/")}
+    assert data | stubs | {"bpa_ppl/py.typed"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
-def test_the_wheel_is_used_and_leaves_no_stray_packages(elsewhere: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [elsewhere / "python", "-I", "-c", USE],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    told = json.loads(done.stdout)
-    assert [Path(f).is_relative_to(elsewhere.parent) for f in told["files"]] == [True] * 4
-    assert told["stray"] == []
-    assert told["version"] == PROJECT["project"]["version"]
+def test_the_wheel_is_complete(environment: Path, tmp_path: Path) -> None:
+    used = json.loads(output(environment / "python", "-I", "-c", USE, cwd=tmp_path))
+    assert [Path(f).is_relative_to(environment.parent) for f in used["files"]] == [True] * 4
+    assert used["stray"] == []
+    assert len(used["path"]) == 1
+    assert used["version"] == bpa_ppl.__version__
 
 
-def test_the_command_is_installed(elsewhere: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [elsewhere / "bpa", "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"bpa_ppl {PROJECT['project']['version']}\n"
+def test_the_command_is_installed(environment: Path, tmp_path: Path) -> None:
+    assert output(environment / "bpa", "--version", cwd=tmp_path) == VERSION
+
+
+@pytest.mark.parametrize("way", ["working directory", "PYTHONPATH"])
+def test_a_clone_needs_no_installation(way: str, clone: Path, tmp_path: Path) -> None:
+    inside = way == "working directory"
+    paths = [DEPENDENCIES] if inside else [str(clone), DEPENDENCIES]
+    options = {
+        "cwd": clone if inside else tmp_path,
+        "env": os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    }
+    python = (sys.executable, "-S")  # without the editable install
+    used = json.loads(output(*python, "-c", USE, **options))
+    assert [Path(f).is_relative_to(clone) for f in used["files"]] == [True] * 4
+    assert used["version"] == bpa_ppl.__version__
+    assert output(*python, "-m", "bpa_ppl", "--version", **options) == VERSION
+
+
+def test_the_tutorial_runs_in_a_clone(environment: Path, clone: Path) -> None:
+    """Python imports the clone from its working directory, not the installed wheel."""
+    check = "\nassert again.attrs == with_text.attrs\nprint(bpa.__file__)\n"
+    printed = output(environment / "python", "-", input=TUTORIAL + check, cwd=clone)
+    assert "keep this package insert to reach of the person" in printed
+    ter = [float(number) for number in re.findall(r"TER\D*?(\d+\.\d+)", printed)]
+    assert ter[0] == pytest.approx(57.55, abs=0.005)
+    assert ter[-1] == pytest.approx(54.2, abs=0.3)
+    assert (clone / "adapted.json").exists()
+    assert Path(printed.splitlines()[-1]).is_relative_to(clone)
 
 
 PINS = (".ci/constraints.txt", ".ci/constraints-others.txt")

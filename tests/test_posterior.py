@@ -27,7 +27,7 @@ from bpa_ppl import (
     write_posterior,
 )
 from bpa_ppl.posterior import import_arviz, inference_data
-from bpa_ppl.posterior.arviz_functions import datasets
+from bpa_ppl.posterior.arviz_functions import data_tree
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -62,7 +62,7 @@ def test_groups_and_coordinates_are_those_promised(
 ) -> None:
     posterior = posteriors[name]
     groups = {"posterior", "prior", "log_likelihood", "observed_data", "constant_data"}
-    assert groups <= set(datasets(posterior))
+    assert groups <= set(data_tree(posterior).children)
     weights = posterior["posterior"]["weights"]
     assert weights.dims == ("chain", "draw", "feature")
     assert weights["feature"].values.tolist() == list(NAMES[:3])
@@ -121,9 +121,9 @@ def test_a_posterior_survives_its_file(
     path = tmp_path / "posterior.nc"
     write_posterior(posteriors[name], path)
     again, before = read_posterior(path), posteriors[name]
-    assert list(datasets(again)) == list(datasets(before))
-    for group, values in datasets(before).items():
-        assert datasets(again)[group].equals(values), group
+    assert list(data_tree(again).children) == list(data_tree(before).children)
+    for group, values in data_tree(before).children.items():
+        assert data_tree(again)[group].equals(values), group
     for key, value in before.attrs.items():
         assert again.attrs[key] == value, key
     ours, theirs = check(before).findings, check(again).findings

@@ -1,4 +1,4 @@
-"""Bars of progress: pictures that change in their place, in a terminal and in a notebook."""
+"""Progress bars in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ with reporter(True, "adapt <a>") as report:
 """
 
 
-def test_without_progress_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    for progress in (False, True):  # what pytest reads from is no terminal
+def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for progress in (False, True):  # under pytest standard error is not a terminal
         with reporter(progress, "adapt") as report:
             report(1, 4, "draws")
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_callback_is_called() -> None:
-    told: list[Any] = []
-    with reporter(lambda *step: told.append(step), "adapt") as report:
+    steps: list[Any] = []
+    with reporter(lambda *step: steps.append(step), "adapt") as report:
         report(1, 4, "draws")
-    assert told == [(1, 4, "draws")]
+    assert steps == [(1, 4, "draws")]
 
 
 class Cell:
-    """The output of a cell, as IPython keeps it: what is displayed, and what it is replaced by."""
+    """The output of a cell in IPython: what is displayed, and its updates."""
 
     def __init__(self) -> None:
         self.pictures: list[dict[str, str]] = []
@@ -45,7 +45,7 @@ class Cell:
     def display(self, picture: dict[str, str], *, raw: bool, display_id: bool) -> Cell:
         assert raw
         assert display_id
-        assert not self.pictures, "displayed twice: the bar would not change in its place"
+        assert not self.pictures, "displayed twice instead of updated"
         self.pictures.append(picture)
         return self
 
@@ -57,16 +57,16 @@ class Cell:
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     """The current cell of a notebook."""
-    made = Cell()
+    current = Cell()
     module = ModuleType("IPython.display")
-    module.display = made.display  # type: ignore[attr-defined]
+    module.display = current.display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython.display", module)
     shell = type("ZMQInteractiveShell", (SimpleNamespace,), {})()
     monkeypatch.setattr("builtins.get_ipython", lambda: shell, raising=False)
-    return made
+    return current
 
 
-def test_in_a_notebook_one_bar_changes_in_its_place(
+def test_a_notebook_updates_one_bar(
     cell: Cell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, *(0.01 * step for step in range(1, 1000))])
@@ -80,11 +80,11 @@ def test_in_a_notebook_one_bar_changes_in_its_place(
     done = [int(re.findall(r'<progress value="(\d+)" max="100">', html)[0]) for html in shown[1:]]
     assert done == sorted(done)
     assert done[-1] == 100
-    assert 5 <= len(done) <= 20, "pictures at intervals, not at each step"
+    assert 5 <= len(done) <= 20, "updates at intervals, not at each step"
     assert shown[-1].endswith("100/100 draws &amp; more 0:00:01")
 
 
-def test_work_that_fails_leaves_the_bar_where_it_was(cell: Cell) -> None:
+def test_the_bar_of_failed_work_stays(cell: Cell) -> None:
     def fail() -> None:
         with reporter(True, "adapt") as report:
             report(3, 4, "draws")

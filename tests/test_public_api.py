@@ -58,16 +58,17 @@ CLASSES = {
     "BpaWarning": "",
     "DataError": "",
     "Draws": "aligned at_point canonical components correlation deviation flat importance "
-    "interval kind log_density log_weight mean moved_most noted pointwise reordered resampled "
-    "sentence_ids sentence_sites shape sites total_log_likelihood total_log_prior weighted weights",
+    "interval kind largest_shifts log_density log_weight mean pointwise reordered resampled "
+    "sentence_ids sentence_sites shape sites total_log_likelihood total_log_prior weighted weights "
+    "with_attrs",
     "NBest": "best chosen chunks concatenate from_arrays from_dataframe from_lists from_records "
     "ids origin references regroup rows scores select sizes sources text texts to_dataframe totals "
     "totals_normalised truncate with_extras with_features with_references with_sentence_extras "
     "with_sentences_of with_sources without without_features",
     "NotConverged": "exit_code",
     "Oracles": "share skipped",
-    "Prior": "completed conditioned constants covariance distribution drawn full_covariance "
-    "gaussian isotropic matched mean named names of other read recorded variance write",
+    "Prior": "completed conditioned constants covariance distribution full_covariance "
+    "gaussian isotropic matched mean named names of other read recorded sample variance write",
     "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",
@@ -87,7 +88,7 @@ ROOMS = {
     "experiments": "Aggregates CurvePoint Difference aggregate read_results read_study run_study "
     "write_figures",
     "features": "Added Consensus FeatureSource Indicators Invariance LanguageModel Length Lexicon "
-    "PhraseMixture add_features adding of_each_string resolved",
+    "PhraseMixture add_features feature_adder of_each_string resolve_sources",
     "formats": "NBestFormat ReadOptions Rows WeightFormat atomic_path atomic_writer iter_nbest "
     "read_nbest read_references read_weights write_nbest write_weights",
     "models": "Bucket Hierarchical Horseshoe Isotropic Likelihood Lists Margin Oracle "
@@ -99,8 +100,8 @@ ROOMS = {
     "pooled quantiles read_draws read_posterior to_arviz write_posterior",
     "quality": "Averaged BLEU CHRF ChoiceSets Column Function Headroom Metric Mixed Oracles Score "
     "Scoreboard TER by_name choice_score choice_sets column_of compared corpus_score "
-    "counted_metrics gains has_preferences headroom judged judged_lists "
-    "numeric_columns only_judged oracles resolve set_aside statistics ter_edits",
+    "counted_metrics demote_to_extras gains has_preferences headroom judged judged_lists "
+    "numeric_columns only_judged oracles resolve statistics ter_edits",
     "rows": "Gatherer Identifiers Rows SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
     "draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed target_of update",
@@ -143,13 +144,8 @@ def _word(parameter: inspect.Parameter) -> str:
 
 
 def test_names() -> None:
-    assert sorted(FUNCTIONS | CLASSES) == bpa_ppl.__all__
-
-
-def test_every_name_is_listed_and_found() -> None:
-    assert set(bpa_ppl._PUBLIC) == set(bpa_ppl.__all__)
-    completed = {name for name in dir(bpa_ppl) if not name.startswith("_")}
-    assert completed == {*bpa_ppl.__all__, *bpa_ppl._ROOMS}
+    packages = set(ROOMS) - {"formats", "rows"}
+    assert set(bpa_ppl.__all__) == {*FUNCTIONS, *CLASSES, *packages} == set(dir(bpa_ppl))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -172,7 +168,7 @@ def test_names_of_room(room: str) -> None:
 
 
 def test_every_room_is_listed() -> None:
-    packages = {m.name for m in pkgutil.iter_modules(bpa_ppl.__path__) if m.ispkg}
+    packages = {m.name for m in pkgutil.iter_modules(bpa_ppl.__path__[:1]) if m.ispkg}
     assert packages | {"diagnostics", "models"} == set(ROOMS) | {"cli", "text"}
 
 
@@ -188,7 +184,7 @@ def test_every_registry_is_listed() -> None:
 
 
 def test_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'reranked'"):
+    with pytest.raises(AttributeError, match="reranked"):
         _ = bpa_ppl.reranked
 
 

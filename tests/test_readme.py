@@ -1,4 +1,4 @@
-"""The starts that the README has: for users of neural systems, and with text of the domain."""
+"""Run the examples of the README and of the first page of the site."""
 
 from __future__ import annotations
 
@@ -14,34 +14,45 @@ import pytest
 
 from bpa_ppl import BpaWarning
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
 SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split("\n### ")[0]
 SYSTEMS = {"A": 0.8, "B": 0.7, "C": 0.6}
 
 
-def sentence(number: int, judged: bool) -> str:
-    """Candidates of three systems, of which A is the best; log-probabilities tell a little."""
+def sentence(number: int, *, judged: bool) -> str:
+    """Return nine candidates of three systems; A is the best, and the log-probability is noisy."""
     rng = np.random.default_rng(number)
     candidates = []
     for system, mean in SYSTEMS.items():
         for rank in range(3):
-            worth = float(rng.normal(mean, 0.05))
-            found = {"text": f"{number} {system} {rank}", "system": system}
-            scores = {"logprob": 20 * worth + float(rng.normal()), "comet": worth}
-            candidates.append(found | (scores if judged else {"logprob": scores["logprob"]}))
+            gain = float(rng.normal(mean, 0.05))
+            candidate = {"text": f"{number} {system} {rank}", "system": system}
+            scores = {"logprob": 20 * gain + float(rng.normal()), "comet": gain}
+            candidates.append(candidate | (scores if judged else {"logprob": scores["logprob"]}))
     return json.dumps({"id": number, "source": f"quelle {number}", "candidates": candidates})
 
 
 @pytest.fixture
 def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
-    Path("judged.jsonl").write_text("".join(f"{sentence(i, True)}\n" for i in range(40)))
-    Path("new.jsonl").write_text("".join(f"{sentence(i, False)}\n" for i in range(40, 70)))
+    Path("judged.jsonl").write_text("".join(f"{sentence(i, judged=True)}\n" for i in range(40)))
+    Path("new.jsonl").write_text("".join(f"{sentence(i, judged=False)}\n" for i in range(40, 70)))
     return {}
 
 
+def test_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "index.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code, {})
+    printed = capsys.readouterr().out
+    assert "converged" in printed
+    (ter,) = re.findall(r"TER (\d+\.\d+)", printed)
+    assert float(ter) == pytest.approx(55.2, abs=0.3)
+
+
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_the_start_for_neural_users(
+def test_the_python_example_for_neural_systems(
     scope: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
@@ -54,7 +65,7 @@ def test_the_start_for_neural_users(
     assert "comet" not in scope["posterior"]["posterior"]["feature"].values
 
 
-def test_the_same_on_the_command_line(scope: dict[str, Any]) -> None:
+def test_the_command_for_neural_systems(scope: dict[str, Any]) -> None:
     from bpa_ppl import read_posterior
     from bpa_ppl.cli.app import app
 
@@ -63,7 +74,7 @@ def test_the_same_on_the_command_line(scope: dict[str, Any]) -> None:
     assert read_posterior("posterior.nc").attrs["oracle_metric"] == "comet"
 
 
-def test_text_in_better_translations_out(
+def test_the_commands_for_text_of_the_domain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from bpa_ppl import NBest, read_nbest, write_nbest

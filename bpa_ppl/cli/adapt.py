@@ -54,7 +54,8 @@ class Before:
         """Return the lists, which have what the criterion needs unless nothing is adapted to."""
         from bpa_ppl.quality import has_preferences
 
-        if self.no_sentences or (likelihood.compares if likelihood else has_preferences(lists)):
+        preferences = likelihood.observes == "preferences" if likelihood else has_preferences(lists)
+        if self.no_sentences or preferences:
             return lists
         return options.with_needs(lists, goal, "adapt")
 
@@ -80,7 +81,7 @@ class Temperature:
 
         found = temperature(posterior, lists)
         options.say(found, quiet)
-        return posterior.noted(temperature=found.value)
+        return posterior.with_attrs(temperature=found.value)
 
 
 def run(
@@ -177,7 +178,7 @@ def run(
         **matched,
         **settings,
     )
-    posterior = temperature.recorded(posterior, lists, quiet).noted(command=command_line())
+    posterior = temperature.recorded(posterior, lists, quiet).with_attrs(command=command_line())
     bpa_ppl.write_posterior(posterior, output)
     # Not in the file, which is the same whenever it is made.
     LOGGER.debug("%s written on %s", output, datetime.now().ctime())

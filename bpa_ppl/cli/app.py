@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
-import os
 import sys
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+import typer.main
 
 from bpa_ppl import __version__
 from bpa_ppl.cli import (
@@ -32,16 +31,9 @@ from bpa_ppl.cli import (
     update,
     weights,
 )
-from bpa_ppl.cli.interrupts import INTERRUPTED, insistent_interrupts
 from bpa_ppl.cli.notes import shown
 from bpa_ppl.cli.options import expanded
-from bpa_ppl.cli.streams import (
-    CLOSED_PIPE,
-    Group,
-    check_encoding,
-    forget_output,
-    prepare_streams,
-)
+from bpa_ppl.cli.streams import Group, check_encoding, prepare_streams
 from bpa_ppl.cli.wording import Command, in_options
 from bpa_ppl.errors import BpaError, printable
 
@@ -97,19 +89,16 @@ def _options(
 
 def main() -> None:
     """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
-    # Imports and compilers make many objects that stay: to look through them for garbage is a
-    # tenth of a run, and to do so once more at its end most of a second.
-    gc.set_threshold(50_000, 20, 50)
-    atexit.register(gc.freeze)
     prepare_streams()
-    with shown(), insistent_interrupts():
+    with shown():
         code = _exit_code()
-    if code == CLOSED_PIPE:
-        forget_output()
-    if code == INTERRUPTED:
-        # JAX may still be computing in threads of its own, and they crash an orderly shutdown.
-        os._exit(INTERRUPTED)
     sys.exit(code)
+
+
+@cache
+def _command() -> Any:
+    """Return all subcommands as one; a program may call `main` many times."""
+    return typer.main.get_command(app)
 
 
 def _told(error: OSError) -> str:
@@ -124,15 +113,13 @@ def _exit_code() -> int | str | None:
     try:
         for argument in sys.argv[1:]:
             check_encoding(argument)
-        app(prog_name="bpa")
+        _command()(prog_name="bpa")
     except BpaError as error:
         typer.echo(f"error: {in_options(str(error))}", err=True)
         return error.exit_code
     except OSError as error:
         typer.echo(printable(f"error: {_told(error)}"), err=True)
         return BpaError.exit_code
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except SystemExit as done:
         return done.code
     return 0

@@ -53,7 +53,7 @@ def run(
         options.metric(metric),
     )
     lists = reading.read(nbest, references)
-    if likely.needs_gains and not likely.compares:
+    if likely.observes == "gains":
         lists = options.with_needs(lists, goal, f"calibrate --likelihood {likelihood}")
     canonical = options.canonical(weights)
     found = []

@@ -7,10 +7,9 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from bpa_ppl.cli.wording import in_options
-from bpa_ppl.errors import BpaWarning, printable
+from bpa_ppl.errors import printable
 from bpa_ppl.notes import LOGGER
 
 
@@ -26,31 +25,24 @@ class _Shell(logging.Handler):
         if record.levelno < logging.WARNING:
             print(record.getMessage(), file=sys.stderr)
         else:
-            self.warn(record.getMessage())
-
-    def warn(self, message: str) -> None:
-        """Print a warning that has not been printed yet."""
-        if message not in self._shown:
-            self._shown.add(message)
-            print(f"note: {in_options(printable(message))}", file=sys.stderr)
+            message = record.getMessage()
+            if message not in self._shown:
+                self._shown.add(message)
+                print(f"note: {in_options(printable(message))}", file=sys.stderr)
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Show what the block tells; warnings of libraries are not for the user of a command."""
-    shell, level, showing = _Shell(), LOGGER.level, warnings.showwarning
-
-    def ours(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
-        if issubclass(category, BpaWarning):
-            shell.warn(str(message))
-
+    """Print the records of the block, and hide other libraries' warnings unless Python has -W."""
+    shell, level = _Shell(), LOGGER.level
     LOGGER.addHandler(shell)
     if not LOGGER.isEnabledFor(logging.INFO):
         LOGGER.setLevel(logging.INFO)
-    warnings.showwarning = ours
     try:
-        yield
+        with warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter("ignore")
+            yield
     finally:
-        warnings.showwarning = showing
         LOGGER.setLevel(level)
         LOGGER.removeHandler(shell)

@@ -20,7 +20,7 @@ import typer
 from bpa_ppl.cli.wording import in_options
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
-from bpa_ppl.notes import note
+from bpa_ppl.notes import log_info
 from bpa_ppl.registry import (
     FEATURES,
     LIKELIHOODS,
@@ -396,7 +396,7 @@ def canonical(text: str) -> Canonical | str | None:
 def say(message: object, quiet: bool = False) -> None:
     """Say how the work went, on standard error: standard output is for results."""
     if not quiet:
-        note(in_options(str(message)))
+        log_info(in_options(str(message)))
 
 
 def variances(given: Iterable[str] | None) -> tuple[float | None, dict[str, float]]:

@@ -33,7 +33,7 @@ def run(
     """
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.progress import reporter
-    from bpa_ppl.quality import Column, headroom, resolve, set_aside
+    from bpa_ppl.quality import Column, demote_to_extras, headroom, resolve
     from bpa_ppl.weights import match
 
     goal = options.metric(metric)
@@ -41,7 +41,7 @@ def run(
     scores = None
     goal = resolve(goal, lists)
     if weights is not None:
-        lists = set_aside(lists, goal.columns)
+        lists = demote_to_extras(lists, goal.columns)
         scores = lists.scores(match(options.canonical(weights), lists, fixed=()).values)
     if ties is None:
         ties = "shared" if scores is None and lists.totals is None else "canonical"

@@ -10,7 +10,7 @@ from bpa_ppl.cli import options
 from bpa_ppl.errors import NotConverged, UsageError
 
 if TYPE_CHECKING:
-    from bpa_ppl.models.instance_weighting import Weighed
+    from bpa_ppl.models.instance_weighting import WeightedTable
 
 _CORPUS = "two files, line by line translations, tokenised as the phrases are"
 _DRAWS = 1000
@@ -94,7 +94,7 @@ def weigh(
     options.say(f"{len(made.table):,} phrase pairs", quiet)
 
 
-def _tell(made: Weighed, quiet: bool) -> None:
+def _tell(made: WeightedTable, quiet: bool) -> None:
     """Print the parameters, and how likely dev is, to standard error."""
     from bpa_ppl.posterior import as_draws
     from bpa_ppl.tables import text_table
@@ -114,7 +114,7 @@ def _tell(made: Weighed, quiet: bool) -> None:
         options.say(text_table(rows, ("weight", *columns), align="l" + "r" * len(columns)), quiet)
 
 
-def _check(made: Weighed) -> None:
+def _check(made: WeightedTable) -> None:
     """Refuse a table that is the mean of draws that cannot be trusted.
 
     Raises:

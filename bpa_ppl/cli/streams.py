@@ -5,28 +5,36 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 from typer.core import TyperGroup
 
 from bpa_ppl.errors import UsageError, quoted
 
-#: What shells report for a command whose output nobody reads any more, as of `bpa … | head`.
-CLOSED_PIPE = 141
+#: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
+_INTERRUPTED, _CLOSED_PIPE = 130, 141
 
 
 class Group(TyperGroup):
-    """Subcommands that end without a word when the reader of their output has enough."""
+    """Subcommands that exit with 130 on Ctrl-C, and with 141 when their output is closed."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a subcommand, and write what it has printed."""
+        """Run a subcommand and flush its output."""
         try:
-            done = super().invoke(ctx)
+            result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise SystemExit(_INTERRUPTED) from None
         except BrokenPipeError:
-            raise SystemExit(CLOSED_PIPE) from None
-        return done
+            # Python flushes standard output again at exit, which must not fail a second time:
+            # https://docs.python.org/3/library/signal.html#note-on-sigpipe
+            with suppress(OSError, ValueError):  # standard output is not a file
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(_CLOSED_PIPE) from None
+        return result
 
 
 def prepare_streams() -> None:
@@ -42,15 +50,6 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def forget_output() -> None:
-    """Let what is left of the output go nowhere, or Python would complain of it at its end."""
-    try:
-        number = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):  # no file of the system
-        return
-    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def check_encoding(argument: str) -> None:

@@ -106,7 +106,7 @@ def run(
         progress=not quiet,
         arviz=False,
     )
-    made = made.noted(update_command=command_line())
+    made = made.with_attrs(update_command=command_line())
     bpa_ppl.write_posterior(made, output)
     options.say(Step.recorded(made.attrs["updates"][-1]), quiet)
     options.say(bpa_ppl.check(made), quiet)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.decoding.reranking import refuse_unconverged, with_defaults
+from bpa_ppl.decoding.reranking import with_defaults
+from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised
@@ -151,4 +152,5 @@ def worth(features: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
 def _thinned(draws: Draws, count: int) -> Float64:
     """Return so many draws that count alike, at equal distances, (count, Q)."""
     flat = draws.resampled().flat
-    return flat[np.linspace(0, len(flat) - 1, min(count, len(flat))).round().astype(int)]
+    result: Float64 = flat[np.linspace(0, len(flat) - 1, min(count, len(flat))).round().astype(int)]
+    return result

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality.pairs import Edited, likely, pairs_of
+from bpa_ppl.quality.pairs import Edited, most_probable, pairs_of
 
 # Translations that are less probable are left out: too few to matter, too many to be compared.
 _NEGLIGIBLE = 1e-6
@@ -21,7 +21,8 @@ class Expected:
 
     Attributes:
         value: in percent.
-        low, high: 95% of the values that are expected, over draws and over what is right.
+        low: the lower end of the 95% interval, over draws and over what is right.
+        high: its upper end.
     """
 
     value: float
@@ -140,7 +141,7 @@ def confidence_in(
         rows = lists.rows(s)
         strings, of = np.unique(lists.string_index[rows], return_inverse=True)
         p = np.bincount(of, weights=probabilities[rows])
-        right = likely(np.where(p > _NEGLIGIBLE, p, 0.0))
+        right = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
         texts, pair = [lists.strings[i] for i in strings], of[[choice[s], canonical[s]]]
         edited = Edited(texts)
         edits = np.zeros((2, len(texts)))
@@ -159,7 +160,7 @@ def confidence_in(
         mean = edits[:, right] @ share
         each = edits[0, of] @ by_draw[rows]
         variance = np.mean(edits[0, of] ** 2 @ by_draw[rows] - each**2)
-        length = share @ edited.lengths[right]
+        length = float(share @ edited.lengths[right])
         scores = 100 * mean / max(length, 1) if metric == "ter" else score @ share
         if metric is None:
             scores = np.full(2, np.nan)

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, confidence_in
 from bpa_ppl.errors import DataError
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models.probabilities import padded
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
@@ -99,7 +99,7 @@ class Panel:
     @cached_property
     def log_scores(self) -> Callable[[Any, Any], jax.Array]:
         """The votes for the hypotheses of some lists, (S, N, K) ↦ (S, N), compiled."""
-        keep_compiled()
+        enable_jax_cache()
         arrays = tuple(jnp.float32(part) for part in self.groups[:3])
         return partial(_log_scores, self.rule, self.groups.exponent, arrays)
 
@@ -120,14 +120,16 @@ class Panel:
         share = np.cumsum(np.exp(np.asarray(self.groups.log_weight, np.float64)).reshape(-1))
         flat = weights.reshape(-1, weights.shape[-1])
         marks = (np.arange(_SOME) + 0.5) / _SOME * share[-1]
-        return flat[np.searchsorted(share, marks)].T
+        result: Float64 = flat[np.searchsorted(share, marks)].T
+        return result
 
     @cached_property
     def mean(self) -> Float64:
         """(K,) the mean of the voters, by their shares."""
         share = np.exp(np.asarray(self.groups.log_weight, np.float64))
         weights = np.asarray(self.groups.weights, np.float64)
-        return np.einsum("gd,gdk->k", share, weights) / share.sum()
+        result: Float64 = np.einsum("gd,gdk->k", share, weights) / share.sum()
+        return result
 
     def decide(self, lists: NBest) -> Votes:
         """Return the decision on each list."""
@@ -227,7 +229,8 @@ def _log_scores(
 
         return rule.combined(jax.lax.map(of_group, groups))
 
-    return jax.lax.map(of_list, (features, base))
+    result: jax.Array = jax.lax.map(of_list, (features, base))
+    return result
 
 
 class _Vote(NamedTuple):

@@ -23,7 +23,8 @@ class Mean(Rule, frozen=True):
     def votes(self, features: jax.Array, base: jax.Array, voters: Voters) -> jax.Array:
         """Return these draws' part of the mean score."""
         share = jnp.exp(voters.log_weight)
-        return features @ (share @ voters.weights) + base * share.sum()
+        result: jax.Array = features @ (share @ voters.weights) + base * share.sum()
+        return result
 
     def combined(self, parts: jax.Array) -> jax.Array:
         """Return the sum over groups of draws."""

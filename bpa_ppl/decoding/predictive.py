@@ -37,7 +37,8 @@ class Predictive(Rule, frozen=True):
         totals = jnp.ones_like(base) @ unnormalised
         share = jnp.exp(voters.log_weight) / totals
         fits = jnp.all(totals < _LARGEST)
-        return jax.lax.cond(fits, lambda: jnp.log(unnormalised @ share), carefully)
+        result: jax.Array = jax.lax.cond(fits, lambda: jnp.log(unnormalised @ share), carefully)
+        return result
 
     def combined(self, parts: jax.Array) -> jax.Array:
         """Return the logarithm of the sum over groups."""

@@ -24,7 +24,7 @@ from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights
-from bpa_ppl.workers import Future, Pool, Shared, in_order, number_of, pool
+from bpa_ppl.workers import number_of, parallel_workers
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import Where
@@ -322,27 +322,21 @@ def _decided_by_workers(
         if waiting < _SMALL:
             yield from _decided_here(first, panels)
             return
-    with pool(number_of(deciding.jobs), deciding.backend, deciding.scheduler) as workers:
-        begun = _begun(chain(_drained(first), tables), panels, workers)
-        for lists, votes in in_order(workers, begun):
+    from joblib import delayed
+
+    def call(lists: NBest) -> Any:
+        panel = panels.of(lists)
+        return delayed(Panel.decide)(panel, bare(lists, texts=panel.needs_texts))
+
+    calls = ((lists, call(lists)) for lists in chain(_drained(first), tables))
+    with parallel_workers(deciding.jobs, deciding.backend, deciding.scheduler) as parallel:
+        for lists, votes in parallel.in_order(calls):
             yield _decided(lists, votes)
 
 
 def _drained(waiting: deque[NBest]) -> Iterator[NBest]:
     while waiting:
         yield waiting.popleft()
-
-
-def _begun(
-    tables: Iterable[NBest], panels: _Panels, workers: Pool
-) -> Iterator[tuple[NBest, Future]]:
-    """Yield tables with the votes that workers are counting."""
-    known: tuple[Panel, Shared] | None = None
-    for lists in tables:
-        panel = panels.of(lists)
-        if known is None or known[0] is not panel:
-            known = panel, workers.share(panel)
-        yield lists, workers.submit(Panel.decide, known[1], bare(lists, texts=panel.needs_texts))
 
 
 def _decided(lists: NBest, votes: Votes) -> Decided:

@@ -13,7 +13,7 @@ from bpa_ppl.decoding.reranking import Reranked
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.codecs import file_suffix
 from bpa_ppl.formats.streams import atomic_writer
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.quality import Scoreboard, corpus_score
 
 #: The columns of a table of details.
@@ -99,7 +99,7 @@ def text_rows(result: Reranked) -> Iterator[str]:
     """Yield the translations as lines; a line break inside one becomes a space, which is told."""
     lines = [_one_line(text) for text in result.texts]
     if lines != list(result.texts):
-        tell(
+        warn_user(
             "a translation with a line break is written as one line, so that lines stay those "
             "of the sentences"
         )

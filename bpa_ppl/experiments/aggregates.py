@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -155,12 +155,12 @@ def median_seconds(seconds: pa.Table) -> list[Seconds]:
     Args:
         seconds: from `read_results`.
     """
-    totals: dict[tuple, list[float]] = {}
+    totals: dict[tuple[Any, ...], list[float]] = {}
     for row in seconds.to_pylist():
         entry = totals.setdefault(tuple(row[key] for key in KEYS), [0.0, 0.0])
         entry[0] += row["seconds"] if row["stage"] in _LEARNING else 0.0
         entry[1] += row["seconds"]
-    places: dict[tuple, list[list[float]]] = {}
+    places: dict[tuple[Any, ...], list[list[float]]] = {}
     for (domain, size, _, method, setting), pair in totals.items():
         places.setdefault((domain, size, method, setting), []).append(pair)
     return [Seconds(*place, *np.median(pairs, axis=0).tolist()) for place, pairs in places.items()]

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
 from bpa_ppl.errors import UsageError, checked_seed
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import WEIGHTS, total
@@ -22,8 +22,8 @@ from bpa_ppl.quality import Metric, gains
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
-from bpa_ppl.sampling.comparisons import compared
-from bpa_ppl.sampling.density import anatomy, constrained, constrained_draws, evaluate
+from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
+from bpa_ppl.sampling.sentences import preference_sentences
 from bpa_ppl.weights import AnyWeights, match
 
 #: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
@@ -80,13 +80,13 @@ def calibrate_sampler(
             "so nothing can be simulated from it: choose oracle or preference, or compare samplers"
         )
     seed = checked_seed(seed)
-    if resolved.compares:
-        choices = compared(nbest, matched, resolved)
+    if resolved.observes == "preferences":
+        choices = preference_sentences(nbest, matched, resolved)
         nbest, gain = choices.nbest, choices.gains
     else:
-        gain = gains(nbest, metric) if resolved.needs_gains else None
+        gain = gains(nbest, metric) if resolved.observes == "gains" else None
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
-    keep_compiled()
+    enable_jax_cache()
     with jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
         target = target_of(nbest, matched, prior, likelihood=resolved, gains=gain, model=model)
@@ -124,7 +124,7 @@ def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replicati
 
 def _parameters(target: Target) -> tuple[str, ...]:
     """Return the sites whose true values are compared with draws: the weights come first."""
-    latent = anatomy(target.program, target.data).latent
+    latent = model_info(target.program, target.data).latent
     return (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
 

@@ -33,13 +33,13 @@ from bpa_ppl.experiments.study import (
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import by_name, set_aside, statistics
+from bpa_ppl.quality import by_name, demote_to_extras, statistics
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS, Registry
 from bpa_ppl.sampling import adapt
 from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights
 from bpa_ppl.tuning import reestimate
-from bpa_ppl.weights import Weights, first_weights, match
-from bpa_ppl.workers import check_backend, fresh_workers
+from bpa_ppl.weights import Weights, initial_weights, match
+from bpa_ppl.workers import check_backend, parallel_workers
 
 #: Registries of what a method consists of.
 _REGISTRIES: tuple[Registry[Any], ...] = (METRICS, RULES, SAMPLERS, TUNERS)
@@ -92,8 +92,7 @@ def run_study(
     )
     registered = [registry.registered for registry in _REGISTRIES]
     calls = (joblib.delayed(_run)(study, task, registered) for task in waiting)
-    # One cell a batch, so that little is lost if the study is killed.
-    workers = fresh_workers(jobs, backend, scheduler, batch_size=1, return_as="generator_unordered")
+    workers = parallel_workers(jobs, backend, scheduler, ordered=False)
     with reporter(progress, "experiment") as report, workers as parallel:
         done = len(every) - len(waiting)
         report(done, len(every), "")
@@ -187,7 +186,7 @@ def _read(files: ListFiles, size: int = 0, columns: tuple[str, ...] = ()) -> NBe
     references = list(files.references) or None
     lists = read_nbest(files.nbest, references=references, first_id=files.first_id)
     metrics = [by_name(column) for column in columns]
-    lists = set_aside(lists, [name for metric in metrics for name in metric.columns])
+    lists = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
     return lists.truncate(size) if size else lists
 
 
@@ -288,5 +287,5 @@ def _choose_by_posterior(run: _CellRun) -> Int64:
 def _visited(study: Study, domain: StudyDomain, restarts: int) -> Float64:
     """Return the weights that MERT visits on the development set: once for all cells."""
     data = material(study, domain)
-    weights = data.weights or first_weights(data.adapt)
+    weights = data.weights or initial_weights(data.adapt)
     return visited_weights(development(study), weights, restarts=restarts, seed=study.seed)

@@ -13,7 +13,7 @@ from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Oracles, oracles, resolve, set_aside
+from bpa_ppl.quality import Metric, Oracles, demote_to_extras, oracles, resolve
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import adapt
 from bpa_ppl.weights import AnyWeights, match
@@ -73,7 +73,7 @@ def compare_samplers(
             raise UsageError(f"{name} is already the name of a sampler: choose another label")
         runs_together(posteriors)
     goal = resolve(metric, nbest)
-    nbest = set_aside(nbest, goal.columns)
+    nbest = demote_to_extras(nbest, goal.columns)
     oracle = _oracles(nbest, weights, goal, options)
     options["arviz"] = False
     if extra:  # refuse other data before the long work
@@ -161,7 +161,7 @@ def run_samplers(
             draws: Draws = adapt(nbest, weights, **arguments)
             seconds = time.perf_counter() - start
             if run >= 0:
-                found[name].append(draws.noted(sampling_time=seconds))
+                found[name].append(draws.with_attrs(sampling_time=seconds))
     return found
 
 

@@ -1,4 +1,4 @@
-"""More features of n-best lists, each from a source of its own."""
+"""Feature sources: more features of n-best lists."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import lazy_loader
 import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, of_each_string
-from bpa_ppl.lazily import lazily
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Float32, NBest
 from bpa_ppl.registry import FEATURES
 
@@ -23,17 +24,6 @@ if TYPE_CHECKING:
     from bpa_ppl.features.lm import LanguageModel
     from bpa_ppl.features.phrases import PhraseMixture
 
-#: Source -> its module, which is loaded when it is asked for: some have compiled parts.
-_SOURCES = {
-    "Consensus": "consensus",
-    "Indicators": "indicators",
-    "Invariance": "invariance",
-    "LanguageModel": "lm",
-    "Length": "length",
-    "Lexicon": "lexicon",
-    "PhraseMixture": "phrases",
-}
-
 __all__ = [
     "Added",
     "Consensus",
@@ -45,27 +35,39 @@ __all__ = [
     "Lexicon",
     "PhraseMixture",
     "add_features",
-    "adding",
+    "feature_adder",
     "of_each_string",
-    "resolved",
+    "resolve_sources",
 ]
 
 #: The name of a source, the source with its settings, or several of either.
 AnySource = str | FeatureSource
 
 
-__getattr__, _ = lazily(__name__, _SOURCES)
+# Loaded on first use: some sources have compiled parts.
+__getattr__, _, _ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "consensus": ["Consensus"],
+        "indicators": ["Indicators"],
+        "invariance": ["Invariance"],
+        "length": ["Length"],
+        "lexicon": ["Lexicon"],
+        "lm": ["LanguageModel"],
+        "phrases": ["PhraseMixture"],
+    },
+)
 
 
 def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBest:
-    """Return the same lists with more features, after those that are there.
+    """Return the lists with more features, after the existing ones.
 
     Args:
         nbest: the lists.
-        sources: what computes the features: a name, such as `length`, or a component with its
-            settings, or several of them. One that learns from adaptation sentences takes these
-            lists for them, and leaves each sentence out where it computes its own features;
-            `source.fitted(nbest)` is the one for new lists.
+        sources: the name of a source, such as `length`, or a source with its settings, or several
+            of them. One that learns from adaptation sentences learns from these lists, and leaves
+            each sentence out where it computes its features; `source.fitted(nbest)` is the source
+            for new lists.
 
     Raises:
         DataError: if the lists lack what a source needs, or have a feature of that name already.
@@ -75,16 +77,16 @@ def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBes
     >>> add_features(lists, "length").feature_names
     ('LM0', 'LengthWords')
     """
-    return adding(resolved(sources))(nbest).nbest
+    return feature_adder(resolve_sources(sources))(nbest).nbest
 
 
-def resolved(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
-    """Return sources with their settings, given in any of the ways that `add_features` takes.
+def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
+    """Return sources with their settings, from any argument that `add_features` takes.
 
     Raises:
         UsageError: if there is no such source.
 
-    >>> resolved("length")
+    >>> resolve_sources("length")
     (Length(words=True, characters=False, ratio=False),)
     """
     single = isinstance(sources, str) or not isinstance(sources, Iterable)
@@ -93,60 +95,61 @@ def resolved(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, .
 
 
 class Added(NamedTuple):
-    """Lists with more features, and which: the names of the columns of each source."""
+    """Lists with more features.
+
+    Attributes:
+        nbest: the lists.
+        columns: the names of the columns of each source.
+    """
 
     nbest: NBest
     columns: tuple[tuple[str, ...], ...]
 
 
-def adding(sources: Iterable[FeatureSource], own: bool = False) -> Callable[[NBest], Added]:
-    """Return what adds features to one table of lists after the other; sources are opened once.
+def feature_adder(
+    sources: Iterable[FeatureSource], cross_fit: bool = False
+) -> Callable[[NBest], Added]:
+    """Return a function that adds features to one table of lists after another.
+
+    Sources are opened once, for the first table.
 
     Args:
         sources: with their settings.
-        own: the lists are the adaptation sentences that the sources are fitted to.
+        cross_fit: whether the lists are the adaptation sentences that the sources are fitted to.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
-    >>> adding(resolved("length"))(lists).nbest.feature_names
+    >>> feature_adder(resolve_sources("length"))(lists).nbest.feature_names
     ('LM0', 'LengthWords')
     """
     chosen = tuple(sources)
 
     @cache
     def opened() -> list[Callable[[NBest], Features]]:
-        return [s.columns_of_own if own or s.unlearned else s.opened() for s in chosen]
+        return [s.cross_fitted_columns if cross_fit or s.unlearned else s.opened() for s in chosen]
 
     def add(nbest: NBest) -> Added:
-        # What the lists lack is told before anything is read or trained.
-        for source in chosen:
+        for source in chosen:  # before anything is read or trained
             _check_needs(nbest, source)
         pairs = zip(chosen, opened(), strict=True)
-        found = [_columns(nbest, source, compute) for source, compute in pairs]
-        names = [name for added, _ in found for name in added]
-        _check_new(nbest, names)
-        tables = [np.zeros((len(nbest.features), 0), np.float32), *(table for _, table in found)]
-        columns = tuple(added for added, _ in found)
-        return Added(nbest.with_features(names, np.concatenate(tables, axis=1)), columns)
+        tables = [_columns(nbest, source, compute) for source, compute in pairs]
+        names = [name for columns, _ in tables for name in columns]
+        if repeats := repeated([*nbest.feature_names, *names]):
+            raise DataError(
+                f"there is a feature {repeats[0]} already: give the source another name, as in "
+                "lm=general.txt,name=general",
+                nbest.origin,
+            )
+        empty = np.zeros((len(nbest.features), 0), np.float32)
+        values = np.concatenate([empty, *(table for _, table in tables)], axis=1)
+        return Added(nbest.with_features(names, values), tuple(names for names, _ in tables))
 
     return add
 
 
-def _check_new(nbest: NBest, names: list[str]) -> None:
-    known = set(nbest.feature_names)
-    for name in names:
-        if name in known:
-            raise DataError(
-                f"there is a feature {name} already: give the source another name, as in "
-                "lm=general.txt,name=general",
-                nbest.origin,
-            )
-        known.add(name)
-
-
 def _check_needs(nbest: NBest, source: FeatureSource) -> None:
     for need in sorted(source.needs):
-        there = need in nbest.extras or need in nbest.sentence_extras
-        if not there and getattr(nbest, need, None) is None:
+        is_extra = need in nbest.extras or need in nbest.sentence_extras
+        if not is_extra and getattr(nbest, need, None) is None:
             raise DataError(
                 f"the features {FEATURES.name_of(source)} need {need}, which the lists do not "
                 "have: add them",
@@ -158,10 +161,10 @@ def _columns(
     nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
 ) -> tuple[tuple[str, ...], Float32]:
     """Return the names and the (hypotheses, names) values of the features of one source."""
-    made = compute(nbest)
-    if isinstance(made, Mapping):
-        made = tuple(made), np.transpose([np.asarray(column) for column in made.values()])
-    names, values = tuple(made[0]), np.asarray(made[1], dtype=np.float32)
+    features = compute(nbest)
+    if isinstance(features, Mapping):
+        features = tuple(features), np.transpose([np.asarray(c) for c in features.values()])
+    names, values = tuple(features[0]), np.asarray(features[1], dtype=np.float32)
     shape = (len(nbest.features), len(names))
     if names and values.shape != shape:
         name = FEATURES.name_of(source)

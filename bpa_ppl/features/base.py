@@ -1,36 +1,42 @@
-"""What a source of features is: a component that computes columns of n-best lists."""
+"""Feature sources: components that compute columns of n-best lists."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
-from bpa_ppl import columns as cols
+from bpa_ppl.columns import counted
 from bpa_ppl.component import Component
-from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.notes import warn_user
 from bpa_ppl.registry import FEATURES
 
-#: What stands for a file where a source learns from the adaptation sentences themselves.
+#: In place of a file: the source learns from the adaptation sentences.
 SELF = "self"
 #: Columns by name, each (hypotheses,), or k names and a (hypotheses, k) array.
 Features = Mapping[str, npt.ArrayLike] | tuple[Sequence[str], npt.ArrayLike]
+_FOLD_SEED = 0  # fixed: the same sentences always get the same folds
 
 
 class FeatureSource(Component, frozen=True):
     """Computes features of hypotheses; its fields are its settings.
 
-    A new one is a subclass in a module of its own and a line in `bpa_ppl.registry.FEATURES`.
+    A source is a subclass in a module of its own and a line in `bpa_ppl.registry.FEATURES`. It
+    defines `columns`, or `opened` if it reads or trains something first.
 
     Attributes:
-        main: the setting that stands alone after the name: `--add lm=domain.txt`.
-        paths: the settings that name files; what those hold is part of the recipe of a posterior.
+        main: the setting that may be given without its name: `--add lm=domain.txt`.
+        paths: the settings that name files; a posterior records the hashes of these files.
         learned: the settings that hold what was learned, or texts that are carried along: `fitted`
-            sets them, a posterior stores them, and then no file is read.
+            sets them, a posterior stores them, and the source then reads no file.
 
     >>> source = FEATURES.resolve("lm", {"text": "domain.txt", "order": 5})
     >>> source.label, source.files(), source.moved(["texts/domain.txt"]).files()
@@ -47,83 +53,229 @@ class FeatureSource(Component, frozen=True):
         return frozenset()
 
     def columns(self, nbest: NBest) -> Features:
-        """Return the features of all hypotheses, which have what the source needs.
+        """Return the features of all hypotheses, for lists that have what the source needs.
 
-        What depends on the text alone is best computed with `of_each_string`.
+        Features that depend on the text alone are best computed with `of_each_string`.
         """
-        raise NotImplementedError
+        if type(self).opened is FeatureSource.opened:
+            raise NotImplementedError(f"{type(self).__name__} defines neither columns nor opened")
+        return self.opened()(nbest)
 
     def opened(self) -> Callable[[NBest], Features]:
-        """Return what computes the columns of one table after the other.
+        """Return the function that computes the columns of one table of lists after another.
 
-        A source that reads or trains something before it can begin does it here, once.
+        A source that reads or trains something first does so here, once.
         """
         return self.columns
 
     def fitted(self, nbest: NBest) -> FeatureSource:
-        """Return the source as it serves new lists, with what it learns from adaptation lists."""
+        """Return the source for new lists, with what it learns from adaptation lists."""
         return self
 
-    def columns_of_own(self, nbest: NBest) -> Features:
-        """Return the features of the very lists that it was `fitted` to.
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
+        """Return the features of the lists that the source was `fitted` to.
 
-        What was learned from a sentence must not judge that sentence: a source that learns leaves
-        it out here (cross-fitting).
+        A source that learns leaves each sentence out of what computes its features.
         """
         return self.columns(nbest)
 
     @property
     def label(self) -> str:
-        """What it is called: the start of the names of its columns, or its name."""
+        """The setting `name`, with which the names of its columns start, or its own name."""
         return str(getattr(self, "name", "")) or FEATURES.name_of(self)
 
     @property
     def holds(self) -> bool:
-        """Whether it holds all that it has learned, so that it reads no file."""
+        """Whether it holds what it has learned, so that it reads no file."""
         return any(getattr(self, name) for name in self.learned)
 
     @property
     def unlearned(self) -> bool:
-        """Whether it learns from the adaptation sentences, and has not yet."""
+        """Whether it learns from the adaptation sentences and has not been fitted yet."""
         return self.main is not None and getattr(self, self.main) == SELF and not self.holds
 
     def files(self) -> tuple[str, ...]:
         """Return the paths of the files that it reads, in the order of its settings."""
-        return () if self.holds else tuple(p for p in self._paths() if p != SELF)
+        values = [] if self.holds else [getattr(self, name) or () for name in self.paths]
+        paths = chain.from_iterable([v] if isinstance(v, str) else v for v in values)
+        return tuple(path for path in paths if path != SELF)
 
     def moved(self, paths: Sequence[str]) -> FeatureSource:
-        """Return the same source with its files at other places.
+        """Return the same source with other paths of its files.
 
         Raises:
             UsageError: if there are not as many as it reads.
         """
-        if len(paths) != len(self.files()):
+        files = self.files()
+        if len(paths) != len(files):
             raise UsageError(
-                f"{self.label} was made from {', '.join(self.files()) or 'no file'}: say where "
-                f"{cols.counted(len(self.files()), 'file')} lies, not {', '.join(paths)}"
+                f"{self.label} was made from {', '.join(files) or 'no file'}: give the path of "
+                f"{counted(len(files), 'file')}, not {', '.join(paths)}"
             )
-        if self.holds:
-            return self
-        left = iter(paths)
-        given = {name: getattr(self, name) for name in self.paths}
-        there = {
-            name: next(left) if isinstance(one, str) else tuple(next(left) for _ in one)
-            for name, one in given.items()
-            if one and one != SELF
-        }
-        return msgspec.structs.replace(self, **there)
+        remaining, settings = iter(paths), {}
+        for name in () if self.holds else self.paths:
+            value = getattr(self, name)
+            if value and value != SELF:
+                single = isinstance(value, str)
+                settings[name] = next(remaining) if single else tuple(islice(remaining, len(value)))
+        return msgspec.structs.replace(self, **settings)
 
-    def made_from(self) -> dict[str, Any]:
-        """Return all that is needed to compute the same features again: name and settings.
+    def recipe(self) -> dict[str, Any]:
+        """Return what is needed to compute the same features again: name and settings.
 
-        What was learned is left out: a posterior stores it apart.
+        What was learned is left out: a posterior stores it separately.
         """
         settings = {n: v for n, v in self.settings().items() if n not in self.learned}
         return {"source": FEATURES.name_of(self), **settings}
 
-    def _paths(self) -> list[str]:
-        found = (getattr(self, name) or () for name in self.paths)
-        return [path for one in found for path in ((one,) if isinstance(one, str) else one)]
+
+class TextSource(FeatureSource, frozen=True, kw_only=True):
+    """A source that learns from text: from files, or from the adaptation sentences (`self`).
+
+    A subclass has one setting in `learned`, a tuple of texts, and defines `texts_of`, `read` and
+    `scorer`.
+
+    Attributes:
+        folds: of the cross-fitting; with fewer distinct sentences each is left out alone.
+        carry: store the text of the files in the posterior, which then does not need the files.
+    """
+
+    folds: Annotated[int, Meta(ge=2)] = 5
+    carry: bool = False
+
+    def texts_of(self, nbest: NBest) -> Sequence[tuple[Any, ...]]:
+        """Return the texts of each sentence to learn from.
+
+        Raises:
+            DataError: if the lists have none.
+        """
+        raise NotImplementedError
+
+    def read(self) -> tuple[Any, ...]:
+        """Return the texts of the files, to be carried."""
+        raise NotImplementedError
+
+    def scorer(
+        self, texts: Sequence[Any], *, check: bool = False
+    ) -> Callable[[NBest], dict[str, Float64]]:
+        """Return the function that computes columns by a model of some texts.
+
+        Args:
+            texts: to learn from; if empty, those of the files.
+            check: warn if most words of the lists are unknown.
+        """
+        raise NotImplementedError
+
+    def fitted(self, nbest: NBest) -> Self:
+        """Return the source with the texts of the adaptation lists, or with those to be carried.
+
+        Raises:
+            DataError: if lists to learn from lack texts, or a file cannot be read.
+            UsageError: if there is too much text to carry, or no text.
+        """
+        if self.unlearned:
+            texts = tuple(dict.fromkeys(chain.from_iterable(self.texts_of(nbest))))
+        elif self.carry and not self.holds:
+            texts = self.read()
+        else:
+            return self
+        return msgspec.structs.replace(self, **{self.learned[0]: texts})
+
+    def opened(self) -> Callable[[NBest], Features]:
+        """Learn from the text, and return the function that computes the columns.
+
+        Raises:
+            DataError: if a file cannot be read, or there is nothing to learn from.
+            UsageError: if it learns from adaptation lists, and has not been fitted to any.
+        """
+        if self.unlearned:
+            raise UsageError(
+                f"{self.label}=self has not been fitted yet: use fitted(adaptation lists)"
+            )
+        return self.scorer(getattr(self, self.learned[0]), check=self._setting != SELF)
+
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
+        """Return the columns of adaptation lists; with `self` each fold is scored by the others.
+
+        The model for a fold learns from none of its texts, even where others have them too.
+
+        Raises:
+            DataError: as `opened`; or if there are no two different sentences to learn from.
+        """
+        if self._setting != SELF:
+            return self.columns(nbest)
+        texts = self.texts_of(nbest)
+        folds = fold_of(texts, self.folds)
+        columns: dict[str, Float64] = {}
+        for fold in range(folds.max(initial=-1) + 1):
+            inside = folds == fold
+            own = {text for s in np.flatnonzero(inside).tolist() for text in texts[s]}
+            others = [text for text in dict.fromkeys(chain.from_iterable(texts)) if text not in own]
+            if not "".join(chain.from_iterable(others)).strip():
+                raise DataError(
+                    f"{self.label}=self learns from other adaptation sentences than the one it "
+                    "scores, and these have no two different texts: give more adaptation "
+                    "sentences, or a text of the domain",
+                    nbest.origin,
+                )
+            rows = np.repeat(inside, nbest.sizes)
+            for name, values in self.scorer(others)(nbest.select(inside)).items():
+                columns.setdefault(name, np.empty(len(rows)))[rows] = values
+        return columns
+
+    @property
+    def _setting(self) -> Any:
+        return getattr(self, str(self.main))
+
+
+@dataclass
+class UnknownCheck:
+    """Warns once if most words or phrases of lists are unknown to a source.
+
+    Args:
+        units: what is counted, in words: "words of the hypotheses".
+        text: the files of the source.
+        limit: the share of unknown ones from which lists and text do not seem to match.
+    """
+
+    units: str
+    text: str
+    limit: float = 0.5
+    warned: bool = False
+
+    def __call__(self, nbest: NBest, unknown: float, total: float) -> None:
+        """Warn if `unknown` of `total` units are too many."""
+        if not self.warned and unknown > self.limit * total:
+            self.warned = True
+            warn_user(
+                f"{nbest.origin}: {unknown / total:.0%} of the {self.units} are not in {self.text}:"
+                " check that its languages, tokenisation and case are those of the lists"
+            )
+
+
+def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:
+    """Return the fold of each key; equal keys are in the same fold.
+
+    The distinct keys, in order of appearance, are shuffled with a fixed seed and dealt to the folds
+    in turn: their numbers of distinct keys differ by at most one. There are as many folds as
+    distinct keys where these are fewer (leave one out).
+
+    Args:
+        keys: (n,) what must stay together, such as the reference of each sentence.
+        folds: how many, at least 2.
+
+    Returns:
+        (n,) int64, from 0 to min(folds, distinct keys) - 1.
+
+    >>> fold_of(["a", "b", "a", "c"], 2).tolist()
+    [1, 0, 1, 0]
+    """
+    numbers: dict[Hashable, int] = {}
+    which = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    dealt = np.empty(len(numbers), dtype=np.int64)
+    shuffled = np.random.default_rng(_FOLD_SEED).permutation(len(numbers))
+    dealt[shuffled] = np.arange(len(numbers)) % folds
+    return dealt[which]
 
 
 def of_each_string(nbest: NBest, function: Callable[[str], float]) -> Float32:

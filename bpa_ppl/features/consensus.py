@@ -10,33 +10,34 @@ from msgspec import Meta
 from bpa_ppl.component import NotNegative
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import Features, FeatureSource
-from bpa_ppl.features.once import distinct
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.quality.pairs import pairs_of
+from bpa_ppl.quality.scoring import distinct
 
 
 class Consensus(FeatureSource, frozen=True):
     """Expected n-gram matches within the list, or the mean score against its other hypotheses.
 
-    Without a metric there is one feature for each order n.
-    `consensus.n` is Σ_w #_w(e) p(w): how often each n-gram w stands in the hypothesis, times the
-    posterior probability that w stands in a translation at all, p(w) = Σ_e' p(e') [w in e']. With
-    weights of their own these sums are the linear gain of Tromble, Kumar, Och and Macherey (2008),
-    *Lattice Minimum Bayes-Risk Decoding for Statistical Machine Translation*.
+    Without a metric there is one feature for each order n. `consensus.n` is Σ_w #_w(e) p(w): the
+    number of occurrences of each n-gram w in the hypothesis, times the posterior probability that a
+    translation has w, p(w) = Σ_e' p(e') [w in e']. With a weight for each order these sums are the
+    linear gain of Tromble, Kumar, Och and Macherey (2008), *Lattice Minimum Bayes-Risk Decoding for
+    Statistical Machine Translation*.
 
     With a metric there is one feature, such as `consensus.chrf`: the mean sentence score of the
     hypothesis, in percent, with each of the other hypotheses of its list as the reference; higher
     is better, so that TER is negated. Hypotheses of equal text count as others; a list of one has
-    the value 0. It is the expected gain of the rule `mbr` where all other hypotheses are equally
-    probable, and computed by the same code.
+    the value 0. It is the expected gain of the rule `mbr` if all other hypotheses are equally
+    probable.
 
     Attributes:
-        metric: `ter`, `bleu` or `chrf`; None is n-gram matches. The settings `order`, `scale` and
-            `mean` are of n-gram matches only.
-        order: the longest n-grams.
-        scale: p(e') ∝ exp(scale · total of the decoder); 0 gives all hypotheses of a list the
-            same, so that a string that stands twice counts twice.
-        mean: divide by the number of n-grams of the hypothesis, so that longer ones do not win.
+        metric: `ter`, `bleu` or `chrf`; None for n-gram matches. The settings `order`, `scale` and
+            `mean` are for n-gram matches only.
+        order: the length of the longest n-grams.
+        scale: p(e') ∝ exp(scale · total of the decoder); with 0 all hypotheses of a list are
+            equally probable, and a string that occurs twice counts twice.
+        mean: divide by the number of n-grams of the hypothesis, so that long ones have no
+            advantage.
         name: the beginning of the names of the columns.
     """
 
@@ -50,19 +51,19 @@ class Consensus(FeatureSource, frozen=True):
         super().__post_init__()
         if self.metric is not None and (self.order, self.scale, self.mean) != (4, 0.0, False):
             raise UsageError(
-                f"consensus by the metric {self.metric} counts no n-grams: leave out order, scale "
-                "and mean"
+                f"consensus by the metric {self.metric} does not count n-grams: leave out order, "
+                "scale and mean"
             )
 
     def columns(self, nbest: NBest) -> Features:
-        """Return the features, computed once for each different string of a list.
+        """Return the features, computed once for each distinct string of a list.
 
         Raises:
-            DataError: if `scale` asks for totals that the lists do not have.
+            DataError: if `scale` needs totals that the lists do not have.
 
         >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0]] * 2], ["LM0"])
-        >>> found = Consensus(order=2).columns(lists)
-        >>> {name: column.tolist() for name, column in found.items()}
+        >>> columns = Consensus(order=2).columns(lists)
+        >>> {name: column.tolist() for name, column in columns.items()}
         {'consensus.1': [1.5, 1.5], 'consensus.2': [0.5, 0.5]}
         >>> Consensus(metric="ter").columns(lists)
         {'consensus.ter': array([-50., -50.])}
@@ -73,17 +74,16 @@ class Consensus(FeatureSource, frozen=True):
         from bpa_ppl.text.vocabulary import Vocabulary
         from bpa_ppl.text.words import words_of
 
-        once = distinct(nbest, np.arange(len(nbest)))
-        weights = np.zeros(len(once.group))
-        np.add.at(weights, once.inverse, self._probabilities(nbest))
+        group, string, inverse = distinct(nbest)
+        weights = np.zeros(len(group))
+        np.add.at(weights, inverse, self._probabilities(nbest))
         text = Vocabulary().number([words_of(string) for string in nbest.strings])
         columns = {}
-        for n, matches in enumerate(
-            expected_matches(text, once.group, once.string, weights, self.order), 1
-        ):
+        orders = expected_matches(text, group, string, weights, self.order)
+        for n, matches in enumerate(orders, 1):
             if self.mean:
-                matches = matches / np.maximum(np.diff(text[1])[once.string] - n + 1, 1)
-            columns[f"{self.name}.{n}"] = matches[once.inverse]
+                matches = matches / np.maximum(np.diff(text[1])[string] - n + 1, 1)
+            columns[f"{self.name}.{n}"] = matches[inverse]
         return columns
 
     def _scores(self, nbest: NBest, metric: str) -> Float64:
@@ -115,4 +115,5 @@ class Consensus(FeatureSource, frozen=True):
         best = np.maximum.reduceat(scores, nbest.offsets[:-1]) if len(nbest) else scores
         weights = np.exp(scores - np.repeat(best, nbest.sizes))
         sums = np.bincount(np.repeat(np.arange(len(nbest)), nbest.sizes), weights, len(nbest))
-        return weights / np.repeat(sums, nbest.sizes)
+        result: Float64 = weights / np.repeat(sums, nbest.sizes)
+        return result

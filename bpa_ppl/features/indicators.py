@@ -9,15 +9,15 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 
 
 class Indicators(FeatureSource, frozen=True):
-    """One feature a value, `column=value`: 1 where a hypothesis has that value, else 0.
+    """One feature per value, `column=value`: 1 if a hypothesis has that value, else 0.
 
     Attributes:
-        column: an extra of the hypotheses that holds texts (or whole numbers).
-        values: those that get a feature; none given means every value of the lists, sorted.
+        column: an extra of the hypotheses that holds texts (or integers).
+        values: those that get a feature; default: every value of the lists, sorted.
     """
 
     main: ClassVar[str | None] = "column"
@@ -30,7 +30,7 @@ class Indicators(FeatureSource, frozen=True):
         return frozenset({self.column})
 
     def fitted(self, nbest: NBest) -> Indicators:
-        """Return indicators of the values that occur in some lists.
+        """Return indicators of the values in adaptation lists.
 
         Raises:
             DataError: if the lists have no such column of texts.
@@ -42,34 +42,35 @@ class Indicators(FeatureSource, frozen=True):
         return Indicators(column=self.column, values=tuple(sorted(set(self._texts(nbest)))))
 
     def columns(self, nbest: NBest) -> Features:
-        """Return the features; what has a value that is not known has 0 in all, and is told.
+        """Return the features; a value without a feature has 0 in all, with a warning.
 
         >>> lists = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
-        >>> found = Indicators(column="system").columns(lists.with_extras(system=["Y", "X"]))
-        >>> {name: column.tolist() for name, column in found.items()}
+        >>> columns = Indicators(column="system").columns(lists.with_extras(system=["Y", "X"]))
+        >>> {name: column.tolist() for name, column in columns.items()}
         {'system=X': [0.0, 1.0], 'system=Y': [1.0, 0.0]}
         """
         texts = np.array(self._texts(nbest), dtype=object)
         values = self.values or tuple(sorted(set(texts.tolist())))
         for value in sorted(set(texts.tolist()) - set(values)):
-            tell(
+            warn_user(
                 f"{nbest.origin}: {self.column} {value} did not occur in the adaptation lists: "
                 "it has no weight of its own"
             )
         return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
 
     def _texts(self, nbest: NBest) -> list[str]:
-        found: Any = nbest.extras.get(self.column)
-        if found is None:
-            there = ", ".join(nbest.extras) or "none"
+        column: Any = nbest.extras.get(self.column)
+        if column is None:
             raise DataError(
-                f"no column {self.column} of the hypotheses: there is {there}", nbest.origin
+                f"the hypotheses have no column {self.column}: they have "
+                f"{', '.join(nbest.extras) or 'none'}",
+                nbest.origin,
             )
-        values = found.tolist() if isinstance(found, np.ndarray) else list(found)
+        values = column.tolist() if isinstance(column, np.ndarray) else list(column)
         if not all(isinstance(value, str | int) for value in values):
             raise DataError(
-                f"the column {self.column} holds no texts, so that its values are no categories: "
-                "name another one, or use its numbers as a feature",
+                f"the values of the column {self.column} are neither texts nor integers: name "
+                "another column, or use its numbers as a feature",
                 nbest.origin,
             )
         return [str(value) for value in values]

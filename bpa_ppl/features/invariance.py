@@ -1,4 +1,4 @@
-"""Invariance: how the phrases of a hypothesis spread over latent subdomains of a general corpus."""
+"""Invariance: how phrases of a hypothesis are spread over latent subdomains of a corpus."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from msgspec import Meta
 
 from bpa_ppl.component import NotNegative, Positive
 from bpa_ppl.errors import UsageError, one_of
-from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
 from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
-from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.phrases.invariance import (
     CountedPhrases,
     chebyshev,
@@ -27,35 +26,34 @@ from bpa_ppl.phrases.subdomains import Subdomains
 #: What is measured of a phrase pair, in the order of the columns.
 MEASURES = ("specificity", "coherence", "kullback-leibler", "hellinger", "subdomain")
 _HALF = 32  # bits of the number of a target phrase
-_FOREIGN = 0.5  # share of unknown phrase pairs from which a corpus is taken for another's
 
 
 class Invariance(FeatureSource, frozen=True):
     """Specificity and coherence of the phrase pairs of a hypothesis, summed over its segmentation.
 
-    The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. From the
-    occurrences of a phrase in the corpus comes P(z | phrase), its distribution over the subdomains
-    z; see `bpa_ppl.phrases.invariance.posteriors`. Measures, after Cuong, Sima'an and Titov (2016):
+    The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The occurrences
+    of a phrase in the corpus give P(z | phrase), its distribution over the subdomains z; see
+    `bpa_ppl.phrases.invariance.posteriors`. Measures, after Cuong, Sima'an and Titov (2016):
 
-    * `specificity`: the entropy of Rényi of P(z | phrase), of both sides: `.specificity.source` and
+    * `specificity`: the Rényi entropy of P(z | phrase), of both sides: `.specificity.source` and
       `.specificity.target`. The higher, the less a phrase is bound to a subdomain.
-    * `coherence`: the distance of Chebyshev between P(z | source phrase) and P(z | target phrase),
-      the lower the more alike: `.coherence`.
-    * `kullback-leibler` and `hellinger`: other such distances, `.kullback-leibler.source` being
-      that of Σ p log(p/q) in which p is of the source phrase.
+    * `coherence`: the Chebyshev distance between P(z | source phrase) and P(z | target phrase),
+      lower if they are more alike: `.coherence`.
+    * `kullback-leibler` and `hellinger`: other such distances; in `.kullback-leibler.source`,
+      Σ p log(p/q), p is that of the source phrase.
     * `subdomain`: P(z | source phrase), P(z | target phrase) and their absolute difference for a
       single z: `.z3.source`, `.z3.target`, `.z3.difference`.
 
-    An unknown word, which the decoder copies, has P(z) on both sides: it is coherent, and neither
-    typical of a subdomain nor safe; it is in all hypotheses of a list alike.
+    An unknown word, which the decoder copies, has P(z) on both sides; it is in all hypotheses of a
+    list alike.
 
     Attributes:
-        subdomains: Parquet as `bpa subdomains` writes it.
-        features: which measures.
-        alpha: the order of the entropy; 1 is that of Shannon.
-        smoothing: how many occurrences P(z) is worth; as published none. `kullback-leibler`, which
-            is infinite where only one phrase of a pair is never in a subdomain, needs some.
-        z: the single subdomain, from 0.
+        subdomains: a Parquet file that `bpa subdomains` has written.
+        features: the measures.
+        alpha: the order of the entropy; 1 is Shannon's.
+        smoothing: how many occurrences P(z) counts for; 0 as published. `kullback-leibler` needs
+            more, because it is infinite where only one phrase of a pair is never in a subdomain.
+        z: the single subdomain, counted from 0.
         name: the start of the names of the columns.
 
     Raises:
@@ -83,56 +81,57 @@ class Invariance(FeatureSource, frozen=True):
             )
         if ("subdomain" in self.measures) != (self.z is not None):
             raise UsageError(
-                f"{self.name}: the measure subdomain and z go together, as in "
+                f"{self.name}: the measure subdomain needs z, and only it, as in "
                 "features=subdomain,z=3: give both or neither"
             )
 
     @property
     def needs(self) -> frozenset[str]:
-        """The segmentations, and the sources, which their spans are of."""
+        """The segmentations and the sources."""
         return frozenset({SEGMENTATION, "sources"})
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures that are asked for."""
+        """The chosen measures."""
         return (self.features,) if isinstance(self.features, str) else self.features
 
-    def columns(self, nbest: NBest) -> Features:
-        """Return the sums of the measures.
+    def opened(self) -> Callable[[NBest], Features]:
+        """Read the subdomains, and return the function that computes the sums of the measures.
+
+        It counts new phrases in one pass over the corpus, and keeps their counts.
 
         Raises:
-            DataError: if the subdomains cannot be read; if a segmentation is malformed, outside of
-                its sentence, or not of the whole hypothesis.
+            DataError: if the subdomains cannot be read; on use, if a segmentation is malformed,
+                outside of its sentence, or not of the whole hypothesis.
             UsageError: if there is no subdomain z.
         """
-        return self.opened()(nbest)
-
-    def opened(self) -> Callable[[NBest], Features]:
-        """Read the subdomains; the function that is returned computes the columns of any lists.
-
-        It counts the phrases that it meets for the first time in one pass over the corpus, and
-        keeps their counts.
-        """
-        found = Subdomains.load(self.subdomains)
-        if self.z is not None and self.z >= found.k:
+        subdomains = Subdomains.load(self.subdomains)
+        if self.z is not None and self.z >= subdomains.k:
             raise UsageError(
-                f"{self.subdomains} has the subdomains 0 to {found.k - 1}, and not {self.z}"
+                f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
             )
-        pairs = _CountedPairs(found)
-        return lambda nbest: self._columns(pairs, nbest)
+        sides = CountedPhrases(subdomains, "source"), CountedPhrases(subdomains, "target")
+        check = UnknownCheck("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
 
-    def _columns(self, pairs: _CountedPairs, nbest: NBest) -> Features:
-        source, target, rows, owner = pairs.distinct(nbest)
-        self._check_seen(pairs, nbest, ((source == 0).all(1) | (target == 0).all(1))[rows])
-        spread = [posteriors(counts, pairs.weights, self.smoothing) for counts in (source, target)]
-        # Each hypothesis is summed for itself: its sums do not depend on those before it.
-        return {
-            f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
-            for column, values in self._measured(*spread).items()
-        }
+        def compute(nbest: NBest) -> Features:
+            first, second, starts = numbered_pairs(nbest, sides[0].tree, sides[1].tree)
+            keys = (first.astype(np.int64) << _HALF) + second
+            pairs, rows = np.unique(keys, return_inverse=True)
+            owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
+            counts = sides[0].counts(pairs >> _HALF), sides[1].counts(pairs & (1 << _HALF) - 1)
+            unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
+            check(nbest, unseen.sum(), len(unseen))
+            source, target = (posteriors(c, subdomains.weights, self.smoothing) for c in counts)
+            # Each hypothesis is summed by itself: its sums do not depend on those before it.
+            return {
+                f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
+                for column, values in self._measured(source, target).items()
+            }
+
+        return compute
 
     def _measured(self, source: Float64, target: Float64) -> dict[str, Float64]:
-        """Return (pairs,) columns by name, of (pairs, K) P(z | phrase)."""
+        """Return (pairs,) values by column, from (pairs, K) P(z | phrase) of both sides."""
         columns: dict[str, Float64] = {}
         for measure in sorted(set(self.measures), key=MEASURES.index):
             if measure == "coherence":
@@ -140,55 +139,13 @@ class Invariance(FeatureSource, frozen=True):
             elif measure == "hellinger":
                 columns[measure] = hellinger(source, target)
             elif measure == "specificity":
-                columns |= {
-                    f"{measure}.source": renyi_entropy(source, self.alpha),
-                    f"{measure}.target": renyi_entropy(target, self.alpha),
-                }
+                columns[f"{measure}.source"] = renyi_entropy(source, self.alpha)
+                columns[f"{measure}.target"] = renyi_entropy(target, self.alpha)
             elif measure == "kullback-leibler":
-                columns |= {
-                    f"{measure}.source": kullback_leibler(source, target),
-                    f"{measure}.target": kullback_leibler(target, source),
-                }
+                columns[f"{measure}.source"] = kullback_leibler(source, target)
+                columns[f"{measure}.target"] = kullback_leibler(target, source)
             else:
                 one, other = source[:, self.z], target[:, self.z]
-                columns |= {
-                    f"z{self.z}.source": one,
-                    f"z{self.z}.target": other,
-                    f"z{self.z}.difference": np.abs(one - other),
-                }
+                columns[f"z{self.z}.source"], columns[f"z{self.z}.target"] = one, other
+                columns[f"z{self.z}.difference"] = np.abs(one - other)
         return columns
-
-    def _check_seen(self, pairs: _CountedPairs, nbest: NBest, unseen: np.ndarray) -> None:
-        """Warn, once, where many phrases are not in the corpus."""
-        if pairs.tells and len(unseen) and unseen.mean() > _FOREIGN:
-            pairs.tells = False
-            tell(
-                f"{nbest.origin}: {unseen.mean():.0%} of the phrase pairs of the hypotheses have a "
-                f"phrase that the corpus of {self.subdomains} does not have: is it of these "
-                "languages in this order, and tokenised and cased like the lists?"
-            )
-
-
-class _CountedPairs:
-    """Subdomains, ready to be asked for the phrase pairs of many lists."""
-
-    def __init__(self, subdomains: Subdomains):
-        self.weights = subdomains.weights
-        self.tells = True
-        self._source = CountedPhrases(subdomains, "source")
-        self._target = CountedPhrases(subdomains, "target")
-
-    def distinct(self, nbest: NBest) -> tuple[Float64, Float64, Int64, Int64]:
-        """Return the distinct phrase pairs of some lists.
-
-        Returns:
-            (pairs, K) how often the source phrase of each occurs in each subdomain; the same of its
-            target phrase; (uses,) the pair of each use, and the hypothesis.
-        """
-        trees = self._source.tree, self._target.tree
-        first, second, starts = numbered_pairs(nbest, *trees)
-        keys = (first.astype(np.int64) << _HALF) + second
-        pairs, rows = np.unique(keys, return_inverse=True)
-        owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
-        counts = self._source.counts(pairs >> _HALF), self._target.counts(pairs & (1 << _HALF) - 1)
-        return *counts, rows, owner

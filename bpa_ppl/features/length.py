@@ -1,4 +1,4 @@
-"""Length: how long a hypothesis is, in words and characters, and against its source."""
+"""Length: the length of a hypothesis in words and characters, and relative to its source."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ class Length(FeatureSource, frozen=True):
     """The length of each hypothesis.
 
     Attributes:
-        words: give `LengthWords`, the number of words; they stand between spaces.
-        characters: give `LengthCharacters`, spaces included.
-        ratio: give `LengthRatio`, words for each word of the source; one that is empty counts as
-            one word.
+        words: add `LengthWords`, the number of words, which are separated by spaces.
+        characters: add `LengthCharacters`, spaces included.
+        ratio: add `LengthRatio`, words per word of the source; an empty source counts as one word.
     """
 
     words: bool = True
@@ -24,15 +23,15 @@ class Length(FeatureSource, frozen=True):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The source sentences, for the ratio alone."""
+        """The source sentences, for the ratio."""
         return frozenset({"sources"}) if self.ratio else frozenset()
 
     def columns(self, nbest: NBest) -> Features:
-        """Return the lengths that the settings ask for.
+        """Return the lengths.
 
         >>> lists = NBest.from_lists([["a b c", "a"]], [[[0.0]] * 2], ["LM0"], sources=["x y"])
-        >>> found = Length(ratio=True).columns(lists)
-        >>> {name: column.tolist() for name, column in found.items()}
+        >>> columns = Length(ratio=True).columns(lists)
+        >>> {name: column.tolist() for name, column in columns.items()}
         {'LengthWords': [3.0, 1.0], 'LengthRatio': [1.5, 0.5]}
         """
         columns: dict[str, Float32] = {}

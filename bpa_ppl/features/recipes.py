@@ -1,4 +1,4 @@
-"""Recipes: what a posterior records of sources of features, to compute the same of new lists."""
+"""Recipes: the records of feature sources in a posterior, to compute the same for new lists."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CARRIED = 5_000_000  # bytes of text
 
 
 def absolute(source: FeatureSource) -> FeatureSource:
-    """Return a source whose files are named in full, so that they are found from anywhere."""
+    """Return a source with absolute paths of its files."""
     return source.moved([str(Path(path).absolute()) for path in source.files()])
 
 
 def recorded(
     sources: Iterable[FeatureSource], columns: Iterable[Sequence[str]]
 ) -> list[dict[str, Any]]:
-    """Return a plain record of each source: name, settings, hashes of files, names of columns.
+    """Return a record of each source: name, settings, hashes of files, names of columns.
 
     Raises:
         DataError: if a file cannot be read.
@@ -37,12 +37,12 @@ def recorded(
     records = []
     for source, names in zip(sources, columns, strict=True):
         more = {_FILES: [_hash(path, source) for path in source.files()], _COLUMNS: list(names)}
-        records.append(source.made_from() | {name: given for name, given in more.items() if given})
+        records.append(source.recipe() | {name: values for name, values in more.items() if values})
     return records
 
 
 def columns_of(attrs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the columns of each source that a posterior records, by its label.
+    """Return the names of the columns of each recorded source, by its label.
 
     >>> columns_of({"feature_sources": [{"source": "lm", "feature_names": ["lm"]}]})
     {'lm': ('lm',)}
@@ -54,17 +54,17 @@ def columns_of(attrs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def check_carried(texts: Iterable[str], files: Iterable[str]) -> None:
-    """Raise a UsageError if there is more text than a posterior carries: 5 MB."""
+    """Raise a UsageError if there is more text than a posterior can carry: 5 MB."""
     size = sum(len(text.encode()) for text in texts)
     if size > _CARRIED:
         raise UsageError(
-            f"{' and '.join(files)} have {size / 1e6:.1f} MB of text, and a posterior carries "
+            f"{' and '.join(files)} have {size / 1e6:.1f} MB of text, and a posterior can carry "
             f"{_CARRIED / 1e6:.0f} MB at most: leave carry out and keep the files"
         )
 
 
 def stored(sources: Iterable[FeatureSource]) -> dict[str, Any]:
-    """Return what the sources have learned, as texts by name (JSON), for a posterior to carry."""
+    """Return what the sources have learned, as JSON texts by name, to be stored in a posterior."""
     return {
         _STORED.format(number): np.array(
             [json.dumps({name: getattr(source, name) for name in source.learned})]
@@ -75,7 +75,7 @@ def stored(sources: Iterable[FeatureSource]) -> dict[str, Any]:
 
 
 def is_stored(name: str) -> bool:
-    """Say whether a name is one that `stored` gives.
+    """Return whether a name is one of `stored`.
 
     >>> is_stored("feature_source_0"), is_stored("mode")
     (True, False)
@@ -83,7 +83,7 @@ def is_stored(name: str) -> bool:
     return name.startswith(_STORED.format(""))
 
 
-def remade(
+def sources_from_records(
     records: Iterable[Mapping[str, Any]],
     constants: Mapping[str, Any],
     where: Where | None = None,
@@ -160,5 +160,5 @@ def _check_used(where: Where, sources: Sequence[FeatureSource]) -> None:
 
 
 def _tuples(value: Any) -> Any:
-    """Return a setting as it was before JSON, which has lists alone."""
+    """Return a setting with tuples in place of the lists of JSON."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,6 +1,6 @@
 """Segmentations: which words of the source each phrase of a hypothesis translates.
 
-As Moses prints them: `0-2=0-2 3=3 8=7`, source span = target span, positions from 0, the last
+As Moses prints them: `0-2=0-2 3=3 8=7`, source span = target span, positions from 0, the last one
 included, in target order.
 """
 
@@ -15,7 +15,7 @@ from bpa_ppl.nbest import Int32, Int64, NBest
 from bpa_ppl.phrases.spans import OUTSIDE, UNCOVERED, parse_segmentations
 from bpa_ppl.phrases.tree import PhraseTree
 
-#: The column of the hypotheses that holds them.
+#: The extra of the hypotheses that holds them.
 SEGMENTATION = "segmentation"
 
 
@@ -24,12 +24,12 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
 
     Args:
         nbest: lists with segmentations.
-        source_lengths: (hypotheses,) the words of the source of each.
-        string_lengths: (strings,) the words of each distinct text.
+        source_lengths: (hypotheses,) the number of words of each source.
+        string_lengths: (strings,) the number of words of each distinct text.
 
     Returns:
-        (spans, 4) int32: first source word, words, first target word, words; and (hypotheses + 1,)
-        where the spans of each begin.
+        (spans, 4) int32: first source word, number of words, first target word, number of words;
+        and (hypotheses + 1,) where the spans of each begin.
 
     Raises:
         DataError: naming the hypothesis, if a segmentation is malformed, outside of its sentence,
@@ -37,7 +37,7 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
     """
     texts = nbest.extras[SEGMENTATION]
     if not all(isinstance(text, str) for text in texts):
-        raise DataError("a segmentation is a text such as `0-2=0-2 3=3`", nbest.origin)
+        raise DataError("a segmentation must be a text such as `0-2=0-2 3=3`", nbest.origin)
     lengths = string_lengths[nbest.string_index]
     lines = "\n".join([*texts, ""]).encode()
     if line_count(lines) != len(texts):
@@ -52,8 +52,8 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
         what = {
             OUTSIDE: f"is outside of its source and translation, which have {words}: give the "
             "sources that were decoded",
-            UNCOVERED: f"does not have each of the {lengths[row]} words of the translation once, "
-            "in order: print the lists again",
+            UNCOVERED: f"does not cover each of the {lengths[row]} words of the translation once, "
+            "in order: write the lists again",
         }.get(wrong, "is not as Moses prints it: 0-2=0-2 3=3")
         raise DataError(where + what, nbest.origin)
     return spans, starts
@@ -62,12 +62,12 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
 def numbered_pairs(
     nbest: NBest, source: PhraseTree, target: PhraseTree
 ) -> tuple[Int32, Int32, Int64]:
-    """Return the numbers of the phrases that all hypotheses are made of.
+    """Return the numbers of the phrases of all hypotheses.
 
     Args:
         nbest: lists with sources and segmentations.
-        source: numbers source phrases; new ones are added.
-        target: the same of target phrases.
+        source: the source phrases; new ones are added.
+        target: the target phrases, likewise.
 
     Returns:
         (uses,) the source phrase, and the target phrase, of each use of a pair; and
@@ -87,7 +87,7 @@ def numbered_pairs(
 
 
 def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
-    """Return the distinct phrase pairs that hypotheses are made of: source and target phrases.
+    """Return the source and target phrases of the distinct phrase pairs of hypotheses.
 
     Raises:
         DataError: if the lists have no sources or segmentations, or as `spans_of`.
@@ -98,8 +98,8 @@ def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
     """
     if SEGMENTATION not in nbest.extras or nbest.sources is None:
         raise DataError(
-            "the phrases of lists are known from their segmentations and sources: give lists with "
-            "both, or a phrase table",
+            "the phrases of lists follow from their segmentations and sources: give both, "
+            "or a phrase table",
             nbest.origin,
         )
     trees = PhraseTree(), PhraseTree()

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from bpa_ppl.notes import Note, held, tell_again
+from bpa_ppl.notes import Note, capture_notes, replay
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 class _Made(NamedTuple):
     """What a step brought: one item or none, what was told of it, and the error instead of it."""
 
-    items: list
+    items: list[Any]
     notes: list[Note]
     error: Exception | None
 
@@ -38,7 +38,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
         pending = begun()
         while True:
             made = pending.result()
-            tell_again(made.notes)
+            replay(made.notes)
             if made.error is not None:
                 raise made.error
             if not made.items:
@@ -48,7 +48,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def _next(items: Iterator[T]) -> _Made:
-    with held() as notes:
+    with capture_notes() as notes:
         try:
             return _Made(list(islice(items, 1)), notes, None)
         except Exception as error:

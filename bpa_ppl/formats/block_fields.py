@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32
 
 UInt8 = npt.NDArray[np.uint8]
@@ -49,7 +49,7 @@ def decoded_texts(block: bytes, bounds: Int32) -> list[str] | None:
         return None
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _parse(data: UInt8, values: Float64) -> bool:
     """Fill in the values; the last byte is a newline, and nothing here reads on beyond it."""
     at = 0
@@ -62,7 +62,7 @@ def _parse(data: UInt8, values: Float64) -> bool:
     return at == len(data)
 
 
-@inner
+@njit
 def digits_at(data: UInt8, at: int) -> tuple[np.int64, int]:
     """Return the whole number at a position, and the position after it, or −1 to give up."""
     start = at
@@ -73,7 +73,7 @@ def digits_at(data: UInt8, at: int) -> tuple[np.int64, int]:
     return value, at if 0 < at - start <= _DIGITS else _GIVEN_UP
 
 
-@inner
+@njit
 def number_at(data: UInt8, at: int) -> tuple[float, int]:
     """Return the number printed at a position and the position after it; −1 to give up."""
     if at < 0:
@@ -112,19 +112,20 @@ def number_at(data: UInt8, at: int) -> tuple[float, int]:
     return sign * (mantissa * _POWERS[exponent]), at
 
 
-@inner
+@njit
 def separates(data: UInt8, at: int) -> bool:
     """Say whether ` |||` stands at a position, with a space or the end of the line after it."""
-    return (
+    result: bool = (
         data[at] == _SPACE
         and data[at + 1] == _BAR
         and data[at + 2] == _BAR
         and data[at + 3] == _BAR
         and (data[at + 4] == _SPACE or data[at + 4] == _NEWLINE)
     )
+    return result
 
 
-@inner
+@njit
 def field_at(data: UInt8, at: int) -> tuple[int, int, int]:
     """Return the bounds of a field without spaces around it, and where it ends; −1 to give up.
 
@@ -153,7 +154,7 @@ def empty_slots(rows: int) -> Int32:
     return np.full(2 << rows.bit_length(), -1, np.int32)
 
 
-@inner
+@njit
 def interned(data: UInt8, start: int, end: int, slots: Int32, texts: Int32, distinct: int) -> int:
     """Return the index of a text among the distinct ones, where a new one is entered.
 
@@ -171,7 +172,7 @@ def interned(data: UInt8, start: int, end: int, slots: Int32, texts: Int32, dist
     mask = len(slots) - 1
     slot = np.int64(value ^ (value >> np.uint64(32))) & mask
     while slots[slot] >= 0:
-        known = slots[slot]
+        known: int = slots[slot]
         shift = texts[1, known] - start
         i = start if texts[2, known] - shift == end else end + 1
         while i < end and data[i] == data[i + shift]:

@@ -54,13 +54,13 @@ class Jsonl(NBestFormat, frozen=True):
         return CANDIDATES in keys or {ID, TEXT} <= keys
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        """Yield the rows of each block of whole lines.
+        r"""Yield the rows of each block of whole lines.
 
         Raises:
             DataError: with file, line and field, if a line is no JSON, has a key twice, or a
                 field of another type than in the lines before.
 
-        >>> lines = b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}\\n'
+        >>> lines = b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}\n'
         >>> rows = next(Jsonl().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.ids.tolist(), rows.features.tolist()
         (('scores.lm',), [7], [[-1.0]])

@@ -29,7 +29,7 @@ from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.formats.streams import line_count
 from bpa_ppl.labels import printed_labels
 from bpa_ppl.nbest import Float32, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ class Moses(NBestFormat, frozen=True):
         return SEPARATOR.search(first_line) is not None
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        """Yield the rows of each block of whole lines.
+        r"""Yield the rows of each block of whole lines.
 
         Raises:
             DataError: with file and line, if a line is not as the first one is, or not as it
                 should be.
 
-        >>> lines = b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\\n"
+        >>> lines = b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\n"
         >>> rows = next(Moses().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.features.tolist(), rows.strings
         (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ('a cat',))
@@ -220,7 +220,7 @@ def _warn_renamed(nbest: NBest, labels: list[str], renamed: list[str]) -> None:
             nbest.origin,
         )
     names = ", ".join(sorted({old.strip("= ") for old in labels if "_" in old}))
-    tell(
+    warn_user(
         f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
         "a sparse feature and leaves it out"
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.formats.block_fields import (
     decoded_texts,
     digits_at,
@@ -124,7 +124,7 @@ def _fields(block: bytes, spans: Int32) -> list[list[str]]:
     return [[text[start:end] for start, end in bounds.T.tolist()] for bounds in spans]
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _parse(
     data: UInt8,
     before: UInt8,
@@ -167,7 +167,7 @@ def _parse(
     return distinct
 
 
-@inner
+@njit
 def _positions(
     data: UInt8,
     at: int,

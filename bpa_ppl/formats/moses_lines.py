@@ -17,7 +17,7 @@ from bpa_ppl.formats.numbers import finite
 from bpa_ppl.formats.streams import decoded
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Float32
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
 
 #: One line of the format, for messages.
@@ -316,7 +316,7 @@ class LineParser:
             raise self.error(f"{what} cannot be kept, and reading is strict", number)
         if what not in self._warned:
             self._warned.add(what)
-            tell(f"{self.options.origin}: {what} left out")
+            warn_user(f"{self.options.origin}: {what} left out")
 
 
 def fits(field: bytes, name: str, soft: bool = False) -> bool:

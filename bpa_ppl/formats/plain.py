@@ -19,9 +19,9 @@ import numpy.typing as npt
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.codecs import CODECS
 from bpa_ppl.formats.numbers import finite, printed
 from bpa_ppl.formats.streams import (
-    CODECS,
     AnyPath,
     arrow_file,
     atomic_path,
@@ -55,13 +55,13 @@ class Plain(NBestFormat, frozen=True):
         return False
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        """Yield the rows of each block of whole lines.
+        r"""Yield the rows of each block of whole lines.
 
         Raises:
             DataError: if the lines are no whole lists, or a file of scores has another number.
             UsageError: if the number of hypotheses is not set.
 
-        >>> blocks = [b"a cat\\nthe cat\\nhello\\nhi\\n"]
+        >>> blocks = [b"a cat\nthe cat\nhello\nhi\n"]
         >>> rows = next(Plain(nbest=2).parse(blocks, ReadOptions("dev")))
         >>> rows.ids.tolist(), rows.strings
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])

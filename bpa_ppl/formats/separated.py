@@ -46,9 +46,9 @@ class Separated(NBestFormat, frozen=True):
     separator: ClassVar[str]
 
     def detect(self, first_line: bytes) -> bool:
-        """Say whether the first line is a header with `id` and `text`.
+        r"""Say whether the first line is a header with `id` and `text`.
 
-        >>> Tsv().detect(b"id\\ttext\\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
+        >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
         """
         try:
@@ -58,13 +58,13 @@ class Separated(NBestFormat, frozen=True):
         return {ID, TEXT} <= set(header)
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        """Yield the rows of each block of whole lines.
+        r"""Yield the rows of each block of whole lines.
 
         Raises:
             DataError: with file, line and column, if a line has not as many cells as the header,
                 or a column of numbers has a cell that is neither a number nor empty.
 
-        >>> lines = b"id,text,lm,system\\n0,a cat,-1.5,ours\\n"
+        >>> lines = b"id,text,lm,system\n0,a cat,-1.5,ours\n"
         >>> rows = next(Csv().parse([lines], ReadOptions("dev")))
         >>> rows.names, rows.features.tolist(), dict(rows.extras)
         (('lm',), [[-1.5]], {'system': ('ours',)})

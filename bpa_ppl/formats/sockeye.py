@@ -30,7 +30,7 @@ from bpa_ppl.formats.numbers import finite
 from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Identifiers, Rows
 from bpa_ppl.rows.base import TOO_LARGE
 
@@ -66,7 +66,8 @@ class Sockeye(NBestFormat, frozen=True):
             fields = json.loads(first_line)
         except (ValueError, RecursionError):
             return False
-        return {"sentence_id", "translation"} <= fields.keys()
+        result: bool = {"sentence_id", "translation"} <= fields.keys()
+        return result
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.
@@ -330,7 +331,7 @@ class _Reader:
         ends = np.cumsum(sizes)
         against = np.sum(scores[ends - sizes] > scores[ends - 1]) > np.sum(sizes > 1) / 2
         doubt = ", though most lists begin with their highest score" if against else ""
-        tell(
+        warn_user(
             f"{self._options.origin}: scores are taken for costs{doubt}: they are negated, so that "
             "higher is better (costs=false leaves them as they are)"
         )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import accumulate
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.formats.block_fields import (
     UInt8,
     decoded_texts,
@@ -66,7 +66,7 @@ class SparseParser:
         return Rows(self._names, ids, lines, values[:, 1:], values[:, 0], strings, texts[0])
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _parse(
     data: UInt8,
     labels: UInt8,
@@ -104,7 +104,7 @@ def _parse(
     return distinct
 
 
-@inner
+@njit
 def _past_separator(data: UInt8, at: int) -> int:
     """Return the position after a separator with its spaces, or −1 where none stands."""
     if at < 0 or not separates(data, at) or data[at + 4] == _NEWLINE:
@@ -112,7 +112,7 @@ def _past_separator(data: UInt8, at: int) -> int:
     return at + 5
 
 
-@inner
+@njit
 def _features(
     data: UInt8, at: int, labels: UInt8, bounds: Int64, values: Float32, seen: Int64, row: int
 ) -> int:
@@ -135,7 +135,7 @@ def _features(
     return at
 
 
-@inner
+@njit
 def _column(data: UInt8, at: int, labels: UInt8, bounds: Int64, expected: int) -> int:
     """Return which feature stands at a position, looking from the expected one on, or −1."""
     count = len(bounds) - 1

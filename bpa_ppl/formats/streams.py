@@ -37,7 +37,7 @@ def origin_name(path: AnyPath) -> str:
 
 
 class InputFile:
-    """A file that is read once, from its beginning: looked at first, then read.
+    r"""A file that is read once, from its beginning: looked at first, then read.
 
     Args:
         path: the file, compressed or not; `-` is the standard input.
@@ -50,7 +50,7 @@ class InputFile:
     ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
     ...     opened = InputFile(file.name)
     ...     print(opened.first_line, b"".join(opened.blocks()))
-    b'one' b'one\\ntwo\\n'
+    b'one' b'one\ntwo\n'
     """
 
     def __init__(self, path: AnyPath):
@@ -129,7 +129,7 @@ class InputFile:
 
 
 def read_blocks(path: AnyPath) -> Iterator[bytes]:
-    """Yield the text of a file in blocks of whole lines, each ended by a newline.
+    r"""Yield the text of a file in blocks of whole lines, each ended by a newline.
 
     gzip, xz and zstd are recognised by their first bytes, not by the name of the file, and
     unpacked in a thread of their own. A byte-order mark is left out, and a newline is added where
@@ -145,7 +145,7 @@ def read_blocks(path: AnyPath) -> Iterator[bytes]:
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(gzip.compress(b"one" + bytes([10]) + b"two")), file.flush()
     ...     print(b"".join(read_blocks(file.name)))
-    b'one\\ntwo\\n'
+    b'one\ntwo\n'
     """
     return _whole_lines(_plain_bytes(path))
 

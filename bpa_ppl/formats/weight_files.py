@@ -9,7 +9,7 @@ from bpa_ppl.formats.base import AUTO, WeightFormat
 from bpa_ppl.formats.codecs import file_suffix
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_text
 from bpa_ppl.registry import WEIGHT_FORMATS
-from bpa_ppl.weights import Bare, Weights
+from bpa_ppl.weights import PositionalWeights, Weights
 
 _ANY = "dense"  # any text may be in this format, and a file without an extension is written so
 
@@ -40,7 +40,7 @@ def read_weights(path: AnyPath, format: str | WeightFormat = AUTO) -> Weights:
     if not pairs:
         raise DataError("there are no weights in it: write `Name0= value …` lines", origin)
     if not any(name for name, _ in pairs):
-        return Bare([value for _, value in pairs], origin)
+        return PositionalWeights([value for _, value in pairs], origin)
     return Weights(pairs, origin)
 
 

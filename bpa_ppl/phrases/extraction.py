@@ -148,7 +148,7 @@ def _numbered_pairs(
         )
     sides = [tree.words(part) for tree, part in zip(trees, lines, strict=False)]
     points = _points(lines, sides, path, first)
-    lengths = tuple(np.diff(starts) for _, starts in sides)
+    lengths = (np.diff(sides[0][1]), np.diff(sides[1][1]))
     starts, spans = extract_spans(lengths, points, (longest, longest))
     columns = np.ascontiguousarray(spans.T)
     return (

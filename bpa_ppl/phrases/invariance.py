@@ -70,7 +70,7 @@ class CountedPhrases:
             known = self.tree.known_words(word.encode() for word in self._text.words)[0]
             text = known[self._text.numbers], self._text.starts
             self._counted = self.tree.count(text, self._groups, self._shares, self._counted)
-        return self._counted[numbers]
+        return np.asarray(self._counted[numbers])
 
 
 def posteriors(counts: Float64, weights: Float64, smoothing: float = 0.0) -> Float64:
@@ -108,11 +108,11 @@ def renyi_entropy(probabilities: Float64, order: float = 2.0) -> Float64:
     """
     if abs(order - 1) < _NEAR:
         logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
-        return np.maximum(-(probabilities * logs).sum(axis=1), 0.0)
+        return np.asarray(np.maximum(-(probabilities * logs).sum(axis=1), 0.0))
     # Divide by the largest, because powers of small numbers underflow for large α.
     largest = probabilities.max(axis=1)
     powers = ((probabilities / largest[:, None]) ** order).sum(axis=1)
-    return np.maximum((np.log(powers) + order * np.log(largest)) / (1 - order), 0.0)
+    return np.asarray(np.maximum((np.log(powers) + order * np.log(largest)) / (1 - order), 0.0))
 
 
 def chebyshev(first: Float64, second: Float64) -> Float64:
@@ -121,7 +121,7 @@ def chebyshev(first: Float64, second: Float64) -> Float64:
     >>> chebyshev(np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]])).tolist()
     [0.25]
     """
-    return np.abs(first - second).max(axis=1)
+    return np.asarray(np.abs(first - second).max(axis=1))
 
 
 def hellinger(first: Float64, second: Float64) -> Float64:
@@ -130,7 +130,7 @@ def hellinger(first: Float64, second: Float64) -> Float64:
     >>> hellinger(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist()
     [1.0]
     """
-    return np.sqrt(((np.sqrt(first) - np.sqrt(second)) ** 2).sum(axis=1) / 2)
+    return np.asarray(np.sqrt(((np.sqrt(first) - np.sqrt(second)) ** 2).sum(axis=1) / 2))
 
 
 def kullback_leibler(first: Float64, second: Float64) -> Float64:
@@ -142,4 +142,4 @@ def kullback_leibler(first: Float64, second: Float64) -> Float64:
     inside = first > 0
     with np.errstate(divide="ignore"):
         ratio = np.where(inside, first, 1.0) / np.where(inside, second, 1.0)
-        return np.maximum((first * np.log(ratio)).sum(axis=1), 0.0)
+        return np.asarray(np.maximum((first * np.log(ratio)).sum(axis=1), 0.0))

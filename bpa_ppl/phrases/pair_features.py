@@ -1,4 +1,4 @@
-"""Features of phrase pairs for instance weighting (Foster et al. 2010, Section 3.3)
+"""Features of phrase pairs for instance weighting (Foster et al. 2010, Section 3.3).
 
 G. Foster, C. Goutte and R. Kuhn, "Discriminative instance weighting for domain adaptation in
 statistical machine translation", EMNLP 2010. OUT is the large corpus that a table was extracted
@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import njit
 
-from bpa_ppl.compiled import compiled
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
@@ -144,7 +144,7 @@ def word_statistics(sentences: Sequence[Sequence[str]]) -> WordStatistics:
     )
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _spread_of(words: Int32, starts: Int64, count: int) -> tuple[Float64, ...]:
     """Return of each word: occurrences, sentences, documents, distances to the nearest others."""
     length = len(starts) - 1
@@ -231,7 +231,9 @@ def normalised(values: Float64) -> Float64:
     """
     deviation = values.std()
     centred = values - values.mean()
-    return centred / deviation if deviation > 1e-12 * (1 + np.abs(values).max()) else centred * 0
+    return np.asarray(
+        centred / deviation if deviation > 1e-12 * (1 + np.abs(values).max()) else centred * 0
+    )
 
 
 class _Phrases(NamedTuple):

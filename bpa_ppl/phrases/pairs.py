@@ -114,7 +114,7 @@ def index_in(texts: Texts, among: pa.Array) -> Int64:
         return np.arange(len(among))
     sought = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
     found = pc.index_in(sought.cast(pa.large_string()), value_set=among)
-    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def interned(texts: Any) -> tuple[pa.Array, Int32]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
@@ -17,7 +17,7 @@ _LARGEST = 1 << 24  # larger positions are clipped: they are outside any sentenc
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def parse_points(
     text: npt.NDArray[np.uint8], source_starts: Int64, target_starts: Int64
 ) -> tuple[Int32, Int32, Int64, int, int]:
@@ -60,7 +60,7 @@ def parse_points(
     return source, target, starts, 0, 0
 
 
-@inner
+@njit
 def _number(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int]:
     """Return the number that begins at a place, or −1, and the next place."""
     value = -1
@@ -70,7 +70,7 @@ def _number(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int]:
     return value, place
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def extract_spans(
     lengths: tuple[Int64, Int64], points: tuple[Int32, Int32, Int64], longest: tuple[int, int]
 ) -> tuple[Int64, Int32]:
@@ -126,7 +126,7 @@ def extract_spans(
     return starts, spans[:found]
 
 
-@inner
+@njit
 def _reach(
     s: int, lengths: tuple[Int64, Int64], points: tuple[Int32, Int32, Int64]
 ) -> tuple[Int64, Int64, Int64, Int64]:
@@ -144,7 +144,7 @@ def _reach(
     return low, high, outer_low, outer_high
 
 
-@inner
+@njit
 def _consistent(
     outer_low: Int64, outer_high: Int64, least: int, most: int, first: int, last: int
 ) -> bool:
@@ -155,7 +155,7 @@ def _consistent(
     return True
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def number_spans(
     sentences: Ragged,
     span_starts: Int64,
@@ -199,7 +199,7 @@ def number_spans(
     return numbers, size
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def find_spans(
     sentences: Ragged,
     span_starts: Int64,
@@ -226,7 +226,7 @@ def find_spans(
     return numbers
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def count_phrases(
     sentences: Ragged,
     groups: npt.NDArray[np.int16],
@@ -270,7 +270,7 @@ def count_phrases(
                         counts[node, k] += shares[s, k]
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def parse_segmentations(
     text: npt.NDArray[np.uint8], source_lengths: Int64, target_lengths: Int64
 ) -> tuple[Int32, Int64, int, int]:
@@ -318,7 +318,7 @@ def parse_segmentations(
     return spans, starts, 0, 0
 
 
-@inner
+@njit
 def _span(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int, int]:
     """Return the first and last position of a span, `3` or `3-5`, and the next place."""
     first, place = _number(text, place)
@@ -328,7 +328,7 @@ def _span(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int, int]:
     return (first if last >= first else -1), last, place
 
 
-@inner
+@njit
 def _slot(slots: Int64, key: int, mask: np.uint64) -> np.uint64:
     """Return the slot of a key in a hash table, or the free slot for it."""
     mixed = np.uint64(key) * _GOLDEN
@@ -338,7 +338,7 @@ def _slot(slots: Int64, key: int, mask: np.uint64) -> np.uint64:
     return slot
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def fill_slots(slots: Int64, nodes: Int32, parents: Int32, branches: Int32, size: int) -> None:
     """Fill an empty hash table with the nodes of a tree."""
     mask = np.uint64(len(slots) - 1)

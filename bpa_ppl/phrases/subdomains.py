@@ -172,7 +172,8 @@ class Subdomains:
         """Return (pairs, K) float32, P(z | e, f); of hard subdomains 0 and 1."""
         if not self.hard:
             return self.assignment
-        return np.eye(self.k, dtype=np.float32)[self.assignment]
+        result: Float32 = np.eye(self.k, dtype=np.float32)[self.assignment]
+        return result
 
     def save(self, path: AnyPath) -> None:
         """Write a Parquet file with one row per sentence pair: its texts and its subdomain.
@@ -272,5 +273,7 @@ def _assigned(column: pa.ChunkedArray) -> np.ndarray:
     if whole.null_count:
         raise ValueError("empty rows")
     if pa.types.is_fixed_size_list(whole.type):
-        return whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
-    return whole.to_numpy()
+        values: np.ndarray = whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
+    else:
+        values = whole.to_numpy()
+    return values

@@ -92,7 +92,7 @@ def numbers_in(table: pa.Table, name: str, origin: str) -> Float64:
         raise DataError(
             f"{name} must be a number ≥ 0, not {values[wrong[0]]}", origin, int(wrong[0]) + 1
         )
-    return values
+    return np.asarray(values)
 
 
 def write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
@@ -233,7 +233,7 @@ class TextTable:
                 self.origin,
                 fields.first + row,
             )
-        return values
+        return np.asarray(values)
 
     def check_points(self, fields: SplitLines) -> None:
         """Check the field of alignment points.

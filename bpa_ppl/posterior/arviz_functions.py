@@ -1,31 +1,26 @@
-"""ArviZ, whichever is installed: the only module that imports it.
+"""ArviZ, whichever version is installed: the only module that imports it.
 
 Up to 0.23 its data are an InferenceData, from 1 on a DataTree of xarray, and some functions have
-other names and arguments. Everything here takes and gives the same under both. Functions of plain
-arrays are those of ArviZ's package arviz-stats under both, which need no plots, and with them half
-a second of imports.
+other names and arguments. Everything here takes and returns the same under both. Functions of
+plain arrays are those of ArviZ's package arviz-stats, which loads no plots.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, wraps
+from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from bpa_ppl.errors import UsageError
-from bpa_ppl.lazily import uncollected
-from bpa_ppl.posterior.groups import Group, Groups, Variable, grouped
+from bpa_ppl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import DataTree
 
     from bpa_ppl.nbest import Float64
 
@@ -34,6 +29,8 @@ InferenceData: TypeAlias = Any
 
 #: By how much power scaling changes the exponent; that of ArviZ 0.
 _DELTA = 0.01
+#: The dimensions that all draws have.
+SAMPLE_DIMS = ("chain", "draw")
 #: Quantiles whose effective sample size is that of the tails (Vehtari et al. 2021).
 TAILS = (0.05, 0.95)
 
@@ -50,36 +47,10 @@ def import_arviz() -> Any:
     >>> import_arviz().__name__
     'arviz'
     """
-    with warnings.catch_warnings(), uncollected("arviz"), _nothing_compiled():
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
     return arviz
-
-
-@contextmanager
-def _nothing_compiled() -> Iterator[None]:
-    """Have functions that a module vectorizes by Numba compiled when they are first called.
-
-    ArviZ 0 has one, for a band of a plot, and compiling it is half of its import.
-    """
-    if generation() >= 1:
-        yield
-        return
-    import numba
-
-    def later(*given: Any, **options: Any) -> Any:
-        def of(function: Callable[..., Any]) -> Callable[..., Any]:
-            made = cache(lambda: vectorize(*given, **options)(function))
-            return wraps(function)(lambda *arguments: made()(*arguments))
-
-        # Only with signatures is something compiled at once.
-        return of if given and isinstance(given[0], list) else vectorize(*given, **options)
-
-    vectorize, numba.vectorize = numba.vectorize, later
-    try:
-        yield
-    finally:
-        numba.vectorize = vectorize
 
 
 def inference_data(
@@ -88,112 +59,107 @@ def inference_data(
     dims: Mapping[str, Sequence[str]] | None = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> InferenceData:
-    """Return arrays by group and name as ArviZ's data: see `grouped`.
+    """Return arrays by group and name as ArviZ's data: see `tree_of`.
 
     >>> data = inference_data({"posterior": {"x": np.zeros((2, 10))}})
-    >>> dict(datasets(data)["posterior"].sizes)
+    >>> dict(data_tree(data)["posterior"].sizes)
     {'chain': 2, 'draw': 10}
     """
-    return of_groups(grouped(groups, coords, dims, attrs))
+    return arviz_data(tree_of(groups, coords, dims, attrs))
 
 
-def of_groups(groups: Groups) -> InferenceData:
-    """Return groups of arrays as ArviZ's data."""
-    with uncollected("xarray"):
-        from xarray import Dataset
+def tree_of(
+    groups: Mapping[str, Mapping[str, Any]],
+    coords: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> DataTree:
+    """Return arrays by group and name as a DataTree, without loading ArviZ.
 
-    made = {
-        name: Dataset(_plain(one.arrays), _plain(one.coords), one.attrs)
-        for name, one in groups.groups.items()
-    }
-    return of_datasets(made, groups.attrs)
+    Arrays of groups called `…data` have any shape; those of the others begin with chain and draw.
 
+    Args:
+        groups: empty groups are left out.
+        coords: labels of dimensions; other dimensions are numbered from 0.
+        dims: names of the dimensions of an array, without chain and draw; not used where the array
+            has more or fewer dimensions, such as a log prior with one number per draw.
+        attrs: of the whole.
 
-def _plain(variables: Mapping[str, Variable]) -> dict[str, Any]:
-    return {name: tuple(variable) for name, variable in variables.items()}
+    Raises:
+        DataError: if a name contains a slash, which trees and NetCDF files cannot have.
 
+    >>> tree = tree_of({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
+    >>> dict(tree["posterior"].sizes)
+    {'chain': 2, 'draw': 10, 'feature': 1}
+    """
+    from xarray import Dataset, DataTree
 
-def of_datasets(groups: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
-    """Return xarray's datasets as the groups of ArviZ's data, whichever ArviZ is installed."""
-    if generation() < 1:
-        return import_arviz().InferenceData(attrs=dict(attrs), **groups)
-    from xarray import DataTree
-
-    tree = DataTree.from_dict(dict(groups))
-    tree.attrs.update(attrs)
+    datasets = {}
+    for group, arrays in groups.items():
+        if not arrays:
+            continue
+        if any("/" in name for name in arrays):
+            raise DataError(f"names in a posterior cannot contain a slash: {', '.join(arrays):.80}")
+        leading = () if "data" in group else SAMPLE_DIMS
+        variables = {}
+        for name, values in arrays.items():
+            array = np.atleast_1d(values)
+            numbered = [f"{name}_dim_{k}" for k in range(array.ndim - len(leading))]
+            named = list((dims or {}).get(name, numbered))
+            own = named if len(named) == len(numbered) else numbered
+            variables[name] = ((*leading, *own), array)
+        dataset = Dataset(variables)
+        sizes = {str(dim): size for dim, size in dataset.sizes.items()}
+        labels = {dim: (coords or {}).get(dim, np.arange(n)) for dim, n in sizes.items()}
+        datasets[group] = dataset.assign_coords(labels)
+    tree = DataTree.from_dict(datasets)
+    tree.attrs.update(attrs or {})
     return tree
 
 
-def groups_of(data: InferenceData, *, encoded: bool = False) -> Groups:
-    """Return the groups of ArviZ's data as arrays.
-
-    Args:
-        data: InferenceData or a DataTree.
-        encoded: whether dates and the like are numbers with attributes, as NetCDF has them.
-
-    Raises:
-        UsageError: if it is neither.
-
-    >>> groups_of(inference_data({"posterior": {"x": np.zeros((2, 10))}})).groups["posterior"].sizes
-    {'chain': 2, 'draw': 10}
-    """
-    made = {name: _group_of(one, encoded) for name, one in datasets(data).items()}
-    return Groups(made, data.attrs)
+def arviz_data(tree: DataTree) -> InferenceData:
+    """Return a tree as ArviZ's data: the tree itself from ArviZ 1 on, InferenceData before."""
+    if generation() >= 1:
+        return tree
+    datasets = {name: node.to_dataset() for name, node in tree.children.items()}
+    return import_arviz().InferenceData(attrs=dict(tree.attrs), **datasets)
 
 
-def _group_of(found: Dataset, encoded: bool) -> Group:
-    variables, attrs = dict(found.variables), found.attrs
-    if encoded:
-        from xarray.conventions import encode_cf_variable, encode_dataset_coordinates
-
-        named, attrs = encode_dataset_coordinates(found)
-        variables = {name: encode_cf_variable(one, name=name) for name, one in named.items()}
-    taken = {
-        str(name): Variable(tuple(map(str, one.dims)), one.values, one.attrs)
-        for name, one in variables.items()
-    }
-    return Group.of(taken, {str(name) for name in found.coords}, attrs)
-
-
-def decoded(groups: Groups) -> Groups:
-    """Return groups as they stand in a NetCDF file with its dates, gaps and scales worked out."""
-    from xarray import Dataset, decode_cf
-
-    made = {
-        name: decode_cf(Dataset(_plain({**one.arrays, **one.coords}), attrs=one.attrs))
-        for name, one in groups.groups.items()
-    }
-    return Groups({name: _group_of(one, False) for name, one in made.items()}, groups.attrs)
-
-
-def datasets(data: InferenceData) -> dict[str, Dataset]:
-    """Return the groups of InferenceData or of a DataTree, by name.
+def data_tree(data: InferenceData) -> DataTree:
+    """Return ArviZ's data as a tree of datasets; a DataTree is returned as it is.
 
     Raises:
         UsageError: if it is neither.
     """
-    if hasattr(data, "children") and hasattr(data, "to_dataset"):
-        return {name: node.to_dataset() for name, node in data.children.items()}
+    from xarray import DataTree
+
+    if isinstance(data, DataTree):
+        return data
     if not callable(getattr(data, "groups", None)):
         raise UsageError(
             f"a posterior is InferenceData or Draws, not {type(data).__name__}: read it with "
             "read_posterior"
         )
-    return {name: data[name] for name in data.groups()}
+    tree = DataTree.from_dict({name: data[name] for name in data.groups()})
+    tree.attrs.update(data.attrs)
+    return tree
 
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Keep ArviZ from logging what the numbers say too, such as that draws are NaN."""
+    """Drop the records by which ArviZ logs what the results say too, such as that draws are NaN."""
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
     loggers = [logging.getLogger(name) for name in ("arviz", "arviz_stats.base.stats_utils")]
-    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.addFilter(drop)
     try:
-        for logger in loggers:
-            logger.disabled = True
         yield
     finally:
-        for logger, was in zip(loggers, before, strict=True):
-            logger.disabled = was
+        for logger in loggers:
+            logger.removeFilter(drop)
 
 
 def diagnostic(name: str, cells: Float64, method: str) -> Float64:
@@ -302,23 +268,10 @@ def power_scaling(draws: Float64, log_density: Float64) -> Float64:
         return np.array([arrays.power_scale_sense(one, *weights, *alphas) for one in cells], float)
 
 
-@cache
 def _arrays() -> Any:
-    """Return ArviZ's functions of plain arrays.
+    """Return ArviZ's functions of plain arrays."""
+    from arviz_stats.base import array_stats
 
-    Without arviz-base their package has no others, and finds that out after loading xarray: where
-    that is so, it is told at once.
-    """
-    others = "arviz_stats.utils"
-    alone = find_spec("arviz_base") is None and others not in sys.modules
-    if alone:
-        sys.modules[others] = None  # type: ignore[assignment] # for Python: there is none
-    try:
-        with uncollected("arviz_stats.base"):
-            from arviz_stats.base import array_stats
-    finally:
-        if alone:
-            del sys.modules[others]
     return array_stats
 
 

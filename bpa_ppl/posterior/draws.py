@@ -1,4 +1,4 @@
-"""Draws: what a sampler leaves of a posterior, as plain arrays with names."""
+"""Draws: a posterior sample as plain named arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.posterior.soundness import WEIGHTS, check_form
+from bpa_ppl.posterior.validation import WEIGHTS as WEIGHTS
+from bpa_ppl.posterior.validation import validate_shapes
 from bpa_ppl.weights import Weights, match
 
 POINTS = ("mean", "mode", "draw")
@@ -21,33 +22,33 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws of named values in C chains of D draws, with what is known of each draw.
+    """Draws of named values in C chains of D draws, with densities, statistics and constants.
 
     Attributes:
         values: site -> (C, D, …) its values; `weights` is (C, D, Q), the free features.
         features: (Q,) their names.
-        kind: `chains`, `weighted` or `point`.
-        log_weight: (C, D) logarithms of importance weights, or None where all draws count alike.
+        kind: `chains`, `weighted` (with importance weights) or `point`.
+        log_weight: (C, D) logarithms of importance weights, or None if all draws have equal weight.
         log_density: (C, D) log p(z, data) up to a constant, or None.
-        log_likelihood: observed site -> (C, D, …) one value an observation.
-        log_prior: site -> (C, D, …) its log prior density; empty where it is not recorded by site.
-        predictive: observed site -> (C, D, …) what each draw predicts of it.
-        sentence_sites: those observed once a sentence: (C, D, S), in the order of the lists.
-        statistics: name, as in ArviZ -> (C, D), such as `acceptance_rate`.
-        warmup: site -> (C, W, …) the draws before those kept.
+        log_likelihood: observed site -> (C, D, …) one value per observation.
+        log_prior: site -> (C, D, …) its log prior density; empty if not recorded by site.
+        predictive: observed site -> (C, D, …) what each draw predicts.
+        sentence_sites: sites observed once per sentence: (C, D, S), in the order of the lists.
+        statistics: name as in ArviZ -> (C, D), such as `acceptance_rate`.
+        warmup: site -> (C, W, …) the discarded draws.
         prior: site -> (C, P, …) draws of the prior.
-        sites: the sites that were sampled; other values are functions of them.
+        sites: the sampled sites; other values are functions of them.
         observed: site -> what was observed.
         constants: `canonical` (Q,), `prior_mean` (Q,), `prior_variance` (Q,) or
-            `prior_covariance` (Q, Q), `mode` (Q,), `oracle_score` (S,); each where it is known.
-        fixed: the weights that were not adapted.
+            `prior_covariance` (Q, Q), `mode` (Q,), `oracle_score` (S,); each if known.
+        fixed: weights that were not adapted.
         sentence_ids: (S,) of the adaptation sentences, or None.
-        attrs: how the draws were made: plain values.
+        attrs: how the draws were made, as plain values.
 
     Raises:
         DataError: if the parts do not fit together.
 
-    Four draws of two weights, in two chains, with what `adapt` knows besides:
+    Four draws of two weights in two chains, with constants as `adapt` records them:
 
     >>> draws = Draws(
     ...     {"weights": [[[1.0, 0.0], [2.0, 0.0]], [[3.0, 1.0], [2.0, 1.0]]]},
@@ -63,7 +64,7 @@ class Draws:
     ([2.0, 0.5], [0.71, 0.5], [0.0, 0.0])
     >>> draws.correlation.round(2).tolist(), draws.importance.tolist()
     ([[1.0, 0.71], [0.71, 1.0]], [0.25, 0.25, 0.25, 0.25])
-    >>> draws.interval(0.5).tolist(), draws.moved_most(1)
+    >>> draws.interval(0.5).tolist(), draws.largest_shifts(1)
     ([[1.0, 0.0], [2.0, 1.0]], [0])
     >>> draws.pointwise.shape, draws.total_log_likelihood.tolist(), draws.total_log_prior
     ((2, 2, 3), [[-1.5, -1.5], [-1.5, -1.5]], None)
@@ -95,7 +96,7 @@ class Draws:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_form(self)
+        validate_shapes(self)
 
     @property
     def weights(self) -> Float64:
@@ -104,13 +105,13 @@ class Draws:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(C, D): the numbers of chains and of kept draws of each."""
+        """The numbers of chains and of kept draws per chain."""
         chains, draws = self.weights.shape[:2]
         return chains, draws
 
     @property
     def flat(self) -> Float64:
-        """(C · D, Q): the draws of the weights, chains one after the other."""
+        """(C · D, Q): the draws of the weights, chains concatenated."""
         return self.weights.reshape(-1, len(self.features))
 
     @property
@@ -120,7 +121,7 @@ class Draws:
 
     @property
     def importance(self) -> Float64:
-        """(C · D,): the share of each draw, chains one after the other; they sum to one."""
+        """(C · D,): importance weights that sum to one, chains concatenated."""
         if self.log_weight is None:
             count = self.shape[0] * self.shape[1]
             return np.full(count, 1 / count)
@@ -140,7 +141,7 @@ class Draws:
 
     @property
     def correlation(self) -> Float64:
-        """(Q, Q): between weights; one that never moves is correlated with none."""
+        """(Q, Q): correlations of the weights; 0 for a weight that is constant."""
         centred = self.flat - self.mean
         covariance = (centred * self.importance[:, None]).T @ centred
         scale = np.sqrt(np.diag(covariance))
@@ -149,7 +150,7 @@ class Draws:
 
     @property
     def canonical(self) -> Float64 | None:
-        """(Q,): the canonical weights λ_T, or None where they are not known."""
+        """(Q,): the canonical weights λ_T, or None if unknown."""
         found = self.constants.get("canonical")
         return None if found is None else np.asarray(found, np.float64)
 
@@ -161,24 +162,24 @@ class Draws:
 
     @property
     def total_log_likelihood(self) -> Float64 | None:
-        """(C, D): the log-likelihood of all that was observed, or None."""
+        """(C, D): the log-likelihood of all observations, or None."""
         return total(self.log_likelihood, self.shape) if self.log_likelihood else None
 
     @property
     def total_log_prior(self) -> Float64 | None:
         """(C, D): the log prior density up to a constant, or None.
 
-        It is what the log density has beside the likelihood, unless it was recorded.
+        Unless recorded, it is the log density minus the log-likelihood.
         """
         likelihood = self.total_log_likelihood
         if self.log_prior or likelihood is None or self.log_density is None:
             return total(self.log_prior, self.shape) if self.log_prior else None
         return self.log_density - likelihood
 
-    def noted(self, **attrs: Any) -> Draws:
-        """Return these draws with more attributes, or others.
+    def with_attrs(self, **attrs: Any) -> Draws:
+        """Return these draws with attributes added or replaced.
 
-        >>> Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",)).noted(seed=3).attrs["seed"]
+        >>> Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",)).with_attrs(seed=3).attrs["seed"]
         3
         """
         return replace(self, attrs={**self.attrs, **attrs})
@@ -189,13 +190,13 @@ class Draws:
         return quantiles(self.flat, (tail, 1 - tail), self.importance)
 
     def components(self, *, derived: bool = False) -> dict[str, Float64]:
-        """Return every single number that was drawn by name, each (C, D).
+        """Return the draws of every scalar by name, each (C, D).
 
-        A weight has the name of its feature; a cell of another site is `site[2]`, and the only
-        one of it `site`, with ` (site)` added where a feature has that name.
+        A weight has the name of its feature; a cell of another site is called `site[2]`, a scalar
+        site `site`, and ` (site)` is added if a feature has that name.
 
         Args:
-            derived: whether functions of the sampled sites are among them.
+            derived: whether to include functions of the sampled sites.
         """
         wanted = self.values if derived else [name for name in self.values if self._sampled(name)]
         found: dict[str, Float64] = {}
@@ -206,7 +207,7 @@ class Draws:
         return found
 
     def _sampled(self, name: str) -> bool:
-        # Weights are looked at even where they are a function of what was sampled.
+        # Weights are included even if they are a function of other sites.
         return name in self.sites or name == WEIGHTS
 
     def _cells(self, name: str, count: int) -> Sequence[str]:
@@ -215,11 +216,11 @@ class Draws:
         return [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
 
     def at_point(self, point: str = "mean", draw: int = 0) -> Weights:
-        """Return one vector of weights to stand for the posterior, fixed weights included.
+        """Return one vector of weights that summarises the posterior, fixed weights included.
 
         Args:
             point: `mean`, `mode`, or `draw`.
-            draw: which draw, counted over all chains one after the other.
+            draw: index of the draw in the concatenated chains.
 
         Raises:
             DataError: if the posterior has no such draw, or no mode.
@@ -238,23 +239,23 @@ class Draws:
     def _mode(self) -> Float64:
         if "mode" not in self.constants:
             raise DataError(
-                "this posterior does not hold its mode: use a sampler that finds it (map, nuts), "
-                "or ask for the mean"
+                "this posterior does not contain its mode: use a sampler that finds it (map, "
+                "nuts), or the mean"
             )
         return np.asarray(self.constants["mode"], np.float64)
 
     def aligned(self, nbest: NBest, vectors: npt.ArrayLike | None = None) -> Float64:
-        """Lay weights, the fixed ones included, in the order of the columns of an n-best table.
+        """Return weights, the fixed ones included, in the order of the columns of n-best lists.
 
         Args:
-            nbest: the table, of K features.
-            vectors: (n, Q) free weights in the order of `features`; None takes every draw.
+            nbest: lists with K features.
+            vectors: (n, Q) free weights in the order of `features`; by default every draw.
 
         Returns:
             (n, K).
 
         Raises:
-            DataError: if the table has a feature without a weight.
+            DataError: if the lists have a feature without a weight.
 
         >>> draws = Draws({"weights": np.ones((1, 2, 1))}, ("LM0",), fixed=Weights({"W0": 3.0}))
         >>> draws.aligned(NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["W0", "LM0"])).tolist()
@@ -266,26 +267,27 @@ class Draws:
         missing = [name for name in nbest.feature_names if name not in known]
         if missing:
             raise DataError(
-                f"no weight for {', '.join(missing)}, which {nbest.origin} prints: it is of "
-                f"{', '.join(known)}; give lists with these features, or values for the others "
-                "(default weights)",
+                f"no weight for {', '.join(missing)} of {nbest.origin}: the posterior has weights "
+                f"for {', '.join(known)}; give lists with these features, or default weights for "
+                "the others",
                 known.origin,
             )
         matched = match(known, nbest, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)
         return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])
 
-    def moved_most(self, count: int) -> list[int]:
-        """Return the features that moved furthest, in posterior standard deviations, ascending.
+    def largest_shifts(self, count: int) -> list[int]:
+        """Return the indices of the weights with the largest shifts, ascending.
 
-        Without canonical weights nothing is known to have moved, and they are the first ones.
+        Shifts are from the canonical weights, in posterior standard deviations. Without canonical
+        weights these are the first features.
         """
         start = self.mean if self.canonical is None else self.canonical
         shift = np.abs(self.mean - start) / np.maximum(self.deviation, np.finfo(np.float64).tiny)
         return sorted(np.argsort(-shift, kind="stable")[:count].tolist())
 
     def reordered(self, features: tuple[str, ...]) -> Draws:
-        """Return the same draws of the weights with the features in another order.
+        """Return the draws of the weights with the features in another order.
 
         Raises:
             DataError: if they are not the same features.
@@ -353,7 +355,7 @@ def pooled(runs: Sequence[Draws]) -> Draws:
         raise DataError("the runs of one sampler must agree in features and number of draws")
     known = [run.log_weight for run in runs if run.log_weight is not None]
     if known and len(known) != len(runs):
-        raise DataError("some runs of one sampler have a statistic log_weight and others not")
+        raise DataError("some runs of one sampler have a statistic log_weight and others do not")
     return Draws(
         {WEIGHTS: np.concatenate([run.weights for run in runs])},
         runs[0].features,
@@ -385,7 +387,7 @@ def kish(importance: Float64) -> float:
 def quantiles(
     draws: npt.ArrayLike, probabilities: Sequence[float], importance: npt.ArrayLike
 ) -> Float64:
-    """Return quantiles of weighted draws (n, Q), one row a probability.
+    """Return quantiles of weighted draws (n, Q), one row per probability.
 
     >>> quantiles([[1.0], [2.0], [9.0]], (0.5,), [0.2, 0.2, 0.6]).tolist()
     [[9.0]]
@@ -395,7 +397,7 @@ def quantiles(
 
 
 def total(arrays: Arrays, shape: tuple[int, int]) -> Float64:
-    """Return the sum of the cells of all arrays, (C, D, …) each and (C, D) in all; 0 of none.
+    """Return the sum over the cells of all arrays, (C, D, …) ↦ (C, D); 0 without arrays.
 
     >>> total({"a": np.ones((1, 2, 3)), "b": np.ones((1, 2))}, (1, 2)).tolist()
     [[4.0, 4.0]]

@@ -1,65 +1,74 @@
-"""Saving a posterior and loading it again."""
+"""Posteriors in NetCDF files.
+
+HDF5 cannot recover from a full disk, so files are made in memory and written as a whole. All arrays
+of numbers carry HDF5's Fletcher-32 checksums, and reading loads everything, so that a damaged
+file is found at once.
+"""
 
 from __future__ import annotations
 
+import io
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.posterior.adapter import Draws, as_draws, completed, draws_of, to_groups
-from bpa_ppl.posterior.arviz_functions import groups_of, of_groups
-from bpa_ppl.posterior.netcdf import from_bytes, to_bytes
+from bpa_ppl.posterior.adapter import as_draws, from_tree, to_tree
+from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
+from bpa_ppl.posterior.draws import Draws
 
 if TYPE_CHECKING:
+    from xarray import DataTree
+
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
-    from bpa_ppl.posterior.groups import Groups
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+#: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
+_MAX_RATIO, _SMALL = 1100, 1 << 26
 
 
 def write_posterior(posterior: Posterior, path: str | Path) -> None:
-    """Save a posterior as NetCDF: made in memory, written beside and renamed.
+    """Save a posterior as NetCDF.
 
-    The same posterior gives the same bytes.
+    Equal posteriors give equal bytes. The file is complete or not there at all.
 
     Args:
         posterior: as `adapt` returns it, or `Draws`.
         path: of the file.
 
     Raises:
-        DataError: if the file cannot be written, or `read_posterior` would not take it: a draw
-            is not a finite number.
+        DataError: if the file cannot be written, or a draw is not a finite number.
 
     >>> import numpy as np
     >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
     >>> as_draws(read_posterior("posterior.nc")).mean.tolist()
     [1.0]
     """
-    as_draws(posterior)
-    ours = isinstance(posterior, Draws)
-    content = to_bytes(to_groups(posterior) if ours else groups_of(posterior, encoded=True))
+    as_draws(posterior)  # refuses what `read_posterior` would refuse
+    tree = to_tree(posterior) if isinstance(posterior, Draws) else data_tree(posterior)
+    content = to_bytes(tree)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
 
 def read_posterior(path: str | Path) -> InferenceData:
-    """Load a posterior from NetCDF, this library's or another's that has `weights`.
-
-    All of it is read and looked at: what is returned can be checked and used.
+    """Load a posterior from NetCDF, written by this package or by another, with `weights`.
 
     Raises:
         DataError: naming the file, if it cannot be read, is damaged, or holds no draws of
-            `weights` that are finite numbers, one a named feature.
+            `weights` that are finite numbers, one for each named feature.
 
     >>> read_posterior("no.nc")
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
-    return of_groups(completed(*_read(path)))
+    return arviz_data(_read(path)[0])
 
 
 def read_draws(path: str | Path) -> Draws:
-    """Load a posterior as plain arrays; see `read_posterior`. Neither ArviZ nor xarray is loaded.
+    """Load a posterior as plain arrays, without ArviZ; see `read_posterior`.
 
     >>> import numpy as np
     >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
@@ -69,15 +78,91 @@ def read_draws(path: str | Path) -> Draws:
     return _read(path)[1]
 
 
-def _read(path: str | Path) -> tuple[Groups, Draws]:
+def _read(path: str | Path) -> tuple[DataTree, Draws]:
     if Path(path).is_dir():
         raise DataError("a folder: give the posterior in it that `bpa adapt` wrote", path)
     if not Path(path).is_file():
         raise DataError("no such file: give the posterior that `bpa adapt` wrote", path)
     try:
-        data = from_bytes(Path(path).read_bytes())
-        return data, as_draws(draws_of(data))
+        tree = from_bytes(Path(path).read_bytes())
+        return tree, as_draws(from_tree(tree))
     except OSError as error:
         raise denied(path, error, "read") from error
     except BpaError as error:
         raise DataError(str(error), path) from error
+
+
+def to_bytes(tree: DataTree) -> bytes:
+    """Return a posterior as the content of a NetCDF file; equal posteriors give equal bytes.
+
+    Raises:
+        DataError: if NetCDF cannot hold its values or names.
+
+    >>> from bpa_ppl.posterior.arviz_functions import tree_of
+    >>> content = to_bytes(tree_of({"posterior": {"weights": [[[0.5], [1.5]]]}}))
+    >>> from_bytes(content)["posterior"]["weights"].values.tolist()
+    [[[0.5], [1.5]]]
+    """
+    encoding = {
+        node.path: {
+            name: {"zlib": True, "fletcher32": True, "chunksizes": variable.shape}
+            for name, variable in node.to_dataset(inherit=False).variables.items()
+            if variable.ndim and variable.size and variable.dtype.kind in "biufc"
+        }
+        for node in tree.subtree
+    }
+    try:
+        return bytes(tree.to_netcdf(engine="h5netcdf", encoding=encoding))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"NetCDF cannot hold this posterior ({_first_line(error)})") from error
+
+
+def from_bytes(content: bytes) -> DataTree:
+    """Return everything that a NetCDF file holds.
+
+    Raises:
+        DataError: if it is damaged, cut short, or not a NetCDF file.
+
+    >>> from_bytes(b"not a posterior")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: not a readable NetCDF posterior (not an HDF5 file): give ...
+    """
+    if not content.startswith(_HDF5):
+        raise _unreadable("not an HDF5 file")
+    import xarray
+
+    try:
+        _check_size(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about groups and types that are not ours
+            with xarray.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
+                return tree.load()
+    except DataError:
+        raise
+    # A damaged file can make HDF5 and the libraries above it raise almost anything.
+    except Exception as error:
+        raise _unreadable(_first_line(error)) from error
+
+
+def _check_size(content: bytes) -> None:
+    """Refuse a file that claims to hold more than it can, before memory is allocated for it."""
+    import h5py
+
+    claims: list[int] = []
+    with h5py.File(io.BytesIO(content), "r") as file:
+        file.visititems(lambda name, entry: claims.append(int(getattr(entry, "nbytes", 0))))
+    if sum(claims) > max(_SMALL, _MAX_RATIO * len(content)):
+        raise DataError(
+            f"claims to hold {sum(claims):.3g} bytes of numbers, which is not possible in a file "
+            f"of {len(content):,} bytes: make it again"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
+
+
+def _unreadable(reason: str) -> DataError:
+    return DataError(
+        f"not a readable NetCDF posterior ({reason}): give the file that `bpa adapt` wrote"
+    )

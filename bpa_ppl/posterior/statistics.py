@@ -1,4 +1,4 @@
-"""ArviZ's statistics of draws, each taken of plain arrays."""
+"""ArviZ's statistics of draws, computed from plain arrays."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from bpa_ppl.posterior import arviz_functions as arviz
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 
-#: Bars of a plot of ranks, a chain.
+#: Bars per chain in a rank plot.
 _RANK_BINS = 20
-#: Importance weights, below which nothing is known of their tail.
-_FEWEST = 25
+#: With fewer importance weights, their tail cannot be fitted.
+_MIN_WEIGHTS = 25
 
 
 def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
     """Return effective sample sizes, (C, D, …) ↦ (…); `bulk`, `tail` or `mean`.
 
-    Their number where the draws never move at all (Vehtari et al. 2021).
+    The number of draws if they are constant (Vehtari et al. 2021).
     """
     return _of_each("ess", values, method)
 
@@ -47,9 +47,8 @@ def _of_each(name: str, values: npt.ArrayLike, method: str) -> Float64:
 def bfmi(energy: npt.ArrayLike) -> Float64:
     """Return the Bayesian fraction of missing information of each chain, (C, D) ↦ (C,).
 
-    How much the energy changes from draw to draw, in units of how much it varies: Betancourt
-    (2016). ArviZ 0 has the quotient only beside its plots. NaN where a chain has a single draw, or
-    energy that never changes.
+    The mean squared change of the energy between draws over its variance (Betancourt 2016). NaN
+    for a chain with a single draw or constant energy.
     """
     values = np.asarray(energy, np.float64)
     if values.shape[1] < 2:
@@ -68,28 +67,29 @@ def autocorrelation(values: npt.ArrayLike) -> Float64:
 def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     """Return Pareto-smoothed log weights, in the same shape, and k̂ (Vehtari et al. 2024).
 
-    k̂ is infinite where there are too few weights to tell, or none is finite.
+    k̂ is infinite if there are too few weights to estimate it, or none is finite.
     """
     flat = np.asarray(log_ratio, np.float64).reshape(-1)
     finite = np.where(np.isfinite(flat), flat, -np.inf)
-    if len(finite) < _FEWEST or not np.isfinite(finite).any():
+    if len(finite) < _MIN_WEIGHTS or not np.isfinite(finite).any():
         return np.zeros(np.shape(log_ratio)), np.inf
     with arviz.unlogged():
         smoothed, k_hat = arviz.psis(finite)
     return smoothed.reshape(np.shape(log_ratio)), k_hat
 
 
-def unseen(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float]:
-    """Return log weights of draws as if something of the data had not been seen, and k̂.
+def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float]:
+    """Return log weights of draws for the posterior without an observation, and k̂.
 
-    A draw of weight w is one of the posterior without a sentence at weight w / p(sentence | draw)
-    (Gelfand 1996); these weights are smoothed, unless all are equal (Vehtari et al. 2017).
+    A draw of weight w has the weight w / p(observation | draw) in the posterior without that
+    observation (Gelfand 1996); these weights are Pareto-smoothed, unless all are equal (Vehtari et
+    al. 2017).
 
     Args:
         log_weight: (D,) of the draws.
-        log_likelihood: (D,) of what is left out.
+        log_likelihood: (D,) of the observation that is left out.
 
-    >>> unseen(np.zeros(3), np.ones(3))
+    >>> loo_log_weights(np.zeros(3), np.ones(3))
     (array([-1., -1., -1.]), 0.0)
     """
     ratio = log_weight - log_likelihood
@@ -102,12 +102,12 @@ def psis_loo(draws: Draws) -> Mapping[str, Any]:
     """Return PSIS-LOO over the sentences: `elpd`, `se`, `p`, `elpd_i`, `pareto_k`.
 
     Args:
-        draws: of equal weight, with a pointwise log-likelihood.
+        draws: without importance weights, with a pointwise log-likelihood.
     """
-    assert draws.pointwise is not None  # the caller looked
+    assert draws.pointwise is not None  # checked by the caller
     chains, count = draws.shape
     log_p = np.asarray(draws.pointwise, np.float64).reshape(chains * count, -1).T
-    # That of the weights stands for all, as in ArviZ.
+    # The relative efficiency of the weights is used for all observations, as in ArviZ.
     r_eff = 1.0 if chains == 1 else float(ess(draws.weights, "mean").mean()) / (chains * count)
     return arviz.loo(log_p, r_eff)
 
@@ -124,18 +124,18 @@ def power_scaling(draws: Draws, component: str) -> Float64:
     """Return the power-scaling sensitivity of each weight, (Q,) (Kallioinen et al. 2024).
 
     Args:
-        draws: of equal weight, with log-likelihoods and log densities: the prior is the rest.
-        component: what is scaled, `prior` or `likelihood`.
+        draws: without importance weights, with log-likelihoods and log densities.
+        component: `prior` or `likelihood`.
     """
     prior = component == "prior"
     scaled = draws.total_log_prior if prior else draws.total_log_likelihood
-    assert scaled is not None  # the caller looked
+    assert scaled is not None  # checked by the caller
     return arviz.power_scaling(draws.weights, np.asarray(scaled, np.float64))
 
 
 def _by_sentence(draws: Draws) -> Any:
-    """Return InferenceData whose only log-likelihood is that of the sentences."""
-    assert draws.pointwise is not None  # the caller looked
+    """Return ArviZ data whose only log-likelihood is that of the sentences."""
+    assert draws.pointwise is not None  # checked by the caller
     return to_arviz(
         Draws(
             {WEIGHTS: draws.weights},
@@ -146,9 +146,9 @@ def _by_sentence(draws: Draws) -> Any:
 
 
 def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
-    """Return how many draws of each chain have which ranks among all, (C, D) ↦ (C, bins), edges.
+    """Return histograms of the ranks of each chain among all draws, (C, D) ↦ (C, bins), edges.
 
-    Equal draws share their mean rank, as in ArviZ's rank plots (Vehtari et al. 2021).
+    Ties get their mean rank, as in ArviZ's rank plots (Vehtari et al. 2021).
 
     >>> counts, edges = rank_counts([[0.1, 0.2, 0.2, 0.3], [0.4, 0.5, 0.6, 0.7]], 2)
     >>> counts.tolist(), edges.tolist()
@@ -158,13 +158,13 @@ def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
 
     values = np.asarray(chains)
     edges = np.linspace(0, values.size, bins + 1)
-    ranks = rankdata(values).reshape(values.shape) - 0.5  # in the middle between its neighbours
+    ranks = rankdata(values).reshape(values.shape) - 0.5  # bin centres
     counts = np.array([np.histogram(own, edges)[0] for own in ranks], np.float64)
     return counts.reshape(-1, bins), edges
 
 
 def rank_plot(axes: Any, chains: npt.ArrayLike) -> None:
-    """Draw the ranks of the draws of each chain, (C, D), as bars."""
+    """Draw a rank plot of each chain, (C, D)."""
     counts, edges = rank_counts(chains, _RANK_BINS)
     middle = (edges[1:] + edges[:-1]) / 2
     for chain, share in enumerate(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)):

@@ -1,8 +1,8 @@
-"""Translation quality: TER, BLEU, chrF and metrics of one's own, gains, and oracle derivations."""
+"""Translation quality: TER, BLEU, chrF and custom metrics, gains, and oracle derivations."""
 
 from __future__ import annotations
 
-from bpa_ppl.nbest import set_aside
+from bpa_ppl.nbest import demote_to_extras
 from bpa_ppl.quality.base import Averaged, Metric, Score, counted_metrics, resolve
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
@@ -11,12 +11,13 @@ from bpa_ppl.quality.column import (
     by_name,
     column_of,
     judged,
+    judged_lists,
     numeric_columns,
     only_judged,
 )
 from bpa_ppl.quality.function import Function
 from bpa_ppl.quality.mixed import Mixed
-from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, judged_lists, oracles
+from bpa_ppl.quality.oracle import Headroom, Oracles, headroom, oracles
 from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
 from bpa_ppl.quality.scoreboard import Scoreboard, compared
 from bpa_ppl.quality.scoring import choice_score, corpus_score, gains, statistics
@@ -43,6 +44,7 @@ __all__ = [
     "compared",
     "corpus_score",
     "counted_metrics",
+    "demote_to_extras",
     "gains",
     "has_preferences",
     "headroom",
@@ -52,7 +54,6 @@ __all__ = [
     "only_judged",
     "oracles",
     "resolve",
-    "set_aside",
     "statistics",
     "ter_edits",
 ]

@@ -1,4 +1,4 @@
-"""Metric: what TER, BLEU, chrF and metrics of others have in common, and their references."""
+"""Metric: the base class of TER, BLEU, chrF and custom metrics."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.registry import METRICS
 
-#: One tuple of references a sentence; their numbers may differ.
+#: One tuple of references per sentence, which may differ in length.
 References = Sequence[Sequence[str]]
 
-#: The same as sacreBLEU takes it: the first reference of each sentence, the second, …; None
-#: where a sentence has no more. (Its own annotation leaves the None out.)
+#: References as sacreBLEU takes them: the first of each sentence, the second, …; None if a
+#: sentence has no more. (Its own annotation leaves the None out.)
 Streams = list[Any]
 
 #: The hypotheses of each sentence.
@@ -30,11 +30,12 @@ class Score:
     """A corpus score: one number of one metric, with what is needed to reproduce it.
 
     Attributes:
-        value: in the unit of the metric, percent for all of ours.
-        metric: the name by which the metric is asked for: "ter", "bleu" or "chrf".
-        name: the name under which it is published, such as "TER" or "chrF2++".
-        signature: with tokenisation, number of references and version; sacreBLEU's for ours.
-        details: what the metric says beyond its value, such as BLEU's precisions.
+        value: in the unit of the metric, percent for TER, BLEU and chrF.
+        metric: the registered name of the metric, such as "ter".
+        name: its published name, such as "TER" or "chrF2++".
+        signature: with tokenisation, number of references and version; sacreBLEU's for TER, BLEU
+            and chrF.
+        details: further numbers, such as BLEU's precisions.
         decimals: how many are printed.
     """
 
@@ -52,24 +53,24 @@ class Score:
 class Metric(Component, frozen=True):
     """A metric with its settings, in a module of its own; the fields are the settings.
 
-    A metric of one's own has at least a `key` and `sentences`: oracles, `adapt` and `headroom`
-    then work. One that is `counted` defines `counts` and `value` too, and tuners, studies and
-    comparisons take it.
+    A custom metric has at least a `key` and `sentences`, which is enough for oracles, `adapt` and
+    `headroom`. One that is `counted` also defines `counts` and `value`, and can be used by tuners,
+    studies and comparisons.
 
     Attributes:
-        key: the name by which the metric is asked for.
+        key: the registered name of the metric.
         lower_is_better: True for error rates.
-        needs: what it compares with: "references", "sources", "columns", or nothing. A metric
-            that needs no references gets an empty tuple a sentence; one that needs sources gets
-            them as the keyword `sources`, (sentences,), and one that needs columns those that
-            `columns` names as the keyword `columns`, name -> (hypotheses,), in `counts`,
-            `sentences` and `corpus`.
+        needs: its inputs: "references", "sources", "columns", or nothing. A metric that needs no
+            references gets an empty tuple per sentence; one that needs sources gets them as the
+            keyword `sources`, (sentences,), and one that needs columns gets those that `columns`
+            names as the keyword `columns`, name -> (hypotheses,), in `counts`, `sentences` and
+            `corpus`.
         counted: whether a corpus score is a function of counts that are summed over sentences.
-        reported: whether studies and comparisons report it without being asked to.
+        reported: whether studies and comparisons always report it.
         decimals: how many of a score are printed.
-        kept: whether scores may be kept on disk and taken from there.
-        computed_by: the modules that its scores depend on, besides those of its classes: scores
-            on disk are computed anew when one of them changes.
+        kept: whether scores may be cached on disk.
+        computed_by: the modules that its scores depend on, besides those of its classes: cached
+            scores are computed again when one of them changes.
 
     >>> ter = METRICS.resolve("ter")
     >>> counts = ter.counts([["a cat", "the cat"]], [("the cat",)])  # edits, reference length
@@ -92,17 +93,17 @@ class Metric(Component, frozen=True):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the features and extras that it reads, if it needs columns."""
+        """The names of the features and extras that it reads."""
         return ()
 
     @property
     def threads(self) -> bool:
-        """Whether threads can score at the same time; if not, it takes processes."""
+        """Whether threads can score in parallel; otherwise processes do."""
         return False
 
     @property
     def width(self) -> int:
-        """S, how many counts a hypothesis has."""
+        """S, the number of counts per hypothesis."""
         sources = {"sources": [""]} if "sources" in self.needs else {}
         return int(self.counts([[""]], [("",)], **sources).shape[1])
 
@@ -111,14 +112,14 @@ class Metric(Component, frozen=True):
 
         Args:
             lists: the hypotheses of each sentence.
-            references: one tuple a sentence.
+            references: one tuple per sentence.
             only_best: hypotheses that cannot be the best of their list may get an infinitely bad
                 score instead of their own.
         """
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (hypotheses, S) what is summed for a corpus score, one list after the other."""
+        """Return (hypotheses, S) counts, which are summed for a corpus score."""
         raise UsageError(
             f"{self.key} has no counts to sum: choose {' or '.join(counted_metrics())}"
         )
@@ -128,11 +129,11 @@ class Metric(Component, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} has no value of counts")
 
     def details_of(self, sums: Float64) -> dict[str, float]:
-        """Return what summed counts, (S,), say beyond the value, by name: numbers for tables."""
+        """Return further numbers for tables, by name, from summed counts, (S,)."""
         return {}
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return what another needs to know to compute the same scores.
+        """Return a text that identifies how scores are computed, as sacreBLEU's signatures.
 
         Args:
             references: their number is part of it.
@@ -142,9 +143,9 @@ class Metric(Component, frozen=True):
         return f"{self.key}|nrefs:{_number_of(references) or 'var'}{settings}"
 
     def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis a sentence.
+        """Return the corpus score of one hypothesis per sentence.
 
-        Where nothing is counted it is the mean of the sentence scores.
+        Without counts it is the mean of the sentence scores.
         """
         lists, details = [[text] for text in hypotheses], {}
         if self.counted:
@@ -157,7 +158,7 @@ class Metric(Component, frozen=True):
 
     @property
     def title(self) -> str:
-        """The name under which scores are shown."""
+        """The name of the metric in tables."""
         return type(self).__name__
 
     def signed(self, values: Any) -> Any:
@@ -170,22 +171,22 @@ class Metric(Component, frozen=True):
         return fraction
 
     def gain(self, counts: Float64) -> Float64:
-        """Return what each hypothesis is worth, (n, S) ↦ (n,), in words; higher is better."""
+        """Return the gain of each hypothesis, (n, S) ↦ (n,), in words; higher is better."""
         return self.fraction(counts)
 
     def background(self) -> Float64:
-        """Return the counts, (S,), of the pseudo-corpus with which batch MIRA begins."""
+        """Return the counts, (S,), of the initial pseudo-corpus of batch MIRA."""
         return np.zeros(self.width)
 
     def within(self, counts: Float64, background: Float64) -> Float64:
-        """Return what sentences are worth within a pseudo-corpus, (n, S) ↦ (n,), in words."""
+        """Return the gains of sentences within a pseudo-corpus, (n, S) ↦ (n,), in words."""
         return self.gain(counts + background)
 
     def gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return what each hypothesis of some lists is worth, higher is better.
+        """Return the gain of each hypothesis of some lists; higher is better.
 
-        In words, so that metrics are alike in size: a sentence score without counts is taken as
-        percent of the mean reference length; without references it stays in its own unit.
+        Gains are in words, so that metrics are similar in size: a sentence score without counts is
+        taken as percent of the mean reference length; without references it keeps its own unit.
         """
         if self.counted:
             return self.gain(self.counts(lists, references, **more))
@@ -198,9 +199,9 @@ class Metric(Component, frozen=True):
 
 
 class Averaged(Metric, frozen=True):
-    """A metric whose corpus score is the mean of its sentence scores, in a unit of its own.
+    """A metric whose corpus score is the mean of its sentence scores, in its own unit.
 
-    One defines `sentences`; tuners, studies and comparisons take it like any that is counted.
+    A subclass defines `sentences`; tuners, studies and comparisons can use it.
     """
 
     counted: ClassVar[bool] = True
@@ -212,7 +213,7 @@ class Averaged(Metric, frozen=True):
         return 2
 
     def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return (hypotheses, 2) the score and 1, one list after the other."""
+        """Return (hypotheses, 2) the score and 1."""
         scores = self.sentences(lists, references, only_best=False, **more)
         return np.column_stack([scores, np.ones(len(scores))])
 
@@ -225,24 +226,24 @@ class Averaged(Metric, frozen=True):
         return np.asarray(self.signed(self.value(counts)))
 
     def within(self, counts: Float64, background: Float64) -> Float64:
-        """Return the same: what a sentence adds to a mean does not depend on the others."""
+        """Return the gains: what a sentence adds to a mean does not depend on the others."""
         return self.gain(counts)
 
 
 class SacreMetric(Metric, frozen=True):
-    """A metric of sacreBLEU, which computes what is not computed here."""
+    """A metric of sacreBLEU, which computes what a subclass does not."""
 
     def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's metric with these settings.
 
         Args:
-            streams: references to be kept in it.
+            streams: references, which sacreBLEU then preprocesses once.
             sentence: whether single sentences will be scored, not a corpus.
         """
         raise NotImplementedError(f"{type(self).__name__} names no metric of sacreBLEU")
 
     def details(self, score: Any) -> Mapping[str, float | tuple[float, ...]]:
-        """Return what one of sacreBLEU's scores says beyond its value."""
+        """Return the further numbers of a score of sacreBLEU."""
         return {}
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
@@ -252,7 +253,7 @@ class SacreMetric(Metric, frozen=True):
         return str(scorer.get_signature())
 
     def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis a sentence, as sacreBLEU computes it."""
+        """Return the corpus score of one hypothesis per sentence, as sacreBLEU computes it."""
         score = self.scorer().corpus_score(hypotheses, streams_of(references))
         signature = self.signature(references)
         return Score(score.score, self.key, score.name, signature, self.details(score))
@@ -266,16 +267,16 @@ class SacreMetric(Metric, frozen=True):
         return np.array(scores, dtype=np.float64)
 
 
-def resolve(metric: str | Metric | Callable, nbest: NBest | None = None) -> Metric:
-    """Return a metric with its settings: the defaults, where only a name is given, in any case.
+def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
+    """Return a metric with its settings, by its name (in upper or lower case) with defaults.
 
-    What no metric is called may be a column of some lists: a feature, or an extra of numbers;
-    `-NAME` is a column of which less is better. A registered name wins; `column:column=NAME` on
-    the command line, and `Column(column=NAME)` in Python, are a column in any case.
+    A name that is not registered may be that of a column of the lists: a feature, or an extra of
+    numbers; `-NAME` is a column for which lower is better. `column:column=NAME` on the command
+    line, and `Column(column=NAME)` in Python, always are a column.
 
     Args:
-        metric: a name, a metric, or a function of (hypotheses[, references[, sources]]), lists as
-            long as each other, that returns a number each, higher is better.
+        metric: a name, a metric, or a function of (hypotheses[, references[, sources]]), lists of
+            equal length, that returns one number each, higher is better.
         nbest: lists whose columns may be named.
 
     Raises:
@@ -288,12 +289,12 @@ def resolve(metric: str | Metric | Callable, nbest: NBest | None = None) -> Metr
     (Column(column='comet', negative=False), True)
     """
     if isinstance(metric, str):
-        name = next((known for known in (metric, metric.lower()) if known in METRICS), None)
-        if name is None:
-            from bpa_ppl.quality.column import named_column
+        for name in (metric, metric.lower()):
+            if name in METRICS:
+                return METRICS.resolve(name)
+        from bpa_ppl.quality.column import named_column
 
-            return named_column(metric, nbest)
-        return METRICS.resolve(name)
+        return named_column(metric, nbest)
     if callable(metric) and not isinstance(metric, type | Metric):
         from bpa_ppl.quality.function import Function
 
@@ -304,10 +305,10 @@ def resolve(metric: str | Metric | Callable, nbest: NBest | None = None) -> Metr
 def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
     """Return the names of the metrics that studies and comparisons report.
 
-    Those whose corpus score is a function of summed counts, and that need references alone.
+    Their corpus score is a function of summed counts, and they need references only.
 
     Args:
-        unreported: whether those that only tuners take are among them, such as the mean of others.
+        unreported: include those that only tuners use, such as the mean of TER and BLEU.
 
     >>> counted_metrics(), counted_metrics(unreported=True)
     (('ter', 'bleu'), ('ter', 'bleu', 'ter+bleu'))
@@ -340,8 +341,8 @@ def check_parallel(
     """
     if len(hypotheses) != len(references):
         raise DataError(
-            f"{len(hypotheses)} hypotheses and references for {len(references)} sentences: "
-            "there must be as many",
+            f"{len(hypotheses)} hypotheses and references for {len(references)} sentences: the "
+            "numbers must be equal",
             source,
         )
     if not len(references):
@@ -357,6 +358,6 @@ def check_parallel(
 
 
 def _number_of(references: References) -> int | None:
-    """Return how many references each sentence has; None where that varies."""
+    """Return the number of references of each sentence; None if it varies."""
     numbers = {len(refs) for refs in references}
     return numbers.pop() if len(numbers) == 1 else None

@@ -12,26 +12,26 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.quality.base import Lists, References, SacreMetric, Streams
 from bpa_ppl.text.vocabulary import Vocabulary, starts_of
 
-#: sacreBLEU's tokenisers that need no further package or download.
+#: The tokenisers of sacreBLEU that need no other package or download.
 Tokeniser = Literal["none", "13a", "intl", "char", "zh"]
 Smoothing = Literal["exp", "floor", "add-k", "none"]
 
 #: The longest n-grams that BLEU counts.
 ORDER = 4
 
-_FLOOR = 0.1  # matches in place of none, as in sacreBLEU
+_FLOOR = 0.1  # the matches of an order without any, as in sacreBLEU
 
 
 class BLEU(SacreMetric, frozen=True):
-    """Settings of BLEU; up to four-grams, in percent.
+    """BLEU with up to four-grams, in percent.
 
-    Sentences are scored with effective order, a corpus without, as sacreBLEU advises. The counts
+    Sentences are scored with effective order, a corpus without, as sacreBLEU recommends. The counts
     of a hypothesis are its matches of order 1 to 4, its n-grams of order 1 to 4, and the length
     of the nearest reference in words.
 
     Args:
         tokenize: sacreBLEU's tokeniser; "none", because n-best lists are tokenised already.
-        lowercase: whether case is ignored.
+        lowercase: ignore case.
         smoothing: of n-gram orders without a match (Chen and Cherry, 2014).
 
     Raises:
@@ -52,7 +52,7 @@ class BLEU(SacreMetric, frozen=True):
 
     @property
     def width(self) -> int:
-        """S, how many counts a hypothesis has: 9."""
+        """S, the number of counts per hypothesis: 9."""
         return 2 * ORDER + 1
 
     def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
@@ -92,25 +92,30 @@ class BLEU(SacreMetric, frozen=True):
     def value(self, sums: Float64) -> Float64:
         """Return BLEU in percent, (…, 9) ↦ (…), with the smoothing of the settings."""
         matches, totals = sums[..., :ORDER], sums[..., ORDER : 2 * ORDER]
-        none = matches == 0
+        unmatched = matches == 0
+        substitutes: dict[str, Any] = {
+            "exp": 0.5 ** np.cumsum(unmatched, axis=-1),  # 1/2 for the first order, then 1/4, …
+            "floor": _FLOOR,
+        }
         # sacreBLEU adds 1 to the orders from 2 on.
         added = (np.arange(ORDER) > 0) * (self.smoothing == "add-k")
-        numerators = np.where(none & (added == 0), self._smoothed(none), matches + added)
-        safe = np.maximum(totals + added, 1)
+        numerators = np.where(
+            unmatched & (added == 0), substitutes.get(self.smoothing, 0.0), matches + added
+        )
         with np.errstate(divide="ignore"):  # without smoothing an order may have no match
-            precision = np.log(numerators / safe).mean(axis=-1)
-        undefined = none.all(axis=-1) | (totals + added == 0).any(axis=-1)
+            precision = np.log(numerators / np.maximum(totals + added, 1)).mean(axis=-1)
+        undefined = unmatched.all(axis=-1) | (totals + added == 0).any(axis=-1)
         return 100 * np.where(undefined, 0, np.exp(precision + _brevity(sums)))
 
     def details_of(self, sums: Float64) -> dict[str, float]:
-        """Return precisions, in percent, unsmoothed, brevity penalty, and the ratio of lengths."""
+        """Return unsmoothed precisions in percent, brevity penalty, and length ratio."""
         precisions = 100 * sums[:ORDER] / np.maximum(sums[ORDER : 2 * ORDER], 1)
         named = {f"precision_{n}": float(p) for n, p in enumerate(precisions, 1)}
         named["brevity_penalty"] = float(np.exp(_brevity(sums)))
         return {**named, "length_ratio": float(_length_ratio(sums))}
 
     def fraction(self, counts: Float64) -> Float64:
-        """Return BLEU+1: one is added to the counts of every order (Lin and Och, 2004)."""
+        """Return BLEU+1: 1 is added to the counts of every order (Lin and Och, 2004)."""
         smoothed = counts.copy()
         smoothed[:, : 2 * ORDER] += 1
         return _plain(smoothed, counts[:, ORDER])
@@ -120,7 +125,7 @@ class BLEU(SacreMetric, frozen=True):
         return self.fraction(counts) * counts[:, 2 * ORDER]
 
     def background(self) -> Float64:
-        """Return one of everything, as kbmira does."""
+        """Return ones, as kbmira does."""
         return np.ones(self.width)
 
     def within(self, counts: Float64, background: Float64) -> Float64:
@@ -129,24 +134,18 @@ class BLEU(SacreMetric, frozen=True):
         return _plain(sums, sums[:, ORDER]) * sums[:, 2 * ORDER]
 
     def _splitter(self) -> Callable[[str], list[str]]:
-        """Return what cuts a text into words."""
+        """Return the function that splits a text into words."""
         lowered: Callable[[str], str] = str.lower if self.lowercase else str
         if self.tokenize == "none":
             return lambda text: lowered(text).split()
         tokenise = self.scorer().tokenizer
         return lambda text: tokenise(lowered(text).rstrip()).split()
 
-    def _smoothed(self, none: np.ndarray) -> Any:
-        """Return the matches that stand in for none: for `exp` 1/2, then 1/4, …"""
-        if self.smoothing == "exp":
-            return 0.5 ** np.cumsum(none, axis=-1)
-        return _FLOOR if self.smoothing == "floor" else 0.0
-
 
 class LengthRatio(BLEU, frozen=True):
-    """Words of translations over those of the nearest references: of the same counts as BLEU.
+    """Words of translations over those of the nearest references, from the counts of BLEU.
 
-    It is told beside other scores, and is nothing to be optimised.
+    It is reported with other scores, and is not meant to be optimised.
 
     >>> float(LengthRatio().value(np.array([3.0, 2, 1, 1, 4, 3, 2, 1, 5])))
     0.8
@@ -175,4 +174,5 @@ def _plain(counts: Float64, lengths: Float64) -> Float64:
     """Return BLEU, (n,), of counts without zeros, as a fraction; `lengths` are in words."""
     precision = np.log(counts[:, :ORDER] / counts[:, ORDER : 2 * ORDER]).mean(axis=1)
     brevity = 1 - counts[:, 2 * ORDER] / np.maximum(lengths, 1)
-    return np.exp(precision + np.minimum(0, brevity))
+    result: Float64 = np.exp(precision + np.minimum(0, brevity))
+    return result

@@ -1,7 +1,7 @@
-"""The paired bootstrap: how far scores depend on the sentences, and on the draws of A.
+"""The paired bootstrap: how much scores vary with the sentences, and with the draws of A.
 
-Sentences are resampled by weights, how often each occurs (Koehn, 2004): sums of counts are then one
-matrix product, and the values are those of the metric.
+A resample is the number of times that each sentence occurs (Koehn, 2004), so that summed counts of
+all resamples are one matrix product.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from bpa_ppl.quality.base import Metric, resolve
 
 
 class Resamples(NamedTuple):
-    """The same new samples for all methods, so that their differences are paired.
+    """B resamples, used for all methods, so that their differences are paired.
 
     Attributes:
         sentences: (B, S) how often each test sentence occurs.
-        draws: (B, D) which draws of A are taken.
+        draws: (B, D) the draws of A.
     """
 
     sentences: Float64
@@ -29,12 +29,12 @@ class Resamples(NamedTuple):
 
 
 class Replicates(NamedTuple):
-    """Means over draws of A, (B,), of B new samples.
+    """Scores, averaged over draws of A, of B resamples, (B,).
 
     Attributes:
-        both: of sentences and draws.
-        sentences: of test sentences alone, with the draws as they are.
-        draws: of draws of A alone, with the test text as it is.
+        both: of resampled sentences and draws.
+        sentences: of resampled test sentences, with the original draws.
+        draws: of resampled draws of A, with the original test text.
     """
 
     both: Float64
@@ -44,13 +44,14 @@ class Replicates(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreDifference:
-    """The corpus score of some translations less that of others, in percent.
+    """The difference of the corpus scores of two translations, in percent.
 
     Attributes:
         metric: its name, such as `ter`.
-        score: of the translations.
-        difference: from the score of the others.
-        low, high: the interval of the difference.
+        score: of the first translation.
+        difference: the score of the first minus that of the second.
+        low: the lower end of the interval of the difference.
+        high: the upper end.
     """
 
     metric: str
@@ -61,28 +62,28 @@ class ScoreDifference:
 
 
 def resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> Resamples:
-    """Draw B = `count` samples of as many sentences and draws as there are.
+    """Draw B = `count` bootstrap samples of sentences and draws.
 
     >>> new = resamples(3, sentences=4, draws=2)
     >>> new.sentences.sum(axis=1).tolist(), new.draws.shape
     ([4.0, 4.0, 4.0], (3, 2))
     """
-    source = np.random.default_rng(checked_seed(seed))
-    chances = np.full(sentences, 1 / sentences)
-    occurrences = source.multinomial(sentences, chances, size=count).astype(np.float64)
-    taken = source.integers(draws, size=(count, draws)) if draws else np.zeros((count, 0), np.int64)
-    return Resamples(occurrences, taken)
+    rng = np.random.default_rng(checked_seed(seed))
+    uniform = np.full(sentences, 1 / sentences)
+    occurrences = rng.multinomial(sentences, uniform, size=count).astype(np.float64)
+    chosen = rng.integers(draws, size=(count, draws)) if draws else np.zeros((count, 0), np.int64)
+    return Resamples(occurrences, chosen)
 
 
 def replicates(counts: Float64, metric: str | Metric, new: Resamples) -> Replicates:
-    """Return the corpus score, averaged over draws of A, of each new sample.
+    """Return the corpus score, averaged over draws of A, of each resample.
 
     Source: Koehn (2004) for test sentences; draws of A are resampled likewise.
 
     Args:
         counts: (D, S, K) of the translations chosen with each draw of A.
         metric: one that is counted, such as "ter" or "bleu".
-        new: the samples.
+        new: the resamples.
 
     >>> counts = np.array([[[1.0, 4.0], [1.0, 4.0]], [[2.0, 4.0], [2.0, 4.0]]])
     >>> replicates(counts, "ter", resamples(2, 2, 2)).sentences.tolist()
@@ -110,15 +111,16 @@ def score_difference(
     """Compare two translations of the same sentences.
 
     Args:
-        ours, theirs: (S, K) counts of the metric.
+        ours: (S, K) counts of the metric, of the first translation.
+        theirs: likewise, of the second.
         metric: one that is counted, such as "ter" or "bleu".
-        samples: of the bootstrap.
+        samples: the number of bootstrap samples.
         probability: of the interval.
         seed: of the bootstrap.
 
     >>> better, worse = np.array([[1.0, 4.0]] * 9), np.array([[2.0, 4.0]] * 9)
-    >>> found = score_difference(better, worse, "ter")
-    >>> found.score, found.difference, found.high
+    >>> result = score_difference(better, worse, "ter")
+    >>> result.score, result.difference, result.high
     (25.0, -25.0, -25.0)
     """
     config, counts = resolve(metric), np.stack([ours, theirs])
@@ -130,7 +132,7 @@ def score_difference(
 
 
 def _values(counts: Float64, metric: Metric, new: Resamples) -> Float64:
-    """Return (B, C) the corpus scores of C choices of translations, (C, S, K), of new samples."""
+    """Return (B, C) the corpus scores in each resample of C translations, (C, S, K) counts."""
     choices, sentences, kinds = counts.shape
     in_columns = counts.transpose(1, 0, 2).reshape(sentences, choices * kinds)
     return metric.value((new.sentences @ in_columns).reshape(-1, choices, kinds))

@@ -9,12 +9,12 @@ from bpa_ppl.quality.base import SacreMetric, Streams
 
 
 class CHRF(SacreMetric, frozen=True):
-    """Settings of chrF, in percent.
+    """chrF, in percent.
 
     Args:
-        char_order: longest character n-gram, at least 1.
-        word_order: longest word n-gram; 2 makes it chrF++.
-        beta: how many times recall counts for precision, at least 1.
+        char_order: length of the longest character n-grams, at least 1.
+        word_order: length of the longest word n-grams; 2 for chrF++.
+        beta: the weight of recall relative to precision, at least 1.
 
     Raises:
         UsageError: if a value is out of range.

@@ -1,4 +1,4 @@
-"""Column: a score that the lists bring along, such as COMET or a human judgement, as a metric."""
+"""Column: a column of the lists, such as COMET or a human judgement, as a metric."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from bpa_ppl.columns import as_numbers, is_missing
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality.base import Averaged, Lists, Metric, References
-from bpa_ppl.quality.scoreboard import judged_key
 from bpa_ppl.registry import METRICS
 
 
 class Column(Averaged, frozen=True):
-    """A column of the lists: the gain of a hypothesis is its value there, NaN where it is missing.
+    """A column of the lists: the gain of a hypothesis is its value, NaN where it is missing.
 
     The corpus score of a choice is the mean over the sentences whose choice has a value; the detail
     `NAME.judged` of the score is their number.
 
     Args:
         column: the name of a feature, or of an extra of numbers.
-        negative: whether less is better, as of TER.
+        negative: whether lower is better, as for TER.
 
     >>> Column(column="comet").key, Column(column="ter", negative=True).key
     ('comet', '-ter')
@@ -38,12 +37,12 @@ class Column(Averaged, frozen=True):
 
     @property
     def key(self) -> str:  # type: ignore[override]
-        """The name by which the column is asked for."""
+        """The name of the metric: that of the column, with a minus if lower is better."""
         return f"-{self.column}" if self.negative else self.column
 
     @property
     def lower_is_better(self) -> bool:  # type: ignore[override]
-        """Whether less is better."""
+        """Whether lower is better."""
         return self.negative
 
     @property
@@ -57,7 +56,7 @@ class Column(Averaged, frozen=True):
         return (self.column,)
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return that it is a column of the lists, and which."""
+        """Return the name and the direction of the column."""
         return f"column:{self.column}|better:{'lower' if self.negative else 'higher'}"
 
     def sentences(
@@ -72,50 +71,48 @@ class Column(Averaged, frozen=True):
         return np.asarray((columns or {})[self.column], np.float64)
 
     def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return (hypotheses, 2) the score and 1, and 0 and 0 where it is missing."""
+        """Return (hypotheses, 2) the score and 1, or 0 and 0 if it is missing."""
         scores = self.sentences(lists, references, only_best=False, **more)
-        there = np.isfinite(scores)
-        return np.column_stack([np.where(there, scores, 0.0), there])
+        present = np.isfinite(scores)
+        return np.column_stack([np.where(present, scores, 0.0), present])
 
     def value(self, sums: Float64) -> Float64:
-        """Return means over what is there, (…, 2) ↦ (…); NaN of nothing."""
+        """Return means over present values, (…, 2) ↦ (…); NaN if there is none."""
         mean = sums[..., 0] / np.maximum(sums[..., 1], 1)
         return np.asarray(np.where(sums[..., 1] > 0, mean, np.nan))
 
     def details_of(self, sums: Float64) -> dict[str, float]:
         """Return how many of the choices have a value."""
-        return {judged_key(self.column): float(sums[1])}
+        return {f"{self.column}.judged": float(sums[1])}
 
 
 def named_column(name: str, nbest: NBest | None = None) -> Metric:
-    """Return the metric of a column by its name, or by `-NAME` where less is better.
+    """Return the metric of a column by its name, or by `-NAME` if lower is better.
 
     Args:
         name: of the column.
-        nbest: the lists that have it; None has no columns.
+        nbest: the lists with the column; None for no lists.
 
     Raises:
-        UsageError: if they do not; the message names metrics and columns.
+        UsageError: if there is no such column; the message names metrics and columns.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
     >>> named_column("-comet", lists)
     Column(column='comet', negative=True)
     """
-    there = () if nbest is None else numeric_columns(nbest)
-    if name in there:
-        return Column(column=name)
-    bare = name.removeprefix("-")
-    if name.startswith("-") and bare in there:
-        return Column(column=bare, negative=True)
-    if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(bare, ())):
-        column_of(nbest, bare)  # raises an error that names the value that is no number
-    known = ", ".join(metric for metric in METRICS if metric != "column")
-    columns = f", or a column of the lists: {', '.join(there)}" if there else ""
-    raise UsageError(f"unknown metric {name!r}: choose one of {known}{columns}")
+    names = () if nbest is None else numeric_columns(nbest)
+    column = name if name in names else name.removeprefix("-")
+    if column in names:
+        return Column(column=column, negative=column != name)
+    if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
+        column_of(nbest, column)  # raises an error that names the value that is not a number
+    metrics = ", ".join(metric for metric in METRICS if metric != "column")
+    columns = f", or a column of the lists: {', '.join(names)}" if names else ""
+    raise UsageError(f"unknown metric {name!r}: choose one of {metrics}{columns}")
 
 
 def by_name(name: str) -> Metric:
-    """Return a metric by its name, where no lists are at hand: what is not registered is a column.
+    """Return a metric by its name, without lists: a name that is not registered is a column.
 
     >>> by_name("-ter"), by_name("ter").key
     (Column(column='ter', negative=True), 'ter')
@@ -126,7 +123,7 @@ def by_name(name: str) -> Metric:
 
 
 def numeric_columns(nbest: NBest) -> tuple[str, ...]:
-    """Return the names of the features, then of the extras of numbers, also of partly missing ones.
+    """Return the names of the features, then of the extras of numbers, partly missing ones too.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
     >>> numeric_columns(lists.with_extras(system=["A", "B"], mqm=np.array([-5.0, np.nan])))
@@ -152,9 +149,10 @@ def column_of(nbest: NBest, name: str) -> Float64:
     if name in nbest.feature_names:
         return nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
     if name not in nbest.extras:
-        there = ", ".join(numeric_columns(nbest)) or "none"
         raise DataError(
-            f"the lists have no column of numbers {name}: they have {there}", nbest.origin
+            f"the lists have no column of numbers {name}: they have "
+            f"{', '.join(numeric_columns(nbest)) or 'none'}",
+            nbest.origin,
         )
     column = nbest.extras[name]
     values = as_numbers(column)
@@ -162,11 +160,8 @@ def column_of(nbest: NBest, name: str) -> Float64:
         wrong = np.flatnonzero(np.isinf(values)).tolist()
     else:
         values = np.full(len(nbest.features), np.nan)
-        wrong = [
-            row
-            for row, value in enumerate(column)
-            if not is_missing(value) and as_numbers((value,)) is None
-        ]
+        numbers = [is_missing(value) or as_numbers((value,)) is not None for value in column]
+        wrong = [row for row, is_number in enumerate(numbers) if not is_number]
     if wrong:
         sentence = int(np.searchsorted(nbest.offsets, wrong[0], side="right")) - 1
         value: Any = column[wrong[0]]
@@ -174,7 +169,7 @@ def column_of(nbest: NBest, name: str) -> Float64:
         raise DataError(
             f"{name} of hypothesis {wrong[0] - nbest.offsets[sentence]} of sentence "
             f"{nbest.sentence_ids[sentence]} is {quoted(value)}, not a finite number: "
-            "correct it, or remove it where there is no judgement",
+            "correct it, or remove it if there is no judgement",
             nbest.origin,
         )
     return values
@@ -207,8 +202,8 @@ def only_judged(nbest: NBest, name: str) -> tuple[NBest, Int64]:
         name: of a feature, or of an extra of numbers.
 
     Returns:
-        the lists, with all features and other columns, and (hypotheses,) the row of each of their
-        hypotheses in the lists given.
+        The lists, with all features and other columns, and (hypotheses,) the rows of their
+        hypotheses in `nbest`.
 
     Raises:
         DataError: as `column_of`.
@@ -222,7 +217,7 @@ def only_judged(nbest: NBest, name: str) -> tuple[NBest, Int64]:
 
 
 def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
-    """Return the lists of the marked hypotheses, where a list has two or more; see `only_judged`.
+    """Return the lists of the marked hypotheses, if a list has two or more; see `only_judged`.
 
     Args:
         nbest: the lists.
@@ -239,3 +234,30 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
     if len(rows) == len(nbest.features):
         return nbest, rows
     return nbest.regroup(np.flatnonzero(enough), rows, sizes[enough]), rows
+
+
+def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
+    """Return the lists of the hypotheses that the metric has a value for, and their rows.
+
+    Of a column, lists with fewer than two of them are left out; of other metrics, none.
+
+    Raises:
+        DataError: if no list is left.
+
+    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
+    >>> metric = named_column("-mqm", lists.with_extras(mqm=[-5, None, 0]))
+    >>> kept, rows = judged_lists(lists.with_extras(mqm=[-5, None, 0]), metric)
+    >>> kept.sizes.tolist(), rows.tolist()
+    ([2], [0, 2])
+    """
+    lists, rows = nbest, np.arange(len(nbest.features))
+    for name in metric.columns:
+        lists, kept = only_judged(lists, name)
+        rows = rows[kept]
+    if len(nbest) and not len(lists):
+        names = ", ".join(metric.columns)
+        raise DataError(
+            f"no list has two candidates with a value of {names}: judge two or more of a list",
+            nbest.origin,
+        )
+    return lists, rows

@@ -1,4 +1,4 @@
-"""COMET (Rei et al., 2020), computed by the package unbabel-comet where it is installed."""
+"""COMET (Rei et al., 2020), computed by the package unbabel-comet if it is installed."""
 
 from __future__ import annotations
 
@@ -15,30 +15,25 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.quality.base import Averaged, Lists, References
 
-_MISSING = (
-    "the metric unbabel-comet needs the package unbabel-comet: install bpa_ppl[comet]; scores that "
-    "were computed elsewhere can be a column of the lists and be named instead"
-)
-
 
 class Comet(Averaged, frozen=True):
-    """COMET of a hypothesis, its source and its first reference, as its model prints it.
+    """COMET of a hypothesis with its source and its first reference.
 
-    Its name is `unbabel-comet`, so that `comet` can be a column of the lists. Needs sources;
-    a model without references (COMETKiwi) is `CometKiwi`, `unbabel-cometkiwi`.
+    Its name is `unbabel-comet`, so that `comet` can be a column of the lists. It needs sources;
+    `CometKiwi`, `unbabel-cometkiwi`, is the model without references.
 
     Args:
         model: a name that unbabel-comet can download, or the path of a checkpoint (`….ckpt`).
-        batch: hypotheses that are scored at once.
-        gpus: how many are used; 0 computes on the processor.
+        batch: the number of hypotheses scored together.
+        gpus: the number of GPUs; 0 computes on the CPU.
 
     Raises:
-        UsageError: when scores are asked for and unbabel-comet is not installed.
+        UsageError: on use, if unbabel-comet is not installed.
     """
 
     key: ClassVar[str] = "unbabel-comet"
     needs: ClassVar[frozenset[str]] = frozenset({"sources", "references"})
-    # Found in the weights of a model that may be replaced under the same name.
+    # Scores depend on model weights, which may be replaced under the same name.
     kept: ClassVar[bool] = False
 
     model: str = "Unbabel/wmt22-comet-da"
@@ -55,10 +50,10 @@ class Comet(Averaged, frozen=True):
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            known = version("unbabel-comet")
+            installed = version("unbabel-comet")
         except PackageNotFoundError:
-            known = "unknown"
-        return f"{self.key}|model:{self.model}|version:{known}"
+            installed = "unknown"
+        return f"{self.key}|model:{self.model}|version:{installed}"
 
     def sentences(
         self,
@@ -71,24 +66,24 @@ class Comet(Averaged, frozen=True):
         """Return the score of each hypothesis, one list after the other.
 
         Raises:
-            DataError: if the model cannot be loaded, or does not return a number each.
+            DataError: if the model cannot be loaded, or does not return one number each.
         """
         data = [
             {"src": source, "mt": text, **({"ref": refs[0]} if refs else {})}
             for source, texts, refs in zip(sources, lists, references, strict=True)
             for text in texts
         ]
-        made = _loaded(self.model).predict(
+        prediction = _loaded(self.model).predict(
             data, batch_size=self.batch, gpus=self.gpus, progress_bar=False
         )
-        scores = np.asarray(made.scores, np.float64)
+        scores = np.asarray(prediction.scores, np.float64)
         if scores.shape != (len(data),) or not np.isfinite(scores).all():
-            raise DataError(f"{self.model} did not return one finite score a hypothesis")
+            raise DataError(f"{self.model} did not return one finite score per hypothesis")
         return scores
 
 
 class CometKiwi(Comet, frozen=True):
-    """COMETKiwi: the same without references."""
+    """COMETKiwi: COMET without references."""
 
     key: ClassVar[str] = "unbabel-cometkiwi"
     needs: ClassVar[frozenset[str]] = frozenset({"sources"})
@@ -103,19 +98,23 @@ class CometKiwi(Comet, frozen=True):
 
 @lru_cache(1)
 def _loaded(model: str) -> Any:
-    """Return a model, loaded once: it takes seconds to minutes and gigabytes."""
+    """Return a model, loaded once: that takes seconds to minutes, and gigabytes."""
     try:
         comet = import_module("comet")
         download, load = comet.download_model, comet.load_from_checkpoint
     except (ImportError, AttributeError) as error:
-        raise UsageError(_MISSING) from error
+        raise UsageError(
+            "the metric unbabel-comet needs the package unbabel-comet: install bpa_ppl[comet], or "
+            "compute the scores elsewhere and add them to the lists as a column"
+        ) from error
     is_file = Path(model).suffix == ".ckpt"
     if is_file and not Path(model).is_file():
         raise DataError("no such file: name a checkpoint of COMET", model)
     try:
         return load(model if is_file else download(model))
-    except Exception as error:  # of torch, of the hub, of the network: there is no common class
-        raise DataError(f"the COMET model cannot be loaded ({error}): {_REMEDY}", model) from error
-
-
-_REMEDY = "name a model of huggingface.co/Unbabel that you may download, or the path of a .ckpt"
+    except Exception as error:  # torch, the hub and the network have no common error class
+        raise DataError(
+            f"the COMET model cannot be loaded ({error}): name a model of huggingface.co/Unbabel "
+            "that you may download, or the path of a .ckpt",
+            model,
+        ) from error

@@ -1,4 +1,4 @@
-"""Function: a metric that is a function from Python."""
+"""Function: a Python function as a metric."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _TAKES = ("hypotheses", "references", "sources")
 class Function(Averaged, frozen=True):
     """Scores of a function of (hypotheses[, references[, sources]]), higher is better.
 
-    The function gets lists as long as each other: texts, tuples of references, sources. How many
-    of them it takes says what the metric needs. Scores are never kept on disk.
+    The function gets lists of equal length: texts, tuples of references, sources. The number of its
+    parameters determines what the metric needs. Scores are never cached on disk.
 
     Args:
-        function: the function; it returns one number a hypothesis.
+        function: the function; it returns one number per hypothesis.
 
     Raises:
-        UsageError: if it is no function of one to three lists.
+        UsageError: if it is not a function of one to three lists.
 
     >>> Function(function=lambda hypotheses: [len(text) for text in hypotheses]).needs
     frozenset()
@@ -40,7 +40,7 @@ class Function(Averaged, frozen=True):
     def __post_init__(self) -> None:
         if not callable(self.function) or not 1 <= self._takes <= len(_TAKES):
             raise UsageError(
-                "a metric of your own is a function of (hypotheses), (hypotheses, references) or "
+                "a custom metric is a function of (hypotheses), (hypotheses, references) or "
                 f"(hypotheses, references, sources), not {self.function!r}"
             )
 
@@ -57,11 +57,11 @@ class Function(Averaged, frozen=True):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        """References and sources, as far as the function takes them."""
+        """References and sources, if the function takes them."""
         return frozenset(_TAKES[1 : self._takes])
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return the name of the function: what it computes nobody else can know."""
+        """Return the name of the function."""
         return f"function:{self.key}"
 
     def sentences(
@@ -72,24 +72,28 @@ class Function(Averaged, frozen=True):
         only_best: bool,
         sources: Sequence[str] | None = None,
     ) -> Float64:
-        """Return what the function says of each hypothesis, one list after the other.
+        """Return the result of the function for each hypothesis, one list after the other.
 
         Raises:
-            DataError: if that is not one finite number each.
+            DataError: if it is not one finite number each.
         """
         hypotheses = list(chain.from_iterable(lists))
-        given = [hypotheses, _each(references, lists), _each(sources or (), lists)]
-        scores = self.function(*given[: self._takes])
+        arguments = [hypotheses, _each(references, lists), _each(sources or (), lists)]
+        scores = self.function(*arguments[: self._takes])
         try:
             values = np.asarray(scores, np.float64)
-        except (TypeError, ValueError) as error:
-            raise self._wrong(hypotheses, scores) from error
+        except (TypeError, ValueError):
+            values = np.empty(0)
         if values.shape != (len(hypotheses),) or not np.isfinite(values).all():
-            raise self._wrong(hypotheses, scores)
+            raise DataError(
+                f"the metric {self.key} must return one finite number for each of "
+                f"{len(hypotheses)} hypotheses, not {reprlib.repr(scores)}"
+            )
         return values
 
     @property
     def _takes(self) -> int:
+        """The number of lists that the function takes."""
         try:
             parameters = inspect.signature(self.function).parameters.values()
         except (TypeError, ValueError):  # a builtin may not say
@@ -101,14 +105,8 @@ class Function(Averaged, frozen=True):
         named = [p for p in parameters if p.kind in positional and p.name in _TAKES]
         return max(len(required), len(named))
 
-    def _wrong(self, hypotheses: list[str], scores: Any) -> DataError:
-        return DataError(
-            f"the metric {self.key} must return one finite number for each of "
-            f"{len(hypotheses)} hypotheses, not {reprlib.repr(scores)}"
-        )
-
 
 def _each(values: Sequence[Any], lists: Lists) -> list[Any]:
-    """Return what belongs to a sentence once for each of its hypotheses."""
+    """Return the value of each sentence once for each of its hypotheses."""
     pairs = zip(values, lists, strict=False)
     return list(chain.from_iterable(repeat(value, len(texts)) for value, texts in pairs))

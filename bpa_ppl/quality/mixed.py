@@ -1,4 +1,4 @@
-"""The mean of TER and BLEU: half a translation's edits, half its sentence BLEU."""
+"""The mean of 100 − TER and BLEU."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from bpa_ppl.quality.ter import TER
 
 
 class Mixed(Metric, frozen=True):
-    """(100 − TER + BLEU) / 2, in percent; asked for as `ter+bleu`.
+    """(100 − TER + BLEU) / 2, in percent; its name is `ter+bleu`.
 
-    What a hypothesis is worth is half minus its edits and half its sentence BLEU+1 times the
+    The gain of a hypothesis is the mean of minus its edits and its sentence BLEU+1 times the
     reference length, in words. Its sentence score is (100 − TER + BLEU+1) / 2, so that with one
     reference the oracle is the hypothesis of the highest gain. The counts are those of TER, then
     those of BLEU.
 
-    Studies and comparisons report TER and BLEU, not their mean as well.
+    Studies and comparisons report TER and BLEU instead of their mean.
 
     Args:
-        case_sensitive: whether case counts, for both; TER by itself ignores it, BLEU does not.
+        case_sensitive: distinguish upper and lower case, for both; default: BLEU does, TER does
+            not.
 
     >>> round(Mixed().corpus(["a b c d x"], [("a b c d e",)]).value, 2)
     73.44
@@ -47,16 +48,16 @@ class Mixed(Metric, frozen=True):
 
     @property
     def width(self) -> int:
-        """S, how many counts a hypothesis has: 11."""
+        """S, the number of counts per hypothesis: 11."""
         return sum(part.width for part in self.parts)
 
     @property
     def title(self) -> str:
-        """The name under which scores are shown."""
+        """The name of the metric in tables."""
         return "(100 − TER + BLEU) / 2"
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return the signatures of both; that of BLEU+1 has no smoothing but its own."""
+        """Return the signatures of both; sentences have the smoothing of BLEU+1."""
         ter, bleu = (part.signature(references, sentence=sentence) for part in self.parts)
         added = bleu.replace("eff:yes", "eff:no").replace("smooth:exp", "smooth:add-1")
         return f"mean of 100 − TER ({ter}) and BLEU ({added if sentence else bleu})"
@@ -85,7 +86,7 @@ class Mixed(Metric, frozen=True):
         return np.asarray((1 + ter + bleu) / 2)
 
     def gain(self, counts: Float64) -> Float64:
-        """Return half minus the edits and half BLEU+1 times the reference length, in words."""
+        """Return the mean of minus the edits and BLEU+1 times the reference length, in words."""
         ter, bleu = self._each("gain", counts)
         return np.asarray((ter + bleu) / 2)
 
@@ -94,15 +95,15 @@ class Mixed(Metric, frozen=True):
         return np.concatenate([part.background() for part in self.parts])
 
     def within(self, counts: Float64, background: Float64) -> Float64:
-        """Return the mean of what sentences are worth within both pseudo-corpora, in words."""
+        """Return the mean of the gains of sentences within both pseudo-corpora, in words."""
         ter, bleu = self._each("within", counts, background)
         return np.asarray((ter + bleu) / 2)
 
-    def _each(self, what: str, *counts: Float64) -> list[Any]:
-        """Return what TER and BLEU say of their counts, (…, 11)."""
+    def _each(self, method: str, *counts: Float64) -> list[Any]:
+        """Return the results of a method of TER and of BLEU for their counts, (…, 11)."""
         ter, bleu = self.parts
         cut = ter.width
         return [
-            getattr(ter, what)(*(some[..., :cut] for some in counts)),
-            getattr(bleu, what)(*(some[..., cut:] for some in counts)),
+            getattr(ter, method)(*(part[..., :cut] for part in counts)),
+            getattr(bleu, method)(*(part[..., cut:] for part in counts)),
         ]

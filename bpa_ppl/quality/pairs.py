@@ -1,7 +1,7 @@
-"""Pairs: what the texts of one list are worth if others of them are the reference.
+"""Pairs: sentence scores of the texts of a list with each other as references.
 
-Minimum-risk decoding and expected scores need it. Scores are sacreBLEU's of single sentences, with
-its settings for text that is tokenised already.
+They are needed for minimum-risk decoding and expected scores. Scores are those of sacreBLEU for
+single sentences, with its settings for tokenised text.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from bpa_ppl.errors import one_of
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.text.vocabulary import Ragged, Vocabulary
 
-#: The metrics by which texts are compared with one another.
+#: The metrics that can compare the texts of a list.
 PAIRED = ("ter", "bleu", "chrf")
-#: Expected scores (in percent) that differ by less are equal: they are sums in another order.
+#: Expected scores (in percent) that differ by less are equal: rounding depends on summation order.
 TIE = 1e-7
-_FIRST = 16  # references that a text is compared with at first; then twice as many, and so on
+_FIRST = 16  # the first references that a text is compared with; then twice as many, and so on
 
 
 class Pairs(Protocol):
-    """Different texts of a list (U of them), each of which may be the reference of the others."""
+    """U distinct texts of a list, each of which may be the reference of the others."""
 
     def best(self, p: Float64) -> tuple[int, float]:
-        """Return which text has the best expected score, and how much that is, in percent.
+        """Return the text with the best expected score, and this score in percent.
 
-        The expected score of e is Σ_e' p(e') score(e, e'). Of equal ones (by 1e-7) the more
-        probable is taken, then the first. TER comes with a minus: higher is better.
+        The expected score of e is Σ_e' p(e') score(e, e'). Among equal ones (by 1e-7) the more
+        probable text is chosen, then the first. TER is negated: higher is better.
 
         Args:
             p: (U,) the probability that each is right.
         """
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
-        """Return what some texts are worth, in percent, if others are right: (rows, columns).
+        """Return the scores in percent, (rows, columns), of texts with others as references.
 
-        TER comes with a minus: higher is better.
+        TER is negated: higher is better.
         """
 
 
 def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
-    """Return texts ready to be compared with one another.
+    """Return the pairs of some texts.
 
     Args:
-        texts: (U,) different texts of a list.
-        metric: `ter` (case does not count), `bleu` (smoothed, effective order) or `chrf`.
+        texts: (U,) distinct texts of a list.
+        metric: `ter` (ignores case), `bleu` (smoothed, effective order) or `chrf`.
 
     Raises:
-        UsageError: if texts cannot be compared by such a metric.
+        UsageError: if the metric cannot compare the texts of a list.
 
     >>> texts = ["a cat sat", "the cat sat", "the cat sat down"]
     >>> pairs_of(texts).best(np.array([0.4, 0.3, 0.3]))
@@ -60,13 +60,13 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
     [[-33.3, -25.0]]
     """
     one_of(metric, PAIRED, "metric by which texts of a list are compared")
-    return Edited(texts) if metric == "ter" else Similar(texts, characters=metric == "chrf")
+    return Edited(texts) if metric == "ter" else NgramPairs(texts, characters=metric == "chrf")
 
 
-def likely(p: Float64) -> Int64:
-    """Return which texts are not impossible, the most probable first.
+def most_probable(p: Float64) -> Int64:
+    """Return the texts of positive probability, the most probable first.
 
-    >>> likely(np.array([0.2, 0.0, 0.8])).tolist()
+    >>> most_probable(np.array([0.2, 0.0, 0.8])).tolist()
     [2, 0]
     """
     order = np.argsort(-p, kind="stable")
@@ -76,11 +76,11 @@ def likely(p: Float64) -> Int64:
 class Edited:
     """Texts compared by TER (Snover et al. 2006).
 
-    Whatever the order of their words, max(|e|, |e'|) − overlap edits are needed: what these bounds
-    add up to says which texts to look at first, and when to give one up (branch and bound).
+    For any order of the words, at least max(|e|, |e'|) − overlap edits are needed. The expected
+    values of these bounds guide a branch-and-bound search for the best text.
 
     Args:
-        texts: different ones.
+        texts: distinct texts.
 
     Attributes:
         lengths: (U,) in words.
@@ -91,17 +91,18 @@ class Edited:
         self._text = vocabulary.number(words)
         self._vocabulary = len(vocabulary)
         self.lengths: Int64 = np.diff(self._text[1])
-        # Texts may differ by case alone: then they are the same here.
+        # Texts that differ in case only are equal here.
         self._same = np.unique([" ".join(each) for each in words], return_inverse=True)[1]
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the best text and its expected score; see `Pairs`.
 
-        Best first: the text of the lowest bound gets the edits of its next references, the most
-        probable ones first, until that text has them all.
+        Best first: the edits to the next references, the most probable ones first, are computed for
+        the text with the lowest bound, until this text has all of them.
         """
-        references = likely(p)
-        weights, bounds = p[references], self._percent(self._fewest(references), references)
+        references = most_probable(p)
+        weights = p[references]
+        bounds = self._percent(self._lower_bounds(references), references)
         risks = bounds @ weights
         queue = [(risk, u, 0) for u, risk in enumerate(risks.tolist())]
         heapify(queue)
@@ -111,17 +112,17 @@ class Edited:
             if done < len(references):
                 stop = min(len(references), max(_FIRST, 2 * done))
                 block = references[done:stop]
-                found = self._percent(self.edits(np.array([u]), block), block)[0]
-                risk += float((found - bounds[u, done:stop]) @ weights[done:stop])
+                exact = self._percent(self.edits(np.array([u]), block), block)[0]
+                risk += float((exact - bounds[u, done:stop]) @ weights[done:stop])
                 heappush(queue, (risk, u, stop))
             elif best < 0 or (-p[u], u) < (-p[best], best):
                 best, lowest = u, min(lowest, risk)
         return best, -lowest
 
-    def _fewest(self, columns: Int64) -> Int64:
-        """Return the edits, (U, columns), that are needed in any case.
+    def _lower_bounds(self, columns: Int64) -> Int64:
+        """Return lower bounds of the edits, (U, columns), for any order of the words.
 
-        Those that no order of the words can spare, and one where texts differ by it alone.
+        They are at least 1 for texts that differ.
         """
         # Each k-th occurrence of a word is a column of zeros and ones: products count overlaps.
         words, _ = self._text
@@ -135,37 +136,37 @@ class Edited:
         occurs = np.zeros((len(self.lengths), column.max(initial=-1) + 1), np.float32)
         occurs[owner[grouped], column] = 1
         longest = np.maximum(self.lengths[:, None], self.lengths[columns])
-        fewest = longest - (occurs @ occurs[columns].T).astype(np.int64)
-        return np.asarray(np.maximum(fewest, self._same[:, None] != self._same[columns]))
+        bounds = longest - (occurs @ occurs[columns].T).astype(np.int64)
+        return np.asarray(np.maximum(bounds, self._same[:, None] != self._same[columns]))
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return minus TER; see `Pairs`."""
         return -self._percent(self.edits(rows, columns), columns)
 
     def edits(self, rows: Int64, columns: Int64) -> Int64:
-        """Return the edits, (rows, columns), that make of some texts some others."""
+        """Return the edits, (rows, columns), from some texts to others."""
         from bpa_ppl.quality.tercom import count_edits
 
         # Each reference is a list of its own, whose hypotheses are the rows.
-        hypotheses = taken(self._text, np.tile(rows, len(columns)))
-        references, count = taken(self._text, columns), len(columns)
+        hypotheses = take_sentences(self._text, np.tile(rows, len(columns)))
+        references, count = take_sentences(self._text, columns), len(columns)
         starts = np.arange(count + 1)
-        found = count_edits(
+        edits = count_edits(
             hypotheses, references, starts * len(rows), starts, self._vocabulary, False
         )
-        return np.asarray(found).reshape(count, len(rows)).T
+        return np.asarray(edits).reshape(count, len(rows)).T
 
     def _percent(self, edits: Int64, columns: Int64) -> Float64:
-        """Return TER, (rows, columns), of edits; without a reference word any edit is 100."""
+        """Return TER, (rows, columns), of edits; without reference words, 100 for any edit."""
         lengths = self.lengths[columns]
         return 100 * np.where(lengths == 0, edits > 0, edits / np.maximum(lengths, 1))
 
 
-class Similar:
+class NgramPairs:
     """Texts compared by n-grams: BLEU (Papineni et al. 2002) or chrF (Popović 2015).
 
     Args:
-        texts: different ones.
+        texts: distinct texts.
         characters: chrF, of characters, instead of BLEU.
     """
 
@@ -183,7 +184,7 @@ class Similar:
         """Return the best text and its expected score; see `Pairs`."""
         from bpa_ppl.quality.pairs_compiled import most_similar
 
-        best, score = most_similar(self._bags, self._lengths, self._longest, p, likely(p))
+        best, score = most_similar(self._bags, self._lengths, self._longest, p, most_probable(p))
         return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
@@ -193,11 +194,11 @@ class Similar:
         return np.asarray(scores_between(self._bags, self._lengths, self._longest, rows, columns))
 
 
-def taken(text: Ragged, which: Int64) -> Ragged:
-    """Return some sentences, repeats allowed.
+def take_sentences(text: Ragged, which: Int64) -> Ragged:
+    """Return some sentences, which may repeat.
 
     >>> text = np.array([5, 6, 7], np.int32), np.array([0, 2, 3])
-    >>> words, starts = taken(text, np.array([1, 0]))
+    >>> words, starts = take_sentences(text, np.array([1, 0]))
     >>> words.tolist(), starts.tolist()
     ([7, 5, 6], [0, 1, 3])
     """

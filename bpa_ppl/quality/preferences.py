@@ -1,18 +1,18 @@
 """Preferences: pairs, ties and rankings of the candidates of a list, as observed choices.
 
-A sentence may carry any of these extras:
+A sentence may have any of these extras:
 
     preferences: [[winner, loser], …]     one candidate was preferred to another
     ties:        [[a, b], …]              the judge saw no difference
     rankings:    [[best, …, worst], …]    some or all candidates in order, without ties
 
-A candidate is named by its position in the list (an integer), or by its `id` (a text), an extra of
+A candidate is given by its position in the list (an integer), or by its `id` (a text), an extra of
 the candidates. The last member of a ranking may be a list of candidates without an order:
 `[2, [0, 1, 3]]` says that 2 was chosen among four.
 
 Each of them is the choice of one row among a few. A pair is a choice among two (Bradley & Terry
-1952), or among three where "no difference" is an answer (Davidson 1970). A ranking of m candidates
-is a sequence of m − 1 choices, each among those that are left (Plackett 1975; Luce 1959).
+1952), or among three if "no difference" is an answer (Davidson 1970). A ranking of m candidates is
+a sequence of m − 1 choices, each among the remaining ones (Plackett 1975; Luce 1959).
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted, require
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.notes import note
+from bpa_ppl.notes import log_info
 
-#: Extras of a sentence that hold what was compared.
+#: The extras of a sentence.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 #: The extra of the candidates by which they can be named.
 CANDIDATE_ID = "id"
-#: The text of the row that stands for "no difference".
+#: The text of the row that means "no difference".
 NO_DIFFERENCE = "(no difference)"
 
 
@@ -40,15 +41,15 @@ class ChoiceSets(NamedTuple):
     """Observed choices (C choices with R rows in all).
 
     Attributes:
-        nbest: the rows among which each choice was made, a list a choice. The features of the row
-            that stands for "no difference" are the mean of those of the pair.
+        nbest: the rows among which each choice was made, one list per choice. The features of a
+            row that means "no difference" are the mean of those of the pair.
         chosen: (C,) the position in its list of the row that was chosen.
-        tie: (R,) 1 for the rows that stand for "no difference", 0 for candidates.
-        counts: how many lists, preferences, ties and rankings the choices are made from.
+        tie: (R,) 1 for rows that mean "no difference", 0 for candidates.
+        counts: the numbers of lists, preferences, ties and rankings.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> found = choice_sets(lists.with_sentence_extras(ties=[[[0, 1]]]))
-    >>> found.nbest.texts(0), found.tie.tolist(), found.chosen.tolist()
+    >>> choices = choice_sets(lists.with_sentence_extras(ties=[[[0, 1]]]))
+    >>> choices.nbest.texts(0), choices.tie.tolist(), choices.chosen.tolist()
     (['a', 'b', '(no difference)'], [0.0, 0.0, 1.0], [2])
     """
 
@@ -59,15 +60,16 @@ class ChoiceSets(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """One choice among the candidates of a list."""
+    """One choice among the candidates of a list; of a pair, 2 means "no difference"."""
 
+    sentence: int
     candidates: tuple[int, ...]
     chosen: int
-    pair: bool  # "no difference" could have been the answer
+    pair: bool
 
 
 def has_preferences(nbest: NBest) -> bool:
-    """Say whether any sentence carries preferences, ties or rankings.
+    """Return whether any sentence has preferences, ties or rankings.
 
     >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[2.0]]], ["LM0"])
     >>> compared = lists.with_sentence_extras(preferences=[[[1, 0]], None])
@@ -84,17 +86,17 @@ def has_preferences(nbest: NBest) -> bool:
 def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
     """Return the choices that the preferences, ties and rankings of some lists stand for.
 
-    Sentences that carry none are left out. Contradictory preferences are all kept. A table without
-    any sentence has no choices.
+    Sentences without any are left out. Contradictory preferences are all kept. A table without any
+    sentence has no choices.
 
     Args:
-        nbest: lists whose sentences carry `preferences`, `ties` or `rankings`.
-        ties: whether "no difference" could have been the answer to a pair, so that each pair has a
-            third row; None: where it was the answer to one of them.
+        nbest: lists whose sentences have `preferences`, `ties` or `rankings`.
+        ties: whether "no difference" was a possible answer to a pair, so that each pair has a third
+            row; None: if it was the answer to one of them.
 
     Raises:
-        DataError: if no sentence carries any, an entry is not of the form described above, names
-            no candidate or one of them twice, or there are ties where `ties` is False.
+        DataError: if no sentence has any, an entry does not have the form described above, names
+            no candidate or one of them twice, or there are ties and `ties` is False.
 
     >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> pairs = choice_sets(lists.with_sentence_extras(preferences=[[[1, 0]]], ties=[[[0, 2]]]))
@@ -105,43 +107,57 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
     [['c', 'a', 'b'], ['a', 'b']]
     """
     require(nbest, NBest, "preferences are extras of n-best lists (NBest)")
-    found = [
-        (s, choice)
-        for name, choices in ((PREFERENCES, _pairs), (TIES, _pairs), (RANKINGS, _rankings))
-        for s, entries in enumerate(nbest.sentence_extras.get(name, ()))
-        for choice in choices(_Entries(nbest, s, name), entries)
+    choices = [
+        choice
+        for name in (PREFERENCES, TIES, RANKINGS)
+        for sentence, entries in enumerate(nbest.sentence_extras.get(name, ()))
+        for choice in _Entries(nbest, sentence, name).choices(entries)
     ]
-    if not found and len(nbest):
+    if not choices and len(nbest):
         raise DataError(
-            "no sentence carries a preference: give some of them preferences, such as [[2, 0]] "
-            "where candidate 2 was preferred to candidate 0, or ties or rankings",
+            "no sentence has a preference: give some of them preferences, such as [[2, 0]] if "
+            "candidate 2 was preferred to candidate 0, or ties or rankings",
             nbest.origin,
         )
-    found.sort(key=lambda one: one[0])
-    counts = _counts(nbest, found)
-    if ties is False and counts[TIES]:
+    choices.sort(key=lambda choice: choice.sentence)
+    pairs = [choice for choice in choices if choice.pair]
+    tied = sum(choice.chosen == 2 for choice in pairs)
+    rankings = nbest.sentence_extras.get(RANKINGS, ())
+    counts = {
+        "lists": len({choice.sentence for choice in choices}),
+        PREFERENCES: len(pairs) - tied,
+        TIES: tied,
+        RANKINGS: sum(len(entries) for entries in rankings if entries is not None),
+    }
+    if ties is False and tied:
         raise DataError(
-            f"{counts[TIES]} ties, where no tie is part of the model: leave them out with "
+            f"there are {counted(tied, 'tie')}, but the model has no ties: leave them out with "
             f"without({TIES!r})",
             nbest.origin,
         )
-    _note_contradictions(nbest, found)
-    return _made(nbest, found, bool(counts[TIES]) if ties is None else ties, counts)
+    decided = {(choice.sentence, choice.candidates) for choice in pairs if choice.chosen == 0}
+    both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
+    if both:
+        log_info(
+            f"{nbest.origin}: {counted(both, 'pair')} of candidates preferred in both directions; "
+            "all judgements are kept, because contradictions are evidence too"
+        )
+    return _laid_out(nbest, choices, tied > 0 if ties is None else ties, counts)
 
 
-def _made(
-    nbest: NBest, found: list[tuple[int, _Choice]], ties: bool, counts: dict[str, int]
+def _laid_out(
+    nbest: NBest, choices: list[_Choice], ties: bool, counts: dict[str, int]
 ) -> ChoiceSets:
-    """Lay the choices out as lists: candidates, then perhaps the row of "no difference"."""
+    """Return choices as lists: the candidates, then the row of "no difference" for a pair."""
     rows, sizes, tie = list[int](), list[int](), list[bool]()
-    for s, choice in found:
-        first, third = int(nbest.offsets[s]), choice.pair and ties
-        # The row of the tie is a copy of the first candidate until its features are known.
+    for choice in choices:
+        first, third = int(nbest.offsets[choice.sentence]), choice.pair and ties
+        # The row of the tie is a copy of the first candidate until its features are computed.
         members = choice.candidates + choice.candidates[:1] * third
         rows += [first + candidate for candidate in members]
         tie += [False] * len(choice.candidates) + [True] * third
         sizes.append(len(members))
-    sentences = np.array([s for s, _ in found], np.int64)
+    sentences = np.array([choice.sentence for choice in choices], np.int64)
     lists = nbest.regroup(sentences, np.array(rows, np.int64), sizes)
     virtual = np.flatnonzero(tie)
     if len(virtual):
@@ -154,42 +170,56 @@ def _made(
             strings=(*lists.strings, NO_DIFFERENCE),
             string_index=texts,
         )
-    chosen = np.array([choice.chosen for _, choice in found], np.int64)
+    chosen = np.array([choice.chosen for choice in choices], np.int64)
     return ChoiceSets(lists, chosen, np.array(tie, np.float64), counts)
 
 
-def _counts(nbest: NBest, found: list[tuple[int, _Choice]]) -> dict[str, int]:
-    pairs = [choice for _, choice in found if choice.pair]
-    ties = sum(choice.chosen == 2 for choice in pairs)
-    rankings = nbest.sentence_extras.get(RANKINGS, ())
-    return {
-        "lists": len({s for s, _ in found}),
-        PREFERENCES: len(pairs) - ties,
-        TIES: ties,
-        RANKINGS: sum(len(entries) for entries in rankings if entries is not None),
-    }
-
-
-def _note_contradictions(nbest: NBest, found: list[tuple[int, _Choice]]) -> None:
-    decided = {(s, choice.candidates) for s, choice in found if choice.pair and choice.chosen == 0}
-    both = sum((s, (a, b)) in decided for s, (b, a) in decided) // 2
-    if both:
-        note(
-            f"{nbest.origin}: {both} pair{'s' * (both > 1)} of candidates preferred in both "
-            "directions; all judgements are kept, because contradictions are evidence too"
-        )
-
-
 class _Entries(NamedTuple):
-    """What one sentence carries under one name."""
+    """The preferences, ties or rankings of one sentence."""
 
     nbest: NBest
     sentence: int
     name: str
 
+    def choices(self, entries: Any) -> Iterator[_Choice]:
+        """Yield the choices that the entries stand for; of a ranking, the best among all first."""
+        listed = _listed(entries)
+        if entries is not None and listed is None:
+            self.fail(None, f"is {quoted(entries)}, not a list")
+        for place, entry in enumerate(listed or ()):
+            members = _listed(entry)
+            if members is None:
+                self.fail(place, f"is {quoted(entry)}, not a list of candidates")
+            if self.name == RANKINGS:
+                yield from self.ranking(members, place)
+                continue
+            if len(members) != 2:
+                self.fail(place, f"is {quoted(members)}, not a pair of candidates")
+            chosen = 2 if self.name == TIES else 0
+            yield _Choice(self.sentence, self.positions(members, place), chosen, pair=True)
+
+    def ranking(self, members: list[Any], place: int) -> Iterator[_Choice]:
+        """Yield the choices of one ranking."""
+        rest = _listed(members[-1]) if members else None
+        ordered = members if rest is None else members[:-1]
+        if not ordered or len(ordered) + len(rest or ()) < 2 or rest == []:
+            self.fail(place, f"is {quoted(members)}, not a ranking of two candidates or more")
+        if any(_listed(candidate) is not None for candidate in ordered):
+            self.fail(place, f"is {quoted(members)}: only the last of a ranking may be a list")
+        candidates = self.positions([*ordered, *(rest or ())], place)
+        for first in range(len(ordered) - (rest is None)):
+            yield _Choice(self.sentence, candidates[first:], 0, pair=False)
+
+    def positions(self, candidates: list[Any], place: int) -> tuple[int, ...]:
+        """Return the positions of several different candidates, given by position or id."""
+        positions = tuple(self.position(candidate, place) for candidate in candidates)
+        if len(set(positions)) < len(positions):
+            self.fail(place, f"names a candidate twice: {quoted(candidates)}")
+        return positions
+
     def position(self, candidate: Any, place: int) -> int:
-        """Return the position of a candidate that is named by its position or its id."""
-        nbest, rows = self.nbest, self.nbest.rows(self.sentence)
+        """Return the position of a candidate."""
+        rows = self.nbest.rows(self.sentence)
         size = rows.stop - rows.start
         if isinstance(candidate, int) and not isinstance(candidate, bool):
             if not 0 <= candidate < size:
@@ -197,30 +227,13 @@ class _Entries(NamedTuple):
             return candidate
         if not isinstance(candidate, str):
             self.fail(place, f"names a candidate {quoted(candidate)}: give its position or its id")
-        if CANDIDATE_ID not in nbest.extras:
-            self.fail(place, f"names {quoted(candidate)}, and the candidates have no texts `id`")
-        ids = list(nbest.extras[CANDIDATE_ID][rows])
+        if CANDIDATE_ID not in self.nbest.extras:
+            self.fail(place, f"names {quoted(candidate)}, but the candidates have no extra `id`")
+        ids = list(self.nbest.extras[CANDIDATE_ID][rows])
         if ids.count(candidate) != 1:
             several = "several candidates" if candidate in ids else "no candidate"
             self.fail(place, f"names {quoted(candidate)}, the id of {several} of the list")
         return ids.index(candidate)
-
-    def positions(self, candidates: Any, place: int) -> tuple[int, ...]:
-        """Return the positions of several different candidates."""
-        found = tuple(self.position(candidate, place) for candidate in candidates)
-        if len(set(found)) < len(found):
-            self.fail(place, f"names a candidate twice: {quoted(candidates)}")
-        return found
-
-    def each(self, entries: Any) -> Iterator[tuple[int, Any]]:
-        """Yield the entries with their places; none where there are none."""
-        listed = _listed(entries)
-        if entries is not None and listed is None:
-            self.fail(None, f"is {quoted(entries)}, not a list")
-        for place, entry in enumerate(listed or ()):
-            if (one := _listed(entry)) is None:
-                self.fail(place, f"is {quoted(entry)}, not a list of candidates")
-            yield place, one
 
     def fail(self, place: int | None, what: str) -> NoReturn:
         """Raise an error that names the entry."""
@@ -232,30 +245,8 @@ class _Entries(NamedTuple):
 
 
 def _listed(values: Any) -> list[Any] | None:
-    """Return the members of a list, tuple or array, with Python's numbers; None for others."""
+    """Return the members of a list, tuple or array as Python objects; None for other objects."""
     listed = values.tolist() if isinstance(values, np.ndarray) else values
     if not isinstance(listed, list | tuple):
         return None
     return [value.item() if isinstance(value, np.generic) else value for value in listed]
-
-
-def _pairs(of: _Entries, entries: Any) -> Iterator[_Choice]:
-    """Yield the choices of preferences, whose winner comes first, or of ties."""
-    for place, pair in of.each(entries):
-        if len(pair) != 2:
-            of.fail(place, f"is {quoted(pair)}, not a pair of candidates")
-        yield _Choice(of.positions(pair, place), 2 if of.name == TIES else 0, pair=True)
-
-
-def _rankings(of: _Entries, entries: Any) -> Iterator[_Choice]:
-    """Yield the choices of rankings, the best among all first."""
-    for place, ranking in of.each(entries):
-        rest = _listed(ranking[-1]) if ranking else None
-        ordered = ranking if rest is None else ranking[:-1]
-        if not ordered or len(ordered) + len(rest or ()) < 2 or rest == []:
-            of.fail(place, f"is {quoted(ranking)}, not a ranking of two candidates or more")
-        if any(_listed(candidate) is not None for candidate in ordered):
-            of.fail(place, f"is {quoted(ranking)}: only the last of a ranking may be a list")
-        candidates = of.positions([*ordered, *(rest or ())], place)
-        for first in range(len(ordered) - (rest is None)):
-            yield _Choice(candidates[first:], 0, pair=False)

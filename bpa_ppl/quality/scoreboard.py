@@ -1,8 +1,7 @@
-"""Scores side by side: what was asked for, TER, BLEU and length, of several choices."""
+"""Scoreboard: corpus scores of two choices from the same lists, and their differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,21 +13,23 @@ from bpa_ppl.quality.scoring import choice_score
 from bpa_ppl.registry import METRICS
 from bpa_ppl.tables import text_table
 
-#: What is told beside any other score: a choice by one of them may be bought with the others.
-TOGETHER = ("ter", "bleu")
+# Reported with any other metric: a choice by one of them may lower the others.
+_ALWAYS = ("ter", "bleu")
 
 
 @dataclass(frozen=True)
 class Scoreboard:
     """Corpus scores of the canonical first-best and of the chosen translations.
 
-    With BLEU comes the length, words of the translations over those of the references: a choice
-    by TER may shorten them, and BLEU then falls where TER does not show it.
+    With BLEU comes the length ratio of translations to references: a choice by TER may shorten
+    translations, which lowers BLEU.
 
     Attributes:
-        before, after: one score a metric.
-        changed, sentences: how many translations differ, and of how many.
-        titles: what the two are.
+        before: one score per metric, of the first choice.
+        after: likewise, of the second choice.
+        changed: how many translations differ.
+        sentences: how many there are.
+        titles: the names of the two choices.
     """
 
     before: tuple[Score, ...]
@@ -43,70 +44,54 @@ class Scoreboard:
             for name, old, new, change, decimals in self._rows()
         ]
         table = text_table(rows, ("", *self.titles, "change"), align="rrrr", least=9)
-        signatures = [score.signature for score in self.after]
-        changed = f"{self.changed} of {self.sentences} translations changed"
-        return "\n".join([table, changed, *self._partly_judged(), *signatures])
-
-    @property
-    def changes(self) -> list[str]:
-        """Each of them in words, such as `TER 50.00 → 40.00`."""
-        return [f"{name} {old} → {new}" for name, old, new, *_ in self._rows()]
-
-    def _partly_judged(self) -> Iterator[str]:
-        """Yield how many of the choices the mean of a column is of, where that is not all."""
+        lines = [table, f"{self.changed} of {self.sentences} translations changed"]
         for before, after in zip(self.before, self.after, strict=True):
-            name = judged_key(after.name)
             details: list[Any] = [before.details, after.details]
-            counts = [int(detail.get(name, self.sentences)) for detail in details]
+            counts = [int(one.get(f"{after.name}.judged", self.sentences)) for one in details]
             if min(counts) < self.sentences:
                 old, new = (f"{n} {title}" for n, title in zip(counts, self.titles, strict=True))
-                yield (
+                lines.append(
                     f"{title_of(after)}: means of the choices that are judged, {old} and {new} of "
                     f"{self.sentences}"
                 )
+        return "\n".join([*lines, *(score.signature for score in self.after)])
+
+    @property
+    def changes(self) -> list[str]:
+        """One text per score, such as `TER 50.00 → 40.00`."""
+        return [f"{name} {old} → {new}" for name, old, new, *_ in self._rows()]
 
     def _rows(self) -> list[tuple[str, str, str, float, int]]:
-        """Return name, both values as they are shown, their difference, and its decimals."""
+        """Return name, both values as text, their difference, and its decimals."""
         return [
-            (name, shown, also, value - worth, decimals)
-            for (name, shown, worth, decimals), (_, also, value, _) in zip(
+            (name, old, new, after - before, decimals)
+            for (name, old, before, decimals), (_, new, after, _) in zip(
                 cells(self.before), cells(self.after), strict=False
             )
         ]
 
 
-def judged_key(column: str) -> str:
-    """Return the name of the detail of a score that counts the choices with a value of a column.
-
-    >>> judged_key("mqm")
-    'mqm.judged'
-    """
-    return f"{column}.judged"
-
-
 def cells(scores: tuple[Score, ...]) -> list[tuple[str, str, float, int]]:
-    """Return name, value as it is shown, value and decimals of scores, the length at the end."""
-    found = [
-        (title_of(score), f"{score.value:.{score.decimals}f}", score.value, score.decimals)
-        for score in scores
-    ]
+    """Return name, value as text, value and decimals of scores, the length ratio at the end."""
+    rows = [(title_of(score), score.value, score.decimals) for score in scores]
     lengths = [length for score in scores if (length := length_of(score)) is not None]
-    return found + [("length", f"{length:.3f}", length, 3) for length in lengths]
+    rows += [("length", length, 3) for length in lengths]
+    return [(name, f"{value:.{decimals}f}", value, decimals) for name, value, decimals in rows]
 
 
 def title_of(score: Score) -> str:
-    """Return the name of a metric as tables print it."""
+    """Return the name of a metric in tables."""
     return score.metric.upper() if score.metric in METRICS else score.name
 
 
 def length_of(score: Score) -> float | None:
-    """Return words of the translations over those of the references, where a score says it."""
+    """Return the length ratio of translations to references, if a score has it as a detail."""
     ratio = score.details.get("length_ratio")
     return ratio if isinstance(ratio, float) else None
 
 
 def reported(nbest: NBest, metric: str | Metric) -> tuple[Metric, ...]:
-    """Return a metric, and what is told beside it: TER and BLEU, where there are references.
+    """Return a metric, then TER and BLEU if there are references.
 
     >>> bare = NBest.from_lists([["a"]], [[[0.5]]], ["comet"])
     >>> [one.key for one in reported(bare, "comet")]
@@ -114,16 +99,16 @@ def reported(nbest: NBest, metric: str | Metric) -> tuple[Metric, ...]:
     >>> [one.key for one in reported(bare.with_references([("a",)]), "bleu")]
     ['bleu', 'ter']
     """
-    goal = resolve(metric, nbest)
-    others = TOGETHER if nbest.references and all(nbest.references) else ()
-    return goal, *(resolve(name) for name in others if name != goal.key)
+    config = resolve(metric, nbest)
+    others = _ALWAYS if nbest.references and all(nbest.references) else ()
+    return config, *(resolve(name) for name in others if name != config.key)
 
 
 def choice_scores(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric) -> tuple[Score, ...]:
     """Return the corpus scores of one hypothesis of each list: the metric, TER and BLEU.
 
     Args:
-        nbest: the lists, with what the metric needs.
+        nbest: the lists, with references, sources or columns if the metric needs them.
         choice: (sentences,) the position of a hypothesis in each list.
         metric: a name, a metric, or the name of a column of the lists: its score comes first.
 
@@ -141,14 +126,14 @@ def compared(
     metric: str | Metric = "ter",
     titles: tuple[str, str] = ("canonical", "adapted"),
 ) -> Scoreboard:
-    """Return the scores of two choices from the same lists side by side.
+    """Compare the scores of two choices from the same lists.
 
     Args:
-        nbest: the lists, with what the metric needs.
+        nbest: the lists, with references, sources or columns if the metric needs them.
         before: (sentences,) the position of a hypothesis in each list.
         after: likewise.
-        metric: whose score comes first; see `choice_scores`.
-        titles: what the two are.
+        metric: the first of the scores; see `choice_scores`.
+        titles: the names of the two choices.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.

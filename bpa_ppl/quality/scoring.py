@@ -1,10 +1,11 @@
-"""Scores of lists and of translations: of sentences, of a corpus, and the counts behind them."""
+"""Scores of hypotheses and translations: per sentence, per corpus, and the counts behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,46 +16,42 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, References, Score, check_parallel, resolve
-from bpa_ppl.workers import check_jobs, fresh_workers
+from bpa_ppl.workers import check_jobs, parallel_workers
 
-# Sentences scored between two reports of progress, and handed to a worker at once.
-_CHUNK = 16
-
-# Fewer hypotheses than this are scored faster than a file is worth.
-_WORTH_KEEPING = 1000
+_CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
+_MIN_CACHED = 1000  # fewer hypotheses are scored faster than a file is read
 
 
-@dataclass(frozen=True, eq=False)
-class Distinct:
-    """Each distinct text of each list once.
+class Distinct(NamedTuple):
+    """The distinct texts of each group of lists, group by group.
 
     Attributes:
-        lists: the distinct texts of each sentence.
-        inverse: (hypotheses,) int64, where the text of each row of the n-best table stands among
-            all distinct texts, one list after the other.
+        group: (texts,) the group of each, ascending.
+        string: (texts,) its number in `nbest.strings`.
+        inverse: (hypotheses,) the distinct text of each hypothesis.
     """
 
-    lists: list[list[str]]
+    group: Int64
+    string: Int64
     inverse: Int64
 
 
-def distinct(nbest: NBest) -> Distinct:
-    """Return the distinct texts of each list.
+def distinct(nbest: NBest, group: Int64 | None = None) -> Distinct:
+    """Return the distinct texts of each list, or of groups of lists.
 
-    >>> lists = NBest.from_lists([["a", "b", "a"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
-    >>> found = distinct(lists)
-    >>> found.lists, found.inverse.tolist()
-    ([['a', 'b']], [0, 1, 0])
+    Args:
+        nbest: the lists.
+        group: (sentences,) the group of each list; default: each list is a group.
+
+    >>> lists = NBest.from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
+    >>> [part.tolist() for part in distinct(lists)]
+    [[0, 0, 1], [0, 1, 1], [0, 1, 0, 2]]
     """
-    sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
-    pairs = sentence * len(nbest.strings) + nbest.string_index
-    unique, inverse = np.unique(pairs, return_inverse=True)
-    owner, string = np.divmod(unique, len(nbest.strings))
-    texts = [nbest.strings[i] for i in string]
-    ends = np.cumsum(np.bincount(owner, minlength=len(nbest)))
-    starts = np.concatenate([[0], ends[:-1]])
-    lists = [texts[start:end] for start, end in zip(starts, ends, strict=True)]
-    return Distinct(lists, inverse.astype(np.int64))
+    groups = np.arange(len(nbest)) if group is None else group
+    count = max(len(nbest.strings), 1)
+    keys = np.repeat(groups, nbest.sizes).astype(np.int64) * count + nbest.string_index
+    unique, inverse = np.unique(keys, return_inverse=True)
+    return Distinct(unique // count, unique % count, inverse)
 
 
 def corpus_score(
@@ -64,35 +61,38 @@ def corpus_score(
     *,
     sources: Sequence[str] | None = None,
 ) -> Score:
-    """Return the corpus score of translations, the number that sacreBLEU gives.
+    """Return the corpus score of translations, as sacreBLEU computes it.
 
     Args:
-        hypotheses: one translation a sentence.
-        references: one tuple a sentence; their numbers of references may differ. None for a
-            metric that needs none.
+        hypotheses: (sentences,) translations.
+        references: (sentences,) tuples, which may differ in length; None for a metric that needs
+            no references.
         metric: "ter", "bleu", "chrf", or settings such as `BLEU(lowercase=True)`.
-        sources: one source sentence each, for a metric that needs them.
+        sources: (sentences,) source sentences, for a metric that needs them.
 
     Raises:
         DataError: if there are no sentences, or one of them lacks what the metric needs.
-        UsageError: if the metric is unknown.
+        UsageError: if the metric is unknown, or a column of n-best lists.
 
     >>> print(corpus_score(["the cat sat"], [("the cat sat down",)]).value)
     25.0
     """
     config = resolve(metric)
-    given, more = _given(config, hypotheses, references, sources).part(slice(None))
-    return config.corpus(hypotheses, given, **more)
+    if config.columns:
+        raise UsageError(f"{config.key} is a column of n-best lists: texts have no such score")
+    inputs = _inputs(config, hypotheses, references, sources)
+    refs, more = inputs.part(slice(None))
+    return config.corpus(hypotheses, refs, **more)
 
 
 def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
     """Return the corpus score of one hypothesis of each list.
 
-    That of a column is the mean over the choices that have a value there; their number is the
-    detail `NAME.judged` of the score.
+    The score of a column is the mean over the choices that have a value; their number is the detail
+    `NAME.judged` of the score.
 
     Args:
-        nbest: the lists, with what the metric needs.
+        nbest: the lists, with references, sources or columns if the metric needs them.
         choice: (sentences,) the position of a hypothesis in each list.
         metric: a name, a metric, or the name of a column of the lists.
 
@@ -107,8 +107,8 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
     config = resolve(metric, nbest)
     rows = nbest.offsets[:-1] + np.asarray(choice)
     chosen = nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
-    given, more = _given_of(config, chosen).part(slice(None))
-    return config.corpus([chosen.text(row) for row in range(len(chosen))], given, **more)
+    references, more = _inputs_of(config, chosen).part(slice(None))
+    return config.corpus([chosen.text(row) for row in range(len(chosen))], references, **more)
 
 
 def sentence_scores(
@@ -122,20 +122,20 @@ def sentence_scores(
 ) -> Float64:
     """Return the sentence score of every hypothesis, (hypotheses,), in percent.
 
-    That of a column is in its own unit, and NaN where the column has no value.
+    Scores of a column are in its own unit, and NaN where the column has no value.
 
     Args:
-        nbest: the lists, with what the metric needs.
+        nbest: the lists, with references, sources or columns if the metric needs them.
         metric: with its settings.
         only_best: hypotheses that cannot be the best of their list may get an infinitely bad
             score instead of their own.
-        jobs: workers; -1 takes every core.
-        cache: whether scores are kept on disk and taken from there.
-        progress: called after each group of sentences.
+        jobs: workers; -1 uses all cores.
+        cache: whether scores are cached on disk.
+        progress: called with the sentences done, their total, and a note.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
-        UsageError: if `jobs` is no number of workers.
+        UsageError: if `jobs` is not a number of workers.
 
     >>> lists = NBest.from_lists(
     ...     [["a b", "b"]], [[[0.0], [1.0]]], ["LM0"], references=[("a b",)]
@@ -144,8 +144,8 @@ def sentence_scores(
     [100.0, 36.8]
     """
     hook = partial(metric.sentences, only_best=only_best)
-    name = f"sentences of which only_best={only_best}"
-    return _of_each(nbest, metric, hook, name, jobs=jobs, cache=cache, progress=progress)
+    name = f"sentences only_best={only_best}"
+    return _score_each(nbest, metric, hook, name, jobs=jobs, cache=cache, progress=progress)
 
 
 def gains(
@@ -156,19 +156,19 @@ def gains(
     cache: bool = True,
     progress: Reporter | None = None,
 ) -> Float64:
-    """Return what every hypothesis is worth, (hypotheses,): higher is better, in words.
+    """Return the gain of every hypothesis, (hypotheses,), in words; higher is better.
 
     TER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
-    chrF: the sentence score, as a fraction, times the mean reference length. `ter+bleu`: half of
-    TER's and half of BLEU's. A column, or a function from Python: its value, in its own unit; NaN
+    chrF: the sentence score, as a fraction, times the mean reference length. `ter+bleu`: the mean
+    of the gains of TER and BLEU. A column, or a Python function: its value, in its own unit; NaN
     where the column has none.
 
     Args:
         nbest: the lists, with references if the metric needs them.
         metric: "ter", "bleu", "chrf", settings, or the name of a column of the lists.
-        jobs: workers; -1 takes every core.
-        cache: whether gains are kept on disk and taken from there.
-        progress: called with the sentences done, those in all, and a note.
+        jobs: workers; -1 uses all cores.
+        cache: whether gains are cached on disk.
+        progress: called with the sentences done, their total, and a note.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -183,16 +183,17 @@ def gains(
     """
     require(nbest, NBest, "gains are of n-best lists (NBest)")
     config = resolve(metric, nbest)
-    return _of_each(nbest, config, config.gains, "gains", jobs=jobs, cache=cache, progress=progress)
+    hook = config.gains
+    return _score_each(nbest, config, hook, "gains", jobs=jobs, cache=cache, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What a corpus score is a function of, for each hypothesis of some lists.
+    """The counts of each hypothesis of some lists, whose sums determine a corpus score.
 
     Attributes:
         metric: with its settings.
-        counts: (hypotheses, S) float64, see the metric. TER: edits, reference length. BLEU:
+        counts: (hypotheses, S) float64; see the metric. TER: edits, reference length. BLEU:
             matches of order 1 to 4, n-grams of order 1 to 4, reference length.
     """
 
@@ -200,7 +201,7 @@ class Statistics:
     counts: Float64
 
     def corpus(self, rows: npt.ArrayLike) -> float:
-        """Return the corpus score, in percent, of one hypothesis a sentence.
+        """Return the corpus score, in percent, of one hypothesis per sentence.
 
         Args:
             rows: (sentences,) rows of the table.
@@ -213,15 +214,15 @@ class Statistics:
 
 
 def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
-    """Count what a metric needs to know of every hypothesis, with sacreBLEU's definitions.
+    """Return the counts of every hypothesis, with sacreBLEU's definitions.
 
     Args:
         nbest: lists with references.
-        metric: one that is counted, "bleu" or "ter", settings, or the name of a column.
+        metric: one that is `counted`, "bleu" or "ter", settings, or the name of a column.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
-        UsageError: if the corpus score of the metric is no function of such counts.
+        UsageError: if the corpus score of the metric is not a function of summed counts.
 
     >>> lists = NBest.from_lists(
     ...     [["the cat sat", "cat"]], [[[0.0], [1.0]]], ["LM0"], references=[["the cat sat down"]]
@@ -230,14 +231,13 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
-    references, more = _given_of(config, nbest).part(slice(None))
-    found = _told_apart(nbest, config)
-    counts = config.counts(found.lists, references, **more)
-    return Statistics(config, counts[found.inverse])
+    references, more = _inputs_of(config, nbest).part(slice(None))
+    lists, inverse = distinct_lists(nbest, config)
+    return Statistics(config, config.counts(lists, references, **more)[inverse])
 
 
-class _Given(NamedTuple):
-    """What a metric compares hypotheses with: no more than it needs."""
+class _Inputs(NamedTuple):
+    """References, sources and columns, as far as a metric needs them."""
 
     references: References
     sources: Sequence[str] | None
@@ -245,7 +245,7 @@ class _Given(NamedTuple):
     offsets: Int64 | None = None
 
     def part(self, chunk: slice) -> tuple[References, dict[str, Any]]:
-        """Return what belongs to some sentences: references, and the rest by keyword if needed."""
+        """Return the references of some sentences, and the other inputs as keywords."""
         more: dict[str, Any] = {} if self.sources is None else {"sources": self.sources[chunk]}
         if self.columns is not None and self.offsets is not None:
             first, stop, _ = chunk.indices(len(self.offsets) - 1)
@@ -254,65 +254,61 @@ class _Given(NamedTuple):
         return self.references[chunk], more
 
 
-def _given(
+def _inputs(
     metric: Metric,
     hypotheses: Sequence[Any] | Int64,
     references: References | None,
     sources: Sequence[str] | None,
-    where: str | None = None,
-) -> _Given:
-    """Return what a metric needs of what there is, for one hypothesis or list a sentence."""
+    origin: str | None = None,
+) -> _Inputs:
+    """Return the references and the sources that a metric needs for some sentences."""
     if not len(hypotheses):
-        raise DataError("there are no sentences to score", where)
-    if metric.columns:
-        raise UsageError(
-            f"{metric.key} is a column of n-best lists: texts alone have no such score"
-        )
-    return _compared(metric, hypotheses, references, sources, where)
-
-
-def _compared(
-    metric: Metric,
-    hypotheses: Sequence[Any] | Int64,
-    references: References | None,
-    sources: Sequence[str] | None,
-    where: str | None,
-) -> _Given:
-    """Return the references and the sources that a metric needs."""
+        raise DataError("there are no sentences to score", origin)
     if "references" not in metric.needs:
         references = [()] * len(hypotheses)
     elif references is None:
-        raise DataError("the lists have no references: read them with references", where)
+        raise DataError("the lists have no references: give the references", origin)
     else:
-        check_parallel(hypotheses, references, where)
+        check_parallel(hypotheses, references, origin)
     if "sources" not in metric.needs:
         sources = None
     elif sources is None or len(sources) != len(hypotheses):
-        raise DataError(f"{metric.key} needs the source of each sentence: give as many", where)
-    return _Given(references, sources)
+        raise DataError(
+            f"{metric.key} needs the source of each sentence: give as many sources", origin
+        )
+    return _Inputs(references, sources)
 
 
-def _given_of(metric: Metric, nbest: NBest) -> _Given:
-    if not len(nbest):
-        raise DataError("there are no sentences to score", nbest.origin)
-    found = _compared(metric, nbest.sizes, nbest.references, nbest.sources, nbest.origin)
+def _inputs_of(metric: Metric, nbest: NBest) -> _Inputs:
+    inputs = _inputs(metric, nbest.sizes, nbest.references, nbest.sources, nbest.origin)
     if not metric.columns:
-        return found
+        return inputs
     from bpa_ppl.quality.column import column_of
 
     columns = {name: column_of(nbest, name) for name in metric.columns}
-    return found._replace(columns=columns, offsets=nbest.offsets)
+    return inputs._replace(columns=columns, offsets=nbest.offsets)
 
 
-def _told_apart(nbest: NBest, metric: Metric) -> Distinct:
-    """Return the hypotheses that a metric may score differently: equal texts are one of them."""
-    if not metric.columns:
-        return distinct(nbest)
-    texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
-    return Distinct(texts, np.arange(len(nbest.features)))
+def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
+    """Return the texts that a metric may score differently, and the one of each hypothesis.
+
+    Equal texts of a list are scored once, except by a metric that reads columns.
+
+    >>> lists = NBest.from_lists([["a", "b", "a"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
+    >>> texts, inverse = distinct_lists(lists, resolve("ter"))
+    >>> texts, inverse.tolist()
+    ([['a', 'b']], [0, 1, 0])
+    """
+    if metric.columns:
+        lists = [list(nbest.texts(sentence)) for sentence in range(len(nbest))]
+        return lists, np.arange(len(nbest.features))
+    group, string, inverse = distinct(nbest)
+    texts = [nbest.strings[number] for number in string]
+    ends = np.searchsorted(group, np.arange(len(nbest) + 1))
+    return [texts[start:end] for start, end in pairwise(ends)], inverse
 
 
-def _of_each(
+def _score_each(
     nbest: NBest,
     metric: Metric,
     hook: Callable[..., Float64],
@@ -322,55 +318,67 @@ def _of_each(
     cache: bool,
     progress: Reporter | None,
 ) -> Float64:
-    """Return (hypotheses,) what a hook of the metric says, from disk where it is kept there."""
+    """Return what a method of the metric computes for each hypothesis, from the cache if there.
+
+    Args:
+        nbest: the lists.
+        metric: with its settings.
+        hook: the method, of (lists, references, **more).
+        name: of the method and its arguments, for the key of the cache.
+        jobs: see `gains`, like the others.
+        cache: likewise.
+        progress: likewise.
+    """
     check_jobs(jobs)
-    given, found = _given_of(metric, nbest), _told_apart(nbest, metric)
-    size = sum(map(len, found.lists))
-    kept = cache and metric.kept and not metric.columns and size >= _WORTH_KEEPING
-    key = _key(metric, name, found.lists, given) if kept else None
+    inputs = _inputs_of(metric, nbest)
+    lists, inverse = distinct_lists(nbest, metric)
+    size = sum(map(len, lists))
+    cached = cache and metric.kept and not metric.columns and size >= _MIN_CACHED
+    key = _key(metric, name, lists, inputs) if cached else None
     values = None if key is None else read_array(key, size)
     if values is None:
-        values = _computed(metric, hook, found.lists, given, jobs, progress)
+        values = _computed(metric, hook, lists, inputs, jobs, progress)
         if key is not None:
             write_array(key, values)
     elif progress is not None:
         progress(len(nbest), len(nbest), "sentences")
-    return values[found.inverse]
+    return values[inverse]
 
 
-def _key(metric: Metric, name: str, lists: list[list[str]], given: _Given) -> str | None:
-    """Return the hash of all that the values depend on; None where the code is not known."""
+def _key(metric: Metric, name: str, lists: list[list[str]], inputs: _Inputs) -> str | None:
+    """Return the hash of all that scores depend on; None if the source code is not available."""
     classes = [kind for kind in type(metric).__mro__ if issubclass(kind, Metric)]
     code = key_of_code([*(kind.__module__ for kind in classes), *metric.computed_by])
     if code is None:
         return None
-    signature = metric.signature(given.references, sentence=True)
+    signature = metric.signature(inputs.references, sentence=True)
     what = [code, type(metric).__qualname__, repr(metric), signature, name]
-    return key_of([what, lists, given.references, given.sources])
+    return key_of([what, lists, inputs.references, inputs.sources])
 
 
 def _computed(
     metric: Metric,
     hook: Callable[..., Float64],
     lists: list[list[str]],
-    given: _Given,
+    inputs: _Inputs,
     jobs: int,
     progress: Reporter | None,
 ) -> Float64:
+    """Return what `hook` computes, chunk by chunk, in workers."""
     from joblib import delayed
 
     chunks = [slice(start, start + _CHUNK) for start in range(0, len(lists), _CHUNK)]
     parts = []
     kind = "threads" if metric.threads else "local"
-    with fresh_workers(jobs, kind, return_as="generator") as parallel:
-        for part in parallel(delayed(_of_chunk)(hook, lists[c], *given.part(c)) for c in chunks):
+    with parallel_workers(jobs, kind) as parallel:
+        for part in parallel(delayed(_chunk)(hook, lists[c], *inputs.part(c)) for c in chunks):
             parts.append(part)
             if progress is not None:
                 progress(min(len(parts) * _CHUNK, len(lists)), len(lists), "sentences")
     return np.concatenate(parts)
 
 
-def _of_chunk(
+def _chunk(
     hook: Callable[..., Float64],
     lists: Sequence[Sequence[str]],
     references: References,

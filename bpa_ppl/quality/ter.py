@@ -21,16 +21,16 @@ from bpa_ppl.text.vocabulary import Vocabulary, starts_of
 
 
 class TER(SacreMetric, frozen=True):
-    """Settings of the translation edit rate, in percent of the mean reference length.
+    """The translation edit rate, in percent of the mean reference length.
 
     The counts of a hypothesis are its edits to the nearest reference, and the mean length of the
     references in words.
 
     Args:
-        normalized: whether Tercom's normalisation splits punctuation off.
-        no_punct: whether punctuation is removed.
-        asian_support: whether both of these treat Chinese and Japanese text too.
-        case_sensitive: whether case counts.
+        normalized: split punctuation off, by Tercom's normalisation.
+        no_punct: remove punctuation.
+        asian_support: apply both of these to Chinese and Japanese text too.
+        case_sensitive: distinguish upper and lower case.
 
     >>> TER(case_sensitive=True)
     TER(normalized=False, no_punct=False, asian_support=False, case_sensitive=True)
@@ -49,12 +49,12 @@ class TER(SacreMetric, frozen=True):
 
     @property
     def threads(self) -> bool:
-        """Whether threads can score at the same time: in the compiled code they can."""
+        """True: the compiled code releases the GIL."""
         return True
 
     @property
     def width(self) -> int:
-        """S, how many counts a hypothesis has: edits and reference length."""
+        """S, the number of counts per hypothesis: 2, edits and reference length."""
         return 2
 
     def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
@@ -70,9 +70,9 @@ class TER(SacreMetric, frozen=True):
         )
 
     def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
-        """Return the corpus score of one hypothesis a sentence."""
+        """Return the corpus score of one hypothesis per sentence."""
         edits, lengths = ter_edits(hypotheses, references, self)
-        # Added from left to right as sacreBLEU does; NumPy's sum rounds differently.
+        # Added from left to right, as sacreBLEU does; NumPy's sum rounds differently.
         total, length = edits.sum(), float(np.cumsum(lengths)[-1])
         return Score(
             float(_percent(total, length)),
@@ -96,15 +96,15 @@ class TER(SacreMetric, frozen=True):
 
     def gain(self, counts: Float64) -> Float64:
         """Return minus the edits, (n, 2) ↦ (n,)."""
-        return 0.0 - counts[..., 0]  # no edits are worth 0, not −0
+        return 0.0 - counts[..., 0]  # 0, not −0, for no edits
 
     def _count(self, lists: Lists, references: References, only_best: bool) -> Float64:
-        """Return edits, infinite where left out, and reference lengths of each hypothesis."""
+        """Return edits, infinite if pruned, and reference lengths of each hypothesis."""
         from bpa_ppl.quality import tercom
 
         split = self._splitter()
         hypotheses = [split(text) for text in chain.from_iterable(lists)]
-        # sacreBLEU tokenises references twice, not once in all cases: `..3` and normalised.
+        # As sacreBLEU does; tokenising twice differs from once, such as for `..3` if normalised.
         refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
         vocabulary = Vocabulary()
         ref_starts = starts_of(references)
@@ -121,8 +121,8 @@ class TER(SacreMetric, frozen=True):
         return np.column_stack([np.where(edits == tercom.PRUNED, np.inf, edits), lengths])
 
     def _splitter(self) -> Callable[[str], list[str]]:
-        """Return what cuts a text into words."""
-        if not (self.normalized or self.no_punct):  # then Tercom's tokeniser does no more
+        """Return the function that splits a text into words."""
+        if not (self.normalized or self.no_punct):  # Tercom's tokeniser does the same
             return str.split if self.case_sensitive else lambda text: text.lower().split()
         from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 
@@ -135,11 +135,11 @@ class TER(SacreMetric, frozen=True):
 def ter_edits(
     hypotheses: Sequence[str], references: References, config: TER | None = None
 ) -> tuple[Int64, Float64]:
-    """Count the edits of hypotheses, one a sentence: what TER is the quotient of.
+    """Return the edits and reference lengths, whose quotient is TER, of one text per sentence.
 
     Args:
         hypotheses: (sentences,) texts.
-        references: one tuple a sentence; the edits are those to the nearest.
+        references: (sentences,) tuples; edits are those to the nearest reference.
         config: settings of TER.
 
     Returns:
@@ -159,6 +159,9 @@ def ter_edits(
 
 
 def _percent(edits: Any, lengths: Any) -> Float64:
-    """Return 100 · edits / lengths; where there is no reference word, 100 for any edit at all."""
-    none = np.equal(lengths, 0)
-    return 100 * np.where(none, np.greater(edits, 0), edits / np.where(none, 1, lengths))
+    """Return 100 · edits / lengths; without a reference word, 100 if there are edits."""
+    empty = np.equal(lengths, 0)
+    result: Float64 = 100 * np.where(
+        empty, np.greater(edits, 0), edits / np.where(empty, 1, lengths)
+    )
+    return result

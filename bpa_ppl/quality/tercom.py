@@ -4,24 +4,18 @@ TER (Snover et al., 2006) is the least number of insertions, deletions, substitu
 of blocks of words; Tercom searches for the shifts greedily. The limits, the order of the shifts
 and the beam of the edit distance are sacreBLEU's. Words are integers here.
 
-What compiles slowly is avoided: NumPy's functions, slices, arrays made here, calls of calls. So a
-sentence is a place in an array, and the room to work in comes from the caller:
-
-* `words`, (3, longest + 1): a hypothesis and the same with a block moved, which take turns in rows
-  0 and 1, and in row 2 the reference, from column 1;
-* `table`: the costs of the edit distance, row by row, n_ref + 1 in each; `row`: those of one row;
-* `align`: the last hypothesis word reached before or at each reference word; `wrong`, (2, longest):
-  which words of the hypothesis and of the reference have no equal there.
+Arrays are allocated once for all sentences, and sentences are positions in an array: slices and
+NumPy functions would take long to compile.
 """
 
 from __future__ import annotations
 
 import math
-from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
@@ -32,25 +26,36 @@ _MAX_SHIFT_SIZE = 10
 _MAX_SHIFT_DISTANCE = 50
 _MAX_SHIFT_CANDIDATES = 1000
 _BEAM_WIDTH = 25
-_OUTSIDE = 1 << 29
-_REF = 2
+_OUTSIDE = 1 << 29  # the cost of cells outside of the beam
+_REF = 2  # the row of the reference in `_Workspace.words`
 
 
-@inner
-def _distance(
-    table: Int32,
-    row: Int32,
-    words: Int32,
-    hyp: int,
-    n_hyp: int,
-    n_ref: int,
-    first: int,
-    kept: int,
-) -> int:
-    """Return the edit distance, whose costs up to the row `first` are in `table` already.
+class _Workspace(NamedTuple):
+    """Arrays that are reused for all pairs of a hypothesis and a reference.
 
-    Rows are computed in place of the one above; those up to `kept` are written into `table`.
+    Attributes:
+        table: the costs of the edit distance, row by row, n_ref + 1 in each.
+        row: the costs of one row.
+        words: (3, longest + 1): rows 0 and 1 alternate between the hypothesis and the hypothesis
+            with a block moved; row 2 is the reference, from column 1.
+        align: the last hypothesis word reached before or at each reference word.
+        wrong: (2, longest): which words of the hypothesis and of the reference are not matched.
     """
+
+    table: Int32
+    row: Int32
+    words: Int32
+    align: Int32
+    wrong: Int32
+
+
+@njit
+def _distance(space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, kept: int) -> int:
+    """Return the edit distance; the costs up to the row `first` are in the table already.
+
+    Each row is computed in place of the one above; those up to `kept` are written to the table.
+    """
+    table, row, words = space.table, space.row, space.words
     ratio = n_ref / n_hyp
     beam = _BEAM_WIDTH
     if beam < ratio / 2:
@@ -78,17 +83,17 @@ def _distance(
         if i <= kept:
             for j in range(n_ref + 1):
                 table[i * (n_ref + 1) + j] = row[j]
-    return row[n_ref]
+    result: int = row[n_ref]
+    return result
 
 
-@inner
-def _align(
-    table: Int32, words: Int32, hyp: int, n_hyp: int, n_ref: int, align: Int32, wrong: Int32
-) -> None:
-    """Walk the cheapest edits back, and write `align` and `wrong`.
+@njit
+def _align(space: _Workspace, hyp: int, n_hyp: int, n_ref: int) -> None:
+    """Trace the cheapest edits back, and write `align` and `wrong`.
 
-    A match or substitution goes before a deletion, that before an insertion.
+    A match or substitution is preferred to a deletion, and a deletion to an insertion.
     """
+    table, words, align, wrong = space.table, space.words, space.align, space.wrong
     i, j = n_hyp, n_ref
     while i > 0 or j > 0:
         cell = i * (n_ref + 1) + j
@@ -109,18 +114,18 @@ def _align(
             wrong[1, j] = 1
 
 
-@inner
+@njit
 def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: int) -> int:
     """Write the hypothesis with one block shifted; return the first changed position.
 
-    A target inside of the block moves it to the right by as much.
+    A target inside of the block moves the block to the right by its offset.
     """
     if target < start:
         first, middle, last = target, start, start + length
     else:
         first, middle = start, start + length
         last = target if target > middle else min(length + target, n_hyp)
-    # The words from `first` to `middle` and those from there to `last` change places.
+    # The words from `first` to `middle` and those from `middle` to `last` change places.
     for i in range(n_hyp):
         if i < first or i >= last:
             words[1 - hyp, i] = words[hyp, i]
@@ -131,23 +136,16 @@ def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: i
     return first
 
 
-@inner
+@njit
 def _best_shift(
-    table: Int32,
-    row: Int32,
-    words: Int32,
-    hyp: int,
-    n_hyp: int,
-    n_ref: int,
-    align: Int32,
-    wrong: Int32,
-    checked: int,
+    space: _Workspace, hyp: int, n_hyp: int, n_ref: int, checked: int
 ) -> tuple[int, int, int, int]:
-    """Return the best shift as (rank, start, target), and how many were tried so far.
+    """Return the best shift as (rank, start, target), and the number of shifts tried so far.
 
-    Its rank is (_MAX_SHIFT_SIZE + 1) · gain + length. Of several shifts with the same rank the
-    first start wins, then the first target, which is Tercom's order.
+    Its rank is (_MAX_SHIFT_SIZE + 1) · gain + length. Of shifts with the same rank the first start
+    wins, then the first target, as in Tercom.
     """
+    table, words, align, wrong = space.table, space.words, space.align, space.wrong
     distance = table[n_hyp * (n_ref + 1) + n_ref]
     best = best_start = best_target = 0
     for start in range(n_hyp):
@@ -171,7 +169,7 @@ def _best_shift(
                         continue
                     previous = target
                     first = _move(words, hyp, n_hyp, start, length, target)
-                    shifted = _distance(table, row, words, 1 - hyp, n_hyp, n_ref, first, first)
+                    shifted = _distance(space, 1 - hyp, n_hyp, n_ref, first, first)
                     rank = (_MAX_SHIFT_SIZE + 1) * (distance - shifted) + length
                     checked += 1
                     if rank > best or (
@@ -183,123 +181,148 @@ def _best_shift(
     return best, best_start, best_target, checked
 
 
-@partial(inner, once=True)
+@njit(inline="always")  # compiles faster
 def _edits(
-    text: Int32,
-    starts: Int64,
-    h: int,
-    r: int,
-    fewest: int,
-    limit: int,
-    table: Int32,
-    row: Int32,
-    words: Int32,
-    align: Int32,
-    wrong: Int32,
+    text: Int32, starts: Int64, h: int, r: int, fewest: int, limit: int, space: _Workspace
 ) -> int:
-    """Return the edits of a hypothesis `h` to a reference `r`.
+    """Return the edits of a hypothesis to a reference.
 
     Args:
-        fewest: a lower bound of the edit distance, whatever the order of the words.
-        limit: the edits that are still of interest; PRUNED stands for more.
+        text: the words of all hypotheses, then of all references.
+        starts: where each of them begins in `text`.
+        h: the number of the hypothesis.
+        r: the number of the reference.
+        fewest: a lower bound of the edit distance for any order of the words.
+        limit: the largest number of edits of interest; PRUNED stands for more.
+        space: work space.
     """
     n_hyp, n_ref = starts[h + 1] - starts[h], starts[r + 1] - starts[r]
     if n_hyp == 0 or n_ref == 0:
-        return n_hyp + n_ref
+        return int(n_hyp + n_ref)
     for i in range(n_hyp):
-        words[0, i] = text[starts[h] + i]
-    words[_REF, 0] = -1  # equal to no word
+        space.words[0, i] = text[starts[h] + i]
+    space.words[_REF, 0] = -1  # equal to no word
     for j in range(n_ref):
-        words[_REF, j + 1] = text[starts[r] + j]
+        space.words[_REF, j + 1] = text[starts[r] + j]
     for j in range(n_ref + 1):
-        table[j] = j
-    # No literal 0, for which a function would be compiled beside the numbers that follow it.
-    shifts = checked = first = hyp = np.int64(0)
+        space.table[j] = j
+    # For a literal 0 Numba would compile another version of each function that it is passed to.
+    zero: Any = np.int64(0)
+    shifts: int
+    shifts = checked = first = hyp = zero
     while True:
-        distance = _distance(table, row, words, hyp, n_hyp, n_ref, first, n_hyp)
+        distance = _distance(space, hyp, n_hyp, n_ref, first, n_hyp)
         if distance <= fewest + 1:  # a shift, which costs 1, could save no more than 1
             return shifts + distance
         if shifts + distance > limit and shifts + 1 + fewest > limit:
             return PRUNED
-        _align(table, words, hyp, n_hyp, n_ref, align, wrong)
-        rank, start, target, checked = _best_shift(
-            table, row, words, hyp, n_hyp, n_ref, align, wrong, checked
-        )
+        _align(space, hyp, n_hyp, n_ref)
+        rank, start, target, checked = _best_shift(space, hyp, n_hyp, n_ref, checked)
         gain, length = rank // (_MAX_SHIFT_SIZE + 1), rank % (_MAX_SHIFT_SIZE + 1)
         if gain == 0 or checked >= _MAX_SHIFT_CANDIDATES:
             return shifts + distance
-        first = _move(words, hyp, n_hyp, start, length, target)
+        first = _move(space.words, hyp, n_hyp, start, length, target)
         hyp = 1 - hyp
         shifts += 1
 
 
-@compiled
+@njit(inline="always")  # compiles faster
+def _lower_bounds(
+    text: Int32,
+    starts: Int64,
+    hyps: tuple[int, int],
+    refs: tuple[int, int],
+    occurs: Int32,
+    lowest: Int64,
+) -> Int64:
+    """Return (references, hypotheses) edits of one list that any order of the words needs.
+
+    They are max(|hyp|, |ref|) − overlap.
+
+    Args:
+        text: see `_edits`.
+        starts: see `_edits`.
+        hyps: the first hypothesis of the list, and the end.
+        refs: the first reference, and the end.
+        occurs: a zero for each word of the vocabulary.
+        lowest: (hypotheses,) large numbers, lowered to the least of the bounds of each.
+    """
+    bounds = np.empty((refs[1] - refs[0], hyps[1] - hyps[0]), np.int64)
+    for r in range(refs[0], refs[1]):
+        for i in range(starts[r], starts[r + 1]):
+            occurs[text[i]] += 1
+        for h in range(hyps[0], hyps[1]):
+            overlap = 0
+            for i in range(starts[h], starts[h + 1]):
+                overlap += occurs[text[i]] > 0
+                occurs[text[i]] -= 1
+            for i in range(starts[h], starts[h + 1]):
+                occurs[text[i]] += 1
+            longest = max(starts[h + 1] - starts[h], starts[r + 1] - starts[r])
+            bounds[r - refs[0], h - hyps[0]] = longest - overlap
+            lowest[h] = min(lowest[h], longest - overlap)
+        for i in range(starts[r], starts[r + 1]):
+            occurs[text[i]] -= 1
+    return bounds
+
+
+@njit(nogil=True, cache=True)
 def _count(
     text: Int32,
     starts: Int64,
     list_starts: Int64,
     ref_list_starts: Int64,
+    vocabulary: int,
     only_best: bool,
-    edits: Int64,
-    lowest: Int64,
-    bounds: Int64,
-    occurs: Int32,
-    table: Int32,
-    row: Int32,
-    words: Int32,
-    align: Int32,
-    wrong: Int32,
-) -> None:
-    """Write the edits of every hypothesis, the most promising ones of each list first.
+) -> Int64:
+    """Return the edits of every hypothesis, computed from the most promising of each list on.
 
     Args:
-        text: the words of all hypotheses, then of all references, which `starts` divides.
-        list_starts: the first hypothesis of each sentence, and so on; see `count_edits`.
-        ref_list_starts: its first reference, counted from the first hypothesis of all.
-        only_best: see there.
-        edits: (hypotheses,) PRUNED.
-        lowest: (hypotheses,) the same; for the least of their bounds.
-        bounds: room for a number for each hypothesis and reference of a list: the edits that no
-            order of the words can spare, max(|hyp|, |ref|) − overlap.
-        occurs: a zero for each word of the vocabulary.
-        table, row, words, align, wrong: see above.
+        text: the words of all hypotheses, then of all references.
+        starts: where each of them begins in `text`.
+        list_starts: see `count_edits`.
+        ref_list_starts: likewise, counted from the first hypothesis of all.
+        vocabulary: see `count_edits`.
+        only_best: see `count_edits`.
     """
+    edits = np.full(list_starts[-1], PRUNED, np.int64)
+    lowest = edits.copy()
+    occurs = np.zeros(vocabulary, np.int32)
+    longest = cells = 0
     for s in range(len(list_starts) - 1):
-        hyp_first, hyp_stop = list_starts[s], list_starts[s + 1]
-        ref_first, ref_stop = ref_list_starts[s], ref_list_starts[s + 1]
-        for r in range(ref_first, ref_stop):
-            for i in range(starts[r], starts[r + 1]):
-                occurs[text[i]] += 1
-            bounds_of_ref = (r - ref_first) * (hyp_stop - hyp_first) - hyp_first
-            for h in range(hyp_first, hyp_stop):
-                overlap = 0
-                for i in range(starts[h], starts[h + 1]):
-                    overlap += occurs[text[i]] > 0
-                    occurs[text[i]] -= 1
-                for i in range(starts[h], starts[h + 1]):
-                    occurs[text[i]] += 1
-                bound = max(starts[h + 1] - starts[h], starts[r + 1] - starts[r]) - overlap
-                bounds[bounds_of_ref + h] = bound
-                lowest[h] = min(lowest[h], bound)
-            for i in range(starts[r], starts[r + 1]):
-                occurs[text[i]] -= 1
+        n_hyp = n_ref = 0
+        for h in range(list_starts[s], list_starts[s + 1]):
+            n_hyp = max(n_hyp, starts[h + 1] - starts[h])
+        for r in range(ref_list_starts[s], ref_list_starts[s + 1]):
+            n_ref = max(n_ref, starts[r + 1] - starts[r])
+        longest, cells = max(longest, n_hyp, n_ref), max(cells, (n_hyp + 1) * (n_ref + 1))
+    space = _Workspace(
+        np.empty(cells, np.int32),
+        np.empty(longest + 1, np.int32),
+        np.empty((3, longest + 1), np.int32),
+        np.empty(longest + 1, np.int32),
+        np.empty((2, longest + 1), np.int32),
+    )
+    for s in range(len(list_starts) - 1):
+        hyps = list_starts[s], list_starts[s + 1]
+        refs = ref_list_starts[s], ref_list_starts[s + 1]
+        bounds = _lower_bounds(text, starts, hyps, refs, occurs, lowest)
         limit = PRUNED - 1
-        level, left = 0, hyp_stop - hyp_first
+        level, left = 0, hyps[1] - hyps[0]
         while left > 0 and level <= limit:
-            for h in range(hyp_first, hyp_stop):
+            for h in range(hyps[0], hyps[1]):
                 if lowest[h] != level:
                     continue
                 left -= 1
-                for r in range(ref_first, ref_stop):
-                    bound = bounds[(r - ref_first) * (hyp_stop - hyp_first) + h - hyp_first]
+                for r in range(refs[0], refs[1]):
+                    bound = bounds[r - refs[0], h - hyps[0]]
                     if bound <= limit and bound < edits[h]:
-                        found = _edits(
-                            text, starts, h, r, bound, limit, table, row, words, align, wrong
-                        )
+                        found = _edits(text, starts, h, r, bound, limit, space)
                         edits[h] = min(edits[h], found)
                 if only_best:
                     limit = min(limit, edits[h])
             level += 1
+    return edits
 
 
 def count_edits(
@@ -314,15 +337,14 @@ def count_edits(
 
     Args:
         hyps: the words of all hypotheses, numbered from 0, and where each hypothesis begins.
-        refs: the same of all references.
+        refs: likewise, of all references.
         list_starts: (sentences + 1,) the first hypothesis of each sentence, then their number.
         ref_list_starts: (sentences + 1,) the first reference of each sentence, then their number.
-        vocabulary: how many different words there are.
-        only_best: whether hypotheses that cannot have the fewest edits of their list may get
-            PRUNED in place of theirs.
+        vocabulary: the number of distinct words.
+        only_best: hypotheses that cannot have the fewest edits of their list may get PRUNED.
 
-    The room to work in is (longest hypothesis + 1) · (longest reference + 1) · 4 bytes, of the
-    sentence where this is most; each call has its own, so that threads may call at the same time.
+    The work space is (longest hypothesis + 1) · (longest reference + 1) · 4 bytes, for the sentence
+    where this is largest; each call has its own, so that threads can call in parallel.
 
     >>> from bpa_ppl.text.vocabulary import Vocabulary, starts_of
     >>> vocabulary = Vocabulary()
@@ -332,30 +354,6 @@ def count_edits(
     >>> count_edits(hyps, refs, lists, ref_lists, len(vocabulary), False).tolist()
     [1, 1]
     """
+    text = np.concatenate([hyps[0], refs[0]])
     starts = np.concatenate([hyps[1], hyps[1][-1] + refs[1]])
-    # Many calls are for a few short texts, and `np.diff` takes five times as long.
-    count, lengths = len(hyps[1]) - 1, starts[1:] - starts[:-1]  # of which that in the middle is 0
-    ref_list_starts = ref_list_starts + count + 1
-    longest = lengths.max(initial=0) + 1
-    costs = (np.maximum.reduceat(lengths[: count + 1], list_starts[:-1]) + 1) * (
-        np.maximum.reduceat(lengths, ref_list_starts[:-1]) + 1
-    )
-    pairs = (list_starts[1:] - list_starts[:-1]) * (ref_list_starts[1:] - ref_list_starts[:-1])
-    edits = np.full(count, PRUNED, np.int64)
-    _count(
-        np.concatenate([hyps[0], refs[0]]),
-        starts,
-        list_starts,
-        ref_list_starts,
-        only_best,
-        edits,
-        edits.copy(),
-        np.empty(pairs.max(initial=0), np.int64),
-        np.zeros(vocabulary, np.int32),
-        np.empty(costs.max(initial=0), np.int32),
-        np.empty(longest, np.int32),
-        np.empty((3, longest), np.int32),
-        np.empty(longest, np.int32),
-        np.empty((2, longest), np.int32),
-    )
-    return edits
+    return _count(text, starts, list_starts, ref_list_starts + len(hyps[1]), vocabulary, only_best)

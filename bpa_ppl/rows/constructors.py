@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import REFERENCE, SOURCE, Rows, SentenceLines, missing_numbers
 from bpa_ppl.rows.frames import FrameReader
 from bpa_ppl.rows.gathering import Gatherer
@@ -137,11 +137,11 @@ class Constructors:
         strings, index = cols.intern(texts)
         present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
         for note in missing_numbers(dict(zip(names, present, strict=True)), len(texts)):
-            tell(f"{_MEMORY}: {note}")
+            warn_user(f"{_MEMORY}: {note}")
         whole = [k for k, found in enumerate(present) if found == len(texts)]
         missing = {n: table[:, k] for k, n in enumerate(names) if k not in whole}
         make: Any = cls
-        return make(
+        result: Self = make(
             offsets=cols.offsets_of(counts),
             features=table[:, whole] if missing else table,
             feature_names=tuple(names[k] for k in whole),
@@ -154,6 +154,7 @@ class Constructors:
             extras={**(extras or {}), **missing},
             sentence_extras={name: tuple(of) for name, of in (sentence_extras or {}).items()},
         )
+        return result
 
     @classmethod
     def from_records(
@@ -275,7 +276,8 @@ class Constructors:
         if sources is not None:
             lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
         make: Any = cls
-        return next(Gatherer(make, _MEMORY, lines, first_id).tables([rows]))
+        result: Self = next(Gatherer(make, _MEMORY, lines, first_id).tables([rows]))
+        return result
 
 
 def _numbers(values: npt.ArrayLike, what: str) -> npt.NDArray[np.float32]:

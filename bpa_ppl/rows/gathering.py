@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bpa_ppl.columns import counted, is_missing
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import (
     OF_SENTENCE,
     REFERENCE,
@@ -189,7 +189,7 @@ class Gatherer(Generic[T]):
                 )
 
     def _tell(self, message: str) -> None:
-        tell(f"{self.origin}: {message}")
+        warn_user(f"{self.origin}: {message}")
 
     def _made(self, table: _Table) -> T:
         """Return the lists of a table with their references and sources."""
@@ -420,21 +420,21 @@ class _Array:
         part: an array of the type and width to be held.
     """
 
-    def __init__(self, part: npt.NDArray):
+    def __init__(self, part: npt.NDArray[Any]):
         self._values = np.empty((0, *part.shape[1:]), part.dtype)
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
-    def append(self, part: npt.NDArray) -> None:
+    def append(self, part: npt.NDArray[Any]) -> None:
         end = self._length + len(part)
         if end > len(self._values):
             self._resize(end + end // 8)
         self._values[self._length : end] = part
         self._length = end
 
-    def finished(self) -> npt.NDArray:
+    def finished(self) -> npt.NDArray[Any]:
         self._resize(self._length)
         return self._values
 

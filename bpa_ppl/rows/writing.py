@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bpa_ppl.columns import as_numbers
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import expand, repeated
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import (
     CANDIDATES,
     ID,
@@ -83,7 +83,7 @@ def written(nbest: Any, long: bool, fits: Fits, fits_sentence: Fits) -> Written:
     if lost:
         numeric = any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost)
         remedy = "; numbers of hypotheses are written as features (with_features)"
-        tell(
+        warn_user(
             f"{nbest.origin}: {', '.join(lost)} left out, which would not read back as it is"
             + (remedy if numeric else "")
         )

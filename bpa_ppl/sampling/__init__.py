@@ -1,4 +1,4 @@
-"""Samplers of the posterior over weights, and the one entry that runs them."""
+"""Samplers of the posterior over weights, and `adapt`, which runs them."""
 
 from bpa_ppl.sampling.adapting import adapt, draws_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target

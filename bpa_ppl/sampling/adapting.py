@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cache as remembered
+from functools import cache as cached
 from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,11 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
-from bpa_ppl.jax_cache import keep_compiled
 from bpa_ppl.models import (
     Likelihood,
-    Lists,
     Oracle,
     Preparation,
     Prior,
@@ -30,47 +29,50 @@ from bpa_ppl.models import (
 from bpa_ppl.models.priors.isotropic import (
     Isotropic,
     build_prior,
-    completed,
+    complete_prior,
     expected_scale,
     learns_scale,
     variances,
 )
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import note
+from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Oracles, resolve
+from bpa_ppl.quality import Oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
-from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
-from bpa_ppl.sampling.comparisons import observed, with_choices
+from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
 from bpa_ppl.sampling.density import (
-    anatomy,
     constrained,
     constrained_draws,
     evaluate,
     log_priors,
+    model_info,
     prior_draws,
     require_weights,
-    shaped,
     starting_point,
+    unflatten,
 )
 from bpa_ppl.sampling.mode import find_mode
-from bpa_ppl.sampling.placement import place
 from bpa_ppl.sampling.presets import default_likelihood, with_preset
 from bpa_ppl.sampling.prior_scale import learn_scale
-from bpa_ppl.sampling.sentences import Sentences, domain_numbers
-from bpa_ppl.sampling.unmoved import warn_unmoved
+from bpa_ppl.sampling.sentences import (
+    Sentences,
+    add_preferences,
+    domain_numbers,
+    observe_sentences,
+)
+from bpa_ppl.sampling.uninformed import warn_uninformed
 from bpa_ppl.weights import (
     EQUAL,
     AnyWeights,
-    Bare,
     Match,
+    PositionalWeights,
     Weights,
     check_named,
     check_totals,
     equal_weights,
-    first_weights,
+    initial_weights,
     match,
 )
 
@@ -121,7 +123,7 @@ def adapt(
             their domains.
         weights: the canonical weights λ_T, by feature name, or one a column in their order. None
             starts at 0 for all features but those named as log-probabilities (see
-            `first_weights`); `"equal"` starts at the mean of the standardised features (see
+            `initial_weights`); `"equal"` starts at the mean of the standardised features (see
             `equal_weights`). Both scale the prior to the spread of each feature within the lists.
         preset: `published` is the paper's likelihood and sampler: see `PRESETS`. What is named
             besides is taken instead.
@@ -187,12 +189,16 @@ def adapt(
     check_named(defaults or {})
     sampler, likelihood = with_preset(preset, sampler, likelihood)
     engine, goal = SAMPLERS.resolve(sampler, settings), resolve(metric, nbest)
-    likely = _likelihood(likelihood, goal, nbest)
+    likely = (
+        default_likelihood(goal, nbest) if likelihood is None else LIKELIHOODS.resolve(likelihood)
+    )
     family = _family(prior, prior_variance)
     prepared = preparation(nbest, goal, categorical, add, features, exclude)
     started = _started(weights)
     if started:
-        initial = _initial_weights(started, prepared.apart(nbest), lower_is_better or ())
+        initial = _initial_weights(
+            started, prepared.without_criterion(nbest), lower_is_better or ()
+        )
         weights, defaults = None, {**initial, **(defaults or {})}
     elif lower_is_better:
         raise UsageError(_ONLY_EQUAL)
@@ -202,47 +208,50 @@ def adapt(
     if not started:
         check_totals(nbest, matched.values)
     if prior_only:
-        nbest, likely = nbest[:0], Oracle() if likely.compares else likely
-    known = observed(
+        nbest, likely = nbest[:0], Oracle() if likely.observes == "preferences" else likely
+    sentences = observe_sentences(
         likely,
         nbest,
         matched,
         goal,
         oracle,
-        with_gains=likely.needs_gains,
         ties=ties or ("shared" if started and nbest.totals is None else "canonical"),
         canonical=not started,
         jobs=jobs,
         cache=cache,
         progress=progress,
     )
-    keep_compiled()
-    _require_differences(known)
-    likely = known.scaled(likely)
-    scale = _scale(family, known, likely, progress)
+    enable_jax_cache()
+    _require_differences(sentences)
+    likely = sentences.resolve_defaults(likely)
+    scale = _scale(family, sentences, likely, progress)
     recorded, before = _prior(family, matched, scale)
-    if likely.compares and scale is not None:
+    if likely.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
     with jax.enable_x64(True), reporter(progress, f"adapt {SAMPLERS.name_of(engine)}") as report:
-        target = _target(known, before, likelihood=likely, model=model, seed=seed, progress=report)
+        target = _target(
+            sentences, before, likelihood=likely, model=model, seed=seed, progress=report
+        )
         draws = draws_of(target, engine.sample(target))
         made = _settings(target, likely, recorded, engine)
     made |= {
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         "seed": seed,
         "model": getattr(model, "__name__", str(model)),
-        **_provenance(known),
+        **sentences.record(),
+        "lists": sentences.nbest.origin,
+        "versions": {name: _version(name) for name in _PACKAGES},
         **prepared.record(columns),
     }
     draws = replace(
         draws,
-        observed={"oracle": known.observed},
-        constants={**draws.constants, **known.scores(), **prepared.stored()},
-        sentence_ids=known.sentence_ids,
+        observed={"oracle": sentences.observed},
+        constants={**draws.constants, **sentences.scores(), **prepared.stored()},
+        sentence_ids=sentences.sentence_ids,
         attrs={**made, **draws.attrs},
     )
-    warn_unmoved(draws, known.nbest)
-    draws = with_baselines(draws, known.nbest, known.metric, known.gains)
+    warn_uninformed(draws, sentences.nbest)
+    draws = with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
     return to_arviz(draws) if arviz else draws
 
 
@@ -260,24 +269,25 @@ def _initial_weights(started: str, nbest: NBest, lower_is_better: str | Iterable
         return equal_weights(nbest, lower)
     if lower:
         raise UsageError(_ONLY_EQUAL)
-    return first_weights(nbest)
+    return initial_weights(nbest)
 
 
-def _require_differences(known: Sentences) -> None:
-    """Refuse sentences of which nothing can be learned; log how many have tied best candidates.
+def _require_differences(sentences: Sentences) -> None:
+    """Refuse sentences without any information; log how many have tied best candidates.
 
     Raises:
         DataError: if all candidates of each list are equally good.
     """
-    sizes, tied, metric = known.nbest.sizes, known.oracles.tied, known.oracles.metric
-    if known.compared is None and (sizes > 1).any() and (tied == sizes).all():
+    oracles, sizes = sentences.oracles, sentences.nbest.sizes
+    tied, metric = oracles.tied, oracles.metric
+    if sentences.preferences is None and (sizes > 1).any() and (tied == sizes).all():
         raise DataError(
             f"all candidates have the same {metric} in each of {len(sizes)} lists, so nothing can "
             "be learned from them: give lists whose candidates differ, or choose another metric",
-            known.nbest.origin,
+            sentences.nbest.origin,
         )
-    if known.oracles.share is not None:
-        note(
+    if oracles.share is not None:
+        log_info(
             f"{int((tied > 1).sum())} of {len(sizes)} lists have several best candidates by "
             f"{metric}, {tied.mean():.1f} of {sizes.mean():.1f} on average: they share the "
             "observation"
@@ -286,81 +296,84 @@ def _require_differences(known: Sentences) -> None:
 
 def _scale(
     family: PriorFamily | Prior,
-    known: Sentences,
+    sentences: Sentences,
     likelihood: Likelihood,
     progress: bool | Reporter,
 ) -> float | None:
-    """Return the scale of the prior that the sentences suggest; None where none is learned.
+    """Return the scale of the prior that the sentences suggest; None if none is learned.
 
-    Of preferences alone it is not learned: their marginal likelihood prefers scales that are three
-    times as wide as those of the best choices on held-out sentences.
+    It is not learned from preferences alone: their marginal likelihood prefers scales that are
+    three times as wide as those of the best choices on held-out sentences.
     """
-    features = learns_scale(family, known.match)
+    features = learns_scale(family, sentences.match)
     if not features:
         return None
     expected = expected_scale(len(features))
-    if likelihood.compares:
+    if likelihood.observes == "preferences":
         return float(f"{_SHARE_OF_PREFERENCES * expected:.3g}")
-    if not len(known.nbest):
+    if not len(sentences.nbest):
         return expected
-    if likelihood.start() is not None:
+    if likelihood.log_concave_start() is not None:
         likelihood = Oracle()
-    if not likelihood.needs_gains:
-        known = known._replace(gains=None)
+    if likelihood.observes == "oracles":
+        sentences = sentences._replace(gains=None)
     with reporter(progress, "learn the scale of the prior"):
         return learn_scale(
-            partial(_target, known, likelihood=likelihood),
-            lambda scale: build_prior(family, known.match, scale),
+            partial(_target, sentences, likelihood=likelihood),
+            lambda scale: build_prior(family, sentences.match, scale),
             len(features),
         )
 
 
 def _settings(
-    target: Target, likely: Likelihood, prior: dict[str, Any], engine: Sampler
+    target: Target, likelihood: Likelihood, prior: dict[str, Any], sampler: Sampler
 ) -> dict[str, Any]:
     """Return the record of sampler, likelihood and prior, as far as the model uses them.
 
-    A custom model may ignore a part; what was folded into the lists acts in any case.
+    A custom model may ignore one of them; settings folded into the lists have an effect anyway.
     """
-    found = anatomy(target.program, target.data)
-    acts = found.likelihood or target.program.likelihood != likely
-    made = {"name": LIKELIHOODS.name_of(likely), **likely.settings()}
+    info = model_info(target.program, target.data)
+    uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
+    record = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
     return {
-        "sampler": SAMPLERS.name_of(engine),
-        "settings": engine.settings(),
-        **({"likelihood": made} if acts else {}),
-        **({"prior": prior} if found.prior - {"mean"} else {}),
+        "sampler": SAMPLERS.name_of(sampler),
+        "settings": sampler.settings(),
+        **({"likelihood": record} if uses_likelihood else {}),
+        **({"prior": prior} if info.prior_fields - {"mean"} else {}),
     }
 
 
 def _matched(
     nbest: NBest,
     weights: AnyWeights,
-    prepared: Preparation,
+    preparation: Preparation,
     fixed: Iterable[str] | None,
     defaults: Mapping[str, float] | None,
 ) -> tuple[Added, Match]:
-    """Return the lists with the features that are adapted, and the weights beside them."""
-    own = prepared.apart(nbest)
-    added = prepared.of_own(nbest)
-    if weights is not None and (not isinstance(weights, Mapping) or isinstance(weights, Bare)):
-        # Weights without names are of the columns that the lists came with.
-        named = match(weights, own, fixed=())
+    """Return the lists with the features that are adapted, and the weights matched to them."""
+    added = preparation.for_training(nbest)
+    if weights is not None and (
+        not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
+    ):
+        # Weights without names are of the columns of the original lists.
+        named = match(weights, preparation.without_criterion(nbest), fixed=())
         weights = dict(zip(named.names, named.values.tolist(), strict=True))
     zeros = {name: 0.0 for names in added.columns for name in names}
-    given = {**zeros, **(defaults or {})}
-    return added, match(weights, added.nbest, fixed=fixed, defaults=given)
+    return added, match(weights, added.nbest, fixed=fixed, defaults=zeros | dict(defaults or {}))
 
 
-def _target(known: Sentences, prior: Prior, **options: Any) -> Target:
+def _target(sentences: Sentences, prior: Prior, **options: Any) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
-    observed: dict[str, Any] = {
-        "oracle": known.oracles.index,
-        "gains": known.gains,
-        "share": known.oracles.share,
-        "compared": known.compared,
-    }
-    return target_of(known.nbest, known.match, prior, **observed, **options)
+    return target_of(
+        sentences.nbest,
+        sentences.match,
+        prior,
+        oracle=sentences.oracles.index,
+        gains=sentences.gains,
+        share=sentences.oracles.share,
+        preferences=sentences.preferences,
+        **options,
+    )
 
 
 def target_of(
@@ -372,32 +385,31 @@ def target_of(
     oracle: npt.ArrayLike | None = None,
     gains: npt.ArrayLike | None = None,
     share: npt.ArrayLike | None = None,
-    compared: Sentences | None = None,
+    preferences: Sentences | None = None,
     model: Model = log_linear,
     seed: int = 0,
     progress: Reporter = lambda done, total, note: None,
 ) -> Target:
-    """Return the posterior to sample, laid out on JAX's devices; to be called with x64 enabled.
+    """Return the posterior to sample, on JAX's devices; to be called with x64 enabled.
 
     Args:
         nbest: the adaptation sentences.
-        matched: the canonical weights, laid beside their features.
+        matched: the canonical weights, matched to their features.
         prior: of the free features.
         likelihood: None is the published one.
         oracle: (sentences,) position of e* in each list.
-        gains: (hypotheses,) what each is worth, for likelihoods that look at it.
-        share: (hypotheses,) how much of the observation falls on each, see `Oracles.share`.
-        compared: preferences that are observed besides.
+        gains: (hypotheses,) the gain of each, for likelihoods that need it.
+        share: (hypotheses,) the share of the observation of each, see `Oracles.share`.
+        preferences: preferences that are observed in addition.
         model: the NumPyro program.
         seed: of the sampler.
-        progress: told how far the sampling is.
+        progress: receives the progress of the sampling.
 
     Raises:
-        DataError: if something does not fit the lists.
-        UsageError: if the model has no `weights` of one value a free feature.
+        DataError: if an argument does not fit the lists.
+        UsageError: if the model has no site `weights` with one value per free feature.
     """
-    domain = domain_numbers(nbest, compared)
-    multiple = len(jax.devices())
+    domain, multiple = domain_numbers(nbest, preferences), len(jax.devices())
     lists = tabulate(
         nbest,
         matched,
@@ -408,21 +420,20 @@ def target_of(
         multiple=multiple,
     )
     likelihood = likelihood or Oracle()
-    if compared is not None:
-        own = None if domain is None else domain[len(nbest) :]
-        lists, likelihood = with_choices(lists, likelihood, compared, own, multiple)
-    before = prior._replace(names=None)
-    return begun(
-        lambda likely: _laid_out(model, likely, lists, before),
-        likelihood,
-        seed,
-        progress,
-        matched,
-    )
+    if preferences is not None:
+        rest = None if domain is None else domain[len(nbest) :]
+        lists, likelihood = add_preferences(lists, likelihood, preferences, rest, multiple)
+    prior = prior._replace(names=None)
+
+    def build(likelihood: Likelihood) -> tuple[Program, Data]:
+        prepared, observing = likelihood.prepare(lists)
+        return Program(model, observing), place(Data(prepared, prior))
+
+    return initialise_target(build, likelihood, seed, progress, matched)
 
 
-def begun(
-    laid_out: Callable[[Likelihood], tuple[Program, Data]],
+def initialise_target(
+    build: Callable[[Likelihood], tuple[Program, Data]],
     likelihood: Likelihood,
     seed: int,
     progress: Reporter,
@@ -431,90 +442,74 @@ def begun(
     """Return a posterior with the point where the search for its mode begins.
 
     Args:
-        laid_out: makes the program of a likelihood, and what it is run on.
-        likelihood: where it is not log-concave, the mode of another one is the point.
-        seed, progress, matched: see `Target`.
+        build: returns the program and the data of a likelihood.
+        likelihood: if it is not log-concave, the search begins at the mode of a similar one.
+        seed: of the sampler.
+        progress: receives the progress of the sampling.
+        matched: the canonical weights, matched to the features of the lists.
 
     Raises:
-        UsageError: if the model has no `weights` of one value a free feature.
+        UsageError: if the model has no site `weights` with one value per free feature.
     """
-    program, data = laid_out(likelihood)
+    program, data = build(likelihood)
     require_weights(program, data)
-    start, first = starting_point(program, data), likelihood.start()
-    if first is not None:
-        mode = find_mode(*laid_out(first), start)
-        start = shaped(mode.position, start) if mode.converged else start
+    start, log_concave = starting_point(program, data), likelihood.log_concave_start()
+    if log_concave is not None:
+        mode = find_mode(*build(log_concave), start)
+        start = unflatten(mode.position, start) if mode.converged else start
     return Target(program, data, start, seed, progress, matched)
 
 
-def _laid_out(
-    model: Model, likelihood: Likelihood, lists: Lists, prior: Prior
-) -> tuple[Program, Data]:
-    """Return a program and what it is run on, with the settings of the likelihood folded in."""
-    prepared, observing = likelihood.prepare(lists)
-    return Program(model, observing), place(Data(prepared, prior))
-
-
 def draws_of(target: Target, sampled: Sampled) -> Draws:
-    """Return what a sampler left as draws of the values of the sites, with all that is known.
+    """Return the result of a sampler as draws of the values of the sites, with their context.
 
-    The prior is recorded as far as the density depends on it: a model of the user's own may have
-    another one.
+    The prior is recorded only if the density depends on it: a custom model may have another one.
     """
-    program, data = target.program, target.data
-    found = anatomy(program, data)
-    likelihood = sampled.log_likelihood
+    program, data, match = target.program, target.data, target.match
+    info, likelihood = model_info(program, data), sampled.log_likelihood
     if likelihood is None:
         likelihood = evaluate(program, data, sampled.z)[1]
-    free = target.match.free
-    recorded = {
+    prior = {
         f"prior_{name}": value
         for name, value in data.prior._asdict().items()
-        if name in found.prior and name != "other"
+        if name in info.prior_fields and name != "other"
     }
-    constants = {"canonical": target.match.values[free], **recorded}
+    constants = {"canonical": match.values[match.free], **prior}
     if sampled.mode is not None:
-        at_mode = shaped(sampled.mode, target.start)
-        constants["mode"] = constrained(program, data, at_mode)[WEIGHTS]
-    before = prior_draws(program, data, _PRIOR_DRAWS, target.seed)
+        mode = unflatten(sampled.mode, target.start)
+        constants["mode"] = constrained(program, data, mode)[WEIGHTS]
+    from_prior = prior_draws(program, data, _PRIOR_DRAWS, target.seed)
     arrays = jax.device_get(
         {
             "values": constrained_draws(program, data, sampled.z),
             "warmup": constrained_draws(program, data, sampled.warmup) if sampled.warmup else {},
-            "prior": {name: values[None] for name, values in before.items()},
+            "prior": {name: values[None] for name, values in from_prior.items()},
             "constants": constants,
         }
     )
     return Draws(
-        features=target.match.free_names,
+        features=match.free_names,
         kind=sampled.kind,
         log_weight=sampled.log_weight,
         log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
         log_likelihood=likelihood,
         log_prior=log_priors(program, data, arrays["values"]),
-        sentence_sites=found.per_sentence,
+        sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
-        sites=found.latent,
-        fixed=Weights(
-            zip(target.match.fixed_names, target.match.fixed_values.tolist(), strict=True)
-        ),
+        sites=info.latent,
+        fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
         attrs=sampled.attrs,
         **arrays,
     )
 
 
-def _likelihood(given: str | Likelihood | None, metric: Metric, nbest: NBest) -> Likelihood:
-    """Return the likelihood that is named, or the default one."""
-    return default_likelihood(metric, nbest) if given is None else LIKELIHOODS.resolve(given)
-
-
-def _family(chosen: str | PriorFamily | Prior, variance: Any) -> PriorFamily | Prior:
+def _family(prior: str | PriorFamily | Prior, variance: Any) -> PriorFamily | Prior:
     """Return the prior, or the family of priors, with its settings."""
-    if variance is not None and not (isinstance(chosen, str) and chosen == "isotropic"):
+    if variance is not None and not (isinstance(prior, str) and prior == "isotropic"):
         raise UsageError("a prior variance is a setting of the isotropic prior: leave it out")
-    if isinstance(chosen, Prior):
-        return chosen
-    return PRIORS.resolve(chosen, {} if variance is None else variances(variance))
+    if isinstance(prior, Prior):
+        return prior
+    return PRIORS.resolve(prior, {} if variance is None else variances(variance))
 
 
 def _prior(
@@ -522,17 +517,17 @@ def _prior(
 ) -> tuple[dict[str, Any], Prior]:
     """Return the record of the prior, and the prior of the free features."""
     if isinstance(family, Prior):
-        before, new = completed(family, matched, scale)
+        prior, missing = complete_prior(family, matched, scale)
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
-        return {"name": kind, **({"isotropic": new} if new else {})}, before
-    settings = {n: np.asarray(v).tolist() for n, v in family.settings().items()}
+        return {"name": kind, **({"isotropic": missing} if missing else {})}, prior
+    settings = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
     if isinstance(family, Isotropic):
         settings = {"variance": settings["variance"], **_scaled(family, matched, scale)}
     return {"name": PRIORS.name_of(family), **settings}, build_prior(family, matched, scale)
 
 
 def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:
-    """Return the model, or the one that a prior of several sites brings along."""
+    """Return the model, or the model of a prior with several sites."""
     if not callable(model):
         raise UsageError(f"a model is a function of (lists, prior, likelihood), not {model!r}")
     if model is not log_linear or isinstance(family, Prior):
@@ -541,30 +536,22 @@ def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:
 
 
 def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[str, Any]:
-    """Return the record of the variances that are not σ_T, and log them in one line."""
+    """Return the record of the variances other than σ_T, and log them."""
     single = {"single": family.single} if family.single else {}
     scaled = family.scaled(matched)
     if not scaled:
         return single
     means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
-    started = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
+    nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
     scale = family.scale if learned is None else learned
-    note(
+    log_info(
         f"no canonical weight for {', '.join(scaled)}: the prior has "
-        + (f"mean 0, except {', '.join(started)}," if started else "mean 0")
+        + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
         + f" and standard deviation {scale:.3g} / spread, with the spread of each feature within "
         "the lists"
     )
     return {**single, "scale": scale, "scale_learned": learned is not None, "spread": scaled}
 
 
-def _provenance(known: Sentences) -> dict[str, Any]:
-    return {
-        **known.record(),
-        "lists": known.nbest.origin,
-        "versions": {name: _version(name) for name in _PACKAGES},
-    }
-
-
-#: Which packages are installed does not change, and to look takes a millisecond each.
-_version = remembered(metadata.version)
+#: Cached, because looking up the version of a package takes a millisecond.
+_version = cached(metadata.version)

@@ -1,8 +1,7 @@
-"""The sampler that suits the posterior: independence proposals if they fit, else NUTS."""
+"""Automatic choice of the sampler: independence proposals if they fit, else NUTS."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
@@ -11,29 +10,27 @@ from bpa_ppl.component import Count
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.posterior import Draws
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
-from bpa_ppl.sampling.density import anatomy, constrained_draws
+from bpa_ppl.sampling.density import constrained_draws, model_info
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.nuts import Nuts
-from bpa_ppl.sampling.proposals import fitted
+from bpa_ppl.sampling.proposals import assess_proposals
 
-#: Above it importance ratios are not to be trusted (Vehtari et al. 2024), and an independence
-#: sampler with the same ratios gets stuck.
+#: Above it importance ratios are unreliable (Vehtari et al. 2024), and an independence sampler
+#: with the same ratios gets stuck.
 GOOD_PARETO_K = 0.5
-#: Draws a chain, below which somebody wants to see no more than that it runs.
-FEWEST = 100
-
-
-#: Where the draws fail their check, so many times as many are made.
+#: With fewer draws per chain the result is not checked: such runs are trials.
+MIN_CHECKED_DRAWS = 100
+#: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
 #: The last attempt: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
 class Auto(Sampler, frozen=True):
-    """`imh` if a pilot sample finds that its proposals fit the posterior, else `nuts`.
+    """`imh` if a pilot sample shows that its proposals fit the posterior, else `nuts`.
 
-    If the draws fail their check, `imh` makes four times as many; if these fail too, or proposals
-    do not fit, NUTS does with shorter steps.
+    If the draws fail their check, `imh` draws four times as many; if these fail too, or if the
+    proposals do not fit, NUTS draws with shorter steps.
     """
 
     draws: Count = 1000
@@ -41,42 +38,35 @@ class Auto(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw with the sampler that suits the posterior, and record which and why."""
-        fit = fitted(target)
+        fit = assess_proposals(target)
         fits = fit.pareto_k <= GOOD_PARETO_K
-        side = "≤" if fits else ">"
-        why = fit.because.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
-        attrs, failed = {"chosen": "", "chosen_because": why}, list[str]()
-        for name, sampler in self._attempts(fits):
-            found = sampler.sample(target)
-            attrs |= {"chosen": name}
+        side, more = "≤" if fits else ">", _MORE * self.draws
+        independence = [
+            IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, more)
+        ]
+        last = Nuts(draws=more, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
+        first = independence if fits else [Nuts(draws=self.draws, chains=self.chains)]
+        reason = fit.reason.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
+        attrs, failed = {"chosen": "", "chosen_because": reason}, list[str]()
+        samplers: list[Sampler] = [*first, last]
+        for sampler in samplers:
+            sampled = sampler.sample(target)
+            attrs["chosen"] = "nuts" if isinstance(sampler, Nuts) else "imh"
             if failed:
-                attrs |= {"drawn_again_because": ", ".join(failed)}
-            failed = failures(target, found) if self.draws >= FEWEST else []
+                attrs["drawn_again_because"] = ", ".join(failed)
+            failed = failures(target, sampled) if self.draws >= MIN_CHECKED_DRAWS else []
             if not failed:
                 break
-        return replace(found, attrs={**found.attrs, **attrs})
-
-    def _attempts(self, fits: bool) -> Iterator[tuple[str, Sampler]]:
-        """Yield the samplers to try, one after the other, with their names."""
-        more = _MORE * self.draws
-        if fits:
-            for draws in (self.draws, more):
-                yield "imh", IndependenceMetropolis(draws=draws, chains=self.chains)
-        else:
-            yield "nuts", Nuts(draws=self.draws, chains=self.chains)
-        yield (
-            "nuts",
-            Nuts(draws=more, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT),
-        )
+        return replace(sampled, attrs={**sampled.attrs, **attrs})
 
 
 def failures(target: Target, sampled: Sampled) -> list[str]:
-    """Return the names of the diagnostics that draws would fail."""
+    """Return the names of the diagnostics that the draws fail."""
     values = jax.device_get(constrained_draws(target.program, target.data, sampled.z))
     draws = Draws(
         values,
         target.match.free_names,
         statistics=sampled.statistics,
-        sites=anatomy(target.program, target.data).latent,
+        sites=model_info(target.program, target.data).latent,
     )
     return [finding.name for finding in check(draws).failures]

@@ -1,4 +1,4 @@
-"""What every sampler takes and what it returns."""
+"""The input and output of every sampler."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+import jax
 import numpy as np
+import psutil
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models import Likelihood, Lists, Prior
+from bpa_ppl.models import Bucket, Likelihood, Lists, Prior
 from bpa_ppl.nbest import Float64
 from bpa_ppl.progress import Reporter
 from bpa_ppl.weights import Match
 
-#: Steps of all chains: days of work, beyond which arrays cannot be indexed either.
-_MOST = 10**9
+#: Most steps of all chains together: they take days, and larger arrays cannot be indexed.
+_MAX_STEPS = 10**9
 
 #: A NumPyro program over lists, a prior and a likelihood.
 Model = Callable[[Lists, Prior, Likelihood], None]
@@ -25,7 +28,7 @@ Sites = dict[str, Any]
 
 
 class Data(NamedTuple):
-    """What a program is run on: arrays alone."""
+    """The arrays that a program is run on."""
 
     lists: Lists
     prior: Prior
@@ -33,7 +36,7 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A model with its likelihood: what is compiled, once for all data of the same shapes."""
+    """A model with its likelihood, compiled once for all data of the same shapes."""
 
     model: Model
     likelihood: Likelihood
@@ -49,11 +52,11 @@ class Target:
 
     Attributes:
         program: the NumPyro program.
-        data: what it conditions on, on JAX's devices.
+        data: the data that it conditions on, on JAX's devices.
         start: z, the unconstrained values of its sites, at the prior's mean.
         seed: the only source of randomness.
-        progress: told how far the sampling is.
-        match: the canonical weights, laid beside the features of the lists.
+        progress: receives the progress of the sampling.
+        match: the canonical weights, matched to the features of the lists.
     """
 
     program: Program
@@ -63,22 +66,27 @@ class Target:
     progress: Reporter
     match: Match
 
+    @property
+    def dimension(self) -> int:
+        """The number of unconstrained values."""
+        return sum(int(np.size(value)) for value in self.start.values())
+
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """What a sampler leaves (C chains, D draws).
+    """The result of a sampler (C chains, D draws).
 
     Attributes:
         z: for each site of the model its unconstrained values, (C, D, …).
         kind: `chains`, `weighted` or `point`.
         log_density: (C, D) log p(z, data), or None.
-        log_weight: (C, D) of draws with importance weights.
+        log_weight: (C, D) the log importance weights of draws, or None.
         statistics: (C, D) each, under ArviZ's names, such as `acceptance_rate`.
-        warmup: the draws before those kept, as in `z`.
-        mode: the flat z of the posterior's mode, where the sampler has found it.
-        log_likelihood: observed site -> (C, D, …), where the sampler has computed it anyway.
-        attrs: findings in words and numbers, for the posterior's attributes. `step_setting` names
-            the setting that sizes the steps of a random walk.
+        warmup: the draws of the warm-up, in the form of `z`.
+        mode: the flat z of the posterior's mode, if the sampler has found it.
+        log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
+        attrs: diagnostics for the posterior's attributes. `step_setting` names the setting that
+            sizes the steps of a random walk.
     """
 
     z: Sites
@@ -90,32 +98,6 @@ class Sampled:
     mode: Any = None
     log_likelihood: dict[str, np.ndarray] | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
-
-
-def require_memory(target: Target, draws: int) -> None:
-    """Refuse numbers of draws that memory cannot hold, before it is asked for them.
-
-    Each draw takes its values twice, and the log-likelihood of each sentence.
-
-    Args:
-        target: what is sampled.
-        draws: of all chains, those of the warm-up among them.
-
-    Raises:
-        UsageError: if there is less memory than they take.
-    """
-    import psutil
-
-    values = sum(int(np.size(value)) for value in target.start.values())
-    # What domains say as Gaussian terms has no sentences left.
-    sentences = len(getattr(target.data.lists, "oracle", ()))
-    needed = draws * (16 * values + 4 * sentences)
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise UsageError(
-            f"{draws:,} draws of {values} values take {needed / 1e9:,.1f} GB of memory, and "
-            f"{free / 1e9:,.1f} GB are free: lower draws or chains"
-        )
 
 
 class Sampler(Component, frozen=True):
@@ -133,12 +115,12 @@ class Sampler(Component, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kept = getattr(self, "warmup", 0) + getattr(self, "draws", 1)
-        steps = getattr(self, "chains", 1) * getattr(self, "thinning", 1) * kept
-        if steps > _MOST:
+        draws = getattr(self, "warmup", 0) + getattr(self, "draws", 1)
+        steps = getattr(self, "chains", 1) * getattr(self, "thinning", 1) * draws
+        if steps > _MAX_STEPS:
             raise UsageError(
-                f"{steps:,} steps are asked for, and {_MOST:,} are the most: lower draws, chains, "
-                "warmup or thinning"
+                f"{steps:,} steps exceed the limit of {_MAX_STEPS:,}: lower draws, chains, warmup "
+                "or thinning"
             )
 
     def sample(self, target: Target) -> Sampled:
@@ -149,3 +131,52 @@ class Sampler(Component, frozen=True):
             UsageError: if the sampler does not fit the model.
         """
         raise NotImplementedError
+
+
+def require_memory(target: Target, draws: int) -> None:
+    """Refuse a number of draws that does not fit into memory, before it is allocated.
+
+    Each draw takes its values twice, and the log-likelihood of each sentence.
+
+    Args:
+        target: the posterior.
+        draws: of all chains, including the warm-up.
+
+    Raises:
+        UsageError: if there is less free memory than they need.
+    """
+    needed = draws * (16 * target.dimension + 4 * len(target.data.lists.oracle))
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise UsageError(
+            f"{draws:,} draws of {target.dimension} values need {needed / 1e9:,.1f} GB of memory, "
+            f"and {free / 1e9:,.1f} GB are free: lower draws or chains"
+        )
+
+
+def place(data: Data) -> Data:
+    """Put data on JAX's devices; with several devices, each holds an equal share of the sentences.
+
+    The numbers of sentences must be multiples of the number of devices (see `tabulate`). XLA
+    computes where the data are, and sums over devices.
+    """
+    devices, shardings = jax.devices(), None
+    if len(devices) > 1:
+        shardings = _shardings(data, Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,)))
+    placed: Data = jax.device_put(data, shardings)
+    return placed
+
+
+def _shardings(data: Data, mesh: Mesh) -> Data:
+    """Return the sharding of each array."""
+
+    def shares(*axes: str | None) -> NamedSharding:
+        return NamedSharding(mesh, PartitionSpec(*axes))
+
+    rows, sentence = shares(None, "sentence", None), shares("sentence")
+    buckets = tuple(
+        Bucket(shares(None, None, "sentence", None), *(None if c is None else rows for c in rest))
+        for _, *rest in data.lists.buckets
+    )
+    whole = jax.tree.map(lambda _: shares(), data.prior)
+    return Data(Lists(buckets, sentence, sentence, sentence), whole)

@@ -1,7 +1,7 @@
 """The posterior density of a NumPyro program, as functions that JAX compiles once.
 
 Everywhere z is the dict of unconstrained latent values of a program, and the program is a static
-argument of what is compiled: data of the same shapes need no new compilation.
+argument of compiled functions: data of the same shapes need no new compilation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Jaxpr, Var
+from jax.extend.core import Var
 from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.distributions import biject_to
@@ -25,91 +25,50 @@ from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models import Likelihood, Lists, in_order, log_linear
-from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.base import Data, Program, Sites
 
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
 _DRAWS = 128
-#: Blocks of draws in work at once: XLA computes parts of a block on one core.
-_AT_ONCE = 2
-#: For what runs once and briefly: to optimise it would take longer than it saves.
+#: Blocks of draws evaluated in parallel: XLA computes parts of a block on one core.
+_THREADS = 2
+#: For code that runs once and briefly: optimisation would take longer than it saves.
 _RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-#: Draws of the prior of a site, whose median is where it starts.
-_STARTS = 15
+#: A site starts at the median of this many draws of its prior.
+_START_DRAWS = 15
 
 
-class Anatomy(NamedTuple):
-    """What a program is made of.
+class ModelInfo(NamedTuple):
+    """The structure of a program.
 
     Attributes:
         latent: the sites that are sampled.
         observed: the sites that are observed, factors among them.
-        per_sentence: those in the plate over sentences, one value a sentence.
-        weights: the shape of the value called `weights`, or None.
-        prior: which arrays of the prior its density depends on: `mean`, `variance`, …
-        likelihood: whether it observes its likelihood; a model of one's own may have another.
-        plain: whether z is all that a draw has to tell: sites of any real number, nothing else.
+        per_sentence: observed sites in the plate over sentences, with one value per sentence.
+        weights_shape: the shape of the site `weights`, or None.
+        prior_fields: the arrays of the prior that the density depends on: `mean`, `variance`, …
+        uses_likelihood: whether the program observes its likelihood; a custom model may not.
+        unconstrained: whether all sites are real-valued and none is deterministic, so that z are
+            the values of the sites.
     """
 
     latent: tuple[str, ...]
     observed: tuple[str, ...]
     per_sentence: tuple[str, ...]
-    weights: tuple[int, ...] | None
-    prior: frozenset[str]
-    likelihood: bool
-    plain: bool
+    weights_shape: tuple[int, ...] | None
+    prior_fields: frozenset[str]
+    uses_likelihood: bool
+    unconstrained: bool
 
 
-def anatomy(program: Program, data: Data) -> Anatomy:
-    """Return what a program is made of; found once for data of the same shapes."""
-    leaves, structure = jax.tree.flatten(data)
-    shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
-    return _anatomy(program, structure, shapes)
-
-
-@lru_cache(maxsize=256)
-def _anatomy(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Anatomy:
-    seen: dict[str, Any] = {}
-    watched = _Watched(program.likelihood)
-
-    def run(data: Data) -> jax.Array:
-        seeded = handlers.seed(program.model, jax.random.key(0))
-        seen.update(handlers.trace(seeded).get_trace(*data, watched))
-        return jnp.zeros(())
-
-    data = jax.tree.unflatten(structure, shapes)
-    jax.eval_shape(run, data)
-    sampled = {name: site for name, site in seen.items() if site["type"] == "sample"}
-    observed = tuple(name for name, site in sampled.items() if site["is_observed"])
-    values = seen.get(WEIGHTS)
-    latent = tuple(name for name in sampled if name not in observed)
-    derived = any(site["type"] == "deterministic" for site in seen.values())
-    return Anatomy(
-        latent=latent,
-        observed=observed,
-        per_sentence=tuple(name for name in observed if _is_per_sentence(seen[name], data)),
-        weights=None if values is None else tuple(np.shape(values["value"])),
-        prior=_used_of_prior(program, data),
-        likelihood=watched.observed,
-        plain=not derived and all(_is_real(sampled[name]["fn"].support) for name in latent),
-    )
-
-
-def _is_real(support: Any) -> bool:
-    """Tell whether any real numbers are in the support of a distribution."""
-    while hasattr(support, "base_constraint"):
-        support = support.base_constraint
-    return support is real
-
-
-class _Watched:
-    """A likelihood that knows whether it was observed."""
+class _RecordingLikelihood:
+    """A likelihood that records whether it was observed."""
 
     def __init__(self, likelihood: Likelihood):
         self._likelihood, self.observed = likelihood, False
 
-    def sample_parameters(self) -> _Watched:
+    def sample_parameters(self) -> _RecordingLikelihood:
         self._likelihood = self._likelihood.sample_parameters()
         return self
 
@@ -121,68 +80,104 @@ class _Watched:
         return getattr(self._likelihood, name)
 
 
-def _is_per_sentence(site: dict[str, Any], data: Data) -> bool:
-    frames = {frame.name for frame in site["cond_indep_stack"]}
-    return "sentence" in frames and tuple(site["fn"].batch_shape) == data.lists.oracle.shape
+def model_info(program: Program, data: Data) -> ModelInfo:
+    """Return the structure of a program, computed once for data of the same shapes."""
+    leaves, structure = jax.tree.flatten(data)
+    shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
+    return _model_info(program, structure, shapes)
 
 
-def _used_of_prior(program: Program, data: Data) -> frozenset[str]:
-    """Return which arrays of the prior the density of a program depends on."""
+@lru_cache(maxsize=256)
+def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
+    sites: dict[str, Any] = {}
+    likelihood = _RecordingLikelihood(program.likelihood)
 
+    def run(data: Data) -> jax.Array:
+        seeded = handlers.seed(program.model, jax.random.key(0))
+        sites.update(handlers.trace(seeded).get_trace(*data, likelihood))
+        return jnp.zeros(())
+
+    def is_real(support: Any) -> bool:
+        while hasattr(support, "base_constraint"):
+            support = support.base_constraint
+        return support is real
+
+    def is_per_sentence(site: dict[str, Any]) -> bool:
+        plates = {frame.name for frame in site["cond_indep_stack"]}
+        return "sentence" in plates and tuple(site["fn"].batch_shape) == data.lists.oracle.shape
+
+    data = jax.tree.unflatten(structure, shapes)
+    jax.eval_shape(run, data)
+    sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
+    observed = tuple(name for name, site in sampled.items() if site["is_observed"])
+    latent = tuple(name for name in sampled if name not in observed)
+    deterministic = any(site["type"] == "deterministic" for site in sites.values())
+    return ModelInfo(
+        latent=latent,
+        observed=observed,
+        per_sentence=tuple(name for name in observed if is_per_sentence(sites[name])),
+        weights_shape=tuple(np.shape(sites[WEIGHTS]["value"])) if WEIGHTS in sites else None,
+        prior_fields=_prior_fields(program, data),
+        uses_likelihood=likelihood.observed,
+        unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
+    )
+
+
+def _prior_fields(program: Program, data: Data) -> frozenset[str]:
+    """Return which arrays of the prior the density of a program depends on.
+
+    Found by following the inputs of the compiled density back from its output.
+    """
     z = jax.eval_shape(partial(_start, program), data)
     jaxpr = potential.trace(program, data, z).jaxpr.jaxpr
-    needed = _needed(jaxpr)
-    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(data)]
-    inputs = zip(paths, jaxpr.invars, strict=False)  # those of z follow
-    found = [path for path, variable in inputs if variable in needed]
-    return frozenset(path[1].name for path in found if path[0].name == "prior")
-
-
-def _needed(jaxpr: Jaxpr) -> set[Var]:
-    """Return the variables that the outputs are computed from."""
     needed = {variable for variable in jaxpr.outvars if isinstance(variable, Var)}
     for equation in reversed(jaxpr.eqns):
         if needed.intersection(equation.outvars):
             needed.update(v for v in equation.invars if isinstance(v, Var))
-    return needed
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(data)]
+    inputs = zip(paths, jaxpr.invars, strict=False)  # the inputs of z follow
+    used = [path for path, variable in inputs if variable in needed]
+    return frozenset(path[1].name for path in used if path[0].name == "prior")
 
 
 def require_weights(program: Program, data: Data) -> None:
     """Raise a UsageError unless the program has a site `weights` of one value a free feature."""
     features = data.lists.features
     try:
-        found = anatomy(program, data).weights
+        shape = model_info(program, data).weights_shape
     except TypeError as error:
         if "positional argument" not in str(error):
             raise
         raise UsageError(
-            "a model takes three arguments, (lists, prior, likelihood), as "
-            f"bpa_ppl.models.log_linear does: {error}"
+            "a model takes three arguments, (lists, prior, likelihood), like "
+            f"bpa_ppl.models.log_linear: {error}"
         ) from error
-    if found != (features,):
+    if shape != (features,):
         raise UsageError(
-            f"the model needs a site called `weights` with one value for each of the {features} "
-            "free features"
+            f"the model needs a site `weights` with one value for each of the {features} free "
+            "features"
         )
 
 
 def starting_point(program: Program, data: Data) -> Sites:
     """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
 
-    A random start would be far from where scales and the like are probable, and what is
-    multiplied by a scale, in a hierarchy, far beyond that.
+    A random start would be far from probable values of scales, and in a hierarchy even farther
+    for everything that is multiplied by a scale.
     """
-    z = _start(program, data)
-    return z if np.isfinite(potential(program, data, z)) else _searched_start(program, data)
+    z: Sites = _start(program, data)
+    if not np.isfinite(potential(program, data, z)):
+        z = _searched_start(program, data)
+    return z
 
 
 @partial(jax.jit, static_argnums=0)
 def _start(program: Program, data: Data) -> Sites:
-    """Return where NumPyro's search for a start begins."""
-    first = handlers.substitute(
-        handlers.seed(program, jax.random.key(0)), substitute_fn=_strategy(data)
-    )
-    sites = handlers.trace(first).get_trace(*data)
+    """Return z where NumPyro's search for a starting point begins."""
+    seeded = handlers.seed(program, jax.random.key(0))
+    sites = handlers.trace(
+        handlers.substitute(seeded, substitute_fn=_init_strategy(data))
+    ).get_trace(*data)
     return {
         name: biject_to(site["fn"].support).inv(site["value"])
         for name, site in sites.items()
@@ -192,41 +187,39 @@ def _start(program: Program, data: Data) -> Sites:
 
 @partial(jax.jit, static_argnums=0)
 def _searched_start(program: Program, data: Data) -> Sites:
-    """Return where the potential is finite, which takes long to compile."""
-    return initialize_model(
+    """Return z where the potential is finite; this takes long to compile."""
+    z: Sites = initialize_model(
         jax.random.key(0),
         program,
-        init_strategy=_strategy(data),
+        init_strategy=_init_strategy(data),
         dynamic_args=True,
         model_args=data,
     ).param_info.z
+    return z
 
 
-def _strategy(data: Data) -> Callable[..., Any]:
-    return partial(_initial, values={WEIGHTS: data.prior.mean})
+def _init_strategy(data: Data) -> Callable[..., Any]:
+    return partial(_initial_value, values={WEIGHTS: data.prior.mean})
 
 
-def _initial(site: Any = None, values: Mapping[str, Any] = MappingProxyType({})) -> Any:
-    """Start as NumPyro's strategies do: at a value that is known, else at the prior's median."""
+def _initial_value(site: Any = None, values: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Return the start of a site: from `values`, else the median of some draws of its prior.
+
+    Called like NumPyro's initialisation strategies.
+    """
     if site is None:
-        return partial(_initial, values=values)
+        return partial(_initial_value, values=values)
     if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
         return init_to_uniform(site)
     if site["name"] in values:
         return values[site["name"]]
-    return _median(site)
-
-
-def _median(site: dict[str, Any]) -> Any:
-    """Return the median of some unconstrained draws of a site."""
-    prior, given = site["fn"], site["kwargs"]
+    prior, options = site["fn"], site["kwargs"]
     transform = biject_to(prior.support)
 
-    def draw(key: jax.Array) -> jax.Array:
-        return transform.inv(prior(rng_key=key, sample_shape=given["sample_shape"]))
-
     try:
-        draws = jax.vmap(draw)(jax.random.split(given["rng_key"], _STARTS))
+        draws = jax.vmap(
+            lambda key: transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
+        )(jax.random.split(options["rng_key"], _START_DRAWS))
     except NotImplementedError:  # an improper prior has no draws
         return init_to_uniform(site)
     return transform(jnp.median(draws, axis=0))
@@ -236,49 +229,52 @@ def _median(site: dict[str, Any]) -> Any:
 def potential(program: Program, data: Data, z: Sites) -> jax.Array:
     """Return the potential energy, −log p(z, data).
 
-    What is compiled calls it as it is: so NumPyro runs the program once for all of them.
+    Compiled functions call this compiled function, so that NumPyro runs the program only once.
     """
-    return potential_energy(program, data, {}, z)
+    energy: jax.Array = potential_energy(program, data, {}, z)
+    return energy
 
 
 @partial(jax.jit, static_argnums=0)
-def gradients(program: Program, data: Data, some: Sites) -> jax.Array:
-    """Return the gradients of the potential at many z, side by side, (n, d)."""
+def gradients(program: Program, data: Data, z: Sites) -> jax.Array:
+    """Return the gradients of the potential at n values of z, (n, d)."""
 
-    def one(z: Sites) -> jax.Array:
-        return ravel_pytree(jax.grad(lambda at: potential(program, data, at))(z))[0]
+    def gradient(one: Sites) -> jax.Array:
+        return ravel_pytree(jax.grad(lambda at: potential(program, data, at))(one))[0]
 
-    return jax.vmap(one)(some)
+    return jax.vmap(gradient)(z)
 
 
 def constrained(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites, deterministic ones included, for one z."""
-    return z if anatomy(program, data).plain else _constrained(program, data, z)
+    return z if model_info(program, data).unconstrained else _constrained(program, data, z)
 
 
 def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites for z with leading dimensions (chains, draws)."""
-    return z if anatomy(program, data).plain else _constrained_draws(program, data, z)
+    return z if model_info(program, data).unconstrained else _constrained_draws(program, data, z)
 
 
 @partial(jax.jit, static_argnums=0)
 def _constrained(program: Program, data: Data, z: Sites) -> Sites:
-    return constrain_fn(program, data, {}, z, return_deterministic=True)
+    values: Sites = constrain_fn(program, data, {}, z, return_deterministic=True)
+    return values
 
 
 @partial(jax.jit, static_argnums=0)
 def _constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
-    return jax.vmap(jax.vmap(partial(_constrained, program, data)))(z)
+    values: Sites = jax.vmap(jax.vmap(partial(_constrained, program, data)))(z)
+    return values
 
 
-def shaped(flat: Any, like: Sites) -> Sites:
-    """Return flat vectors, (…, d), as the sites whose values they are, (…, site shape) each.
+def unflatten(flat: Any, like: Sites) -> Sites:
+    """Split flat vectors, (…, d), into the values of the sites, (…, site shape) each.
 
     Args:
-        flat: NumPy's or JAX's, in the order of `jax.flatten_util.ravel_pytree`.
+        flat: NumPy or JAX arrays, in the order of `jax.flatten_util.ravel_pytree`.
         like: z of one draw.
 
-    >>> sites = shaped(np.arange(6.0).reshape(2, 3), {"b": np.zeros(2), "a": np.zeros(())})
+    >>> sites = unflatten(np.arange(6.0).reshape(2, 3), {"b": np.zeros(2), "a": np.zeros(())})
     >>> {name: values.tolist() for name, values in sites.items()}
     {'a': [0.0, 3.0], 'b': [[1.0, 2.0], [4.0, 5.0]]}
     """
@@ -292,14 +288,16 @@ def shaped(flat: Any, like: Sites) -> Sites:
 
 
 @partial(jax.jit, static_argnums=0)
-def _evaluated(program: Program, data: Data, some: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
-    def one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
-        # The likelihood stands in the potential too: the compiler computes it once.
+def _evaluate_block(
+    program: Program, data: Data, block: Sites
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def evaluate_one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
+        # The potential contains the likelihood too: the compiler computes it once.
         sites = log_likelihood(program, constrained(program, data, z), *data, batch_ndims=0)
         narrow = {name: value.astype(jnp.float32) for name, value in sites.items()}
         return potential(program, data, z), narrow
 
-    return jax.vmap(one)(some)
+    return jax.vmap(evaluate_one)(block)
 
 
 def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
@@ -307,7 +305,7 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
 
     Args:
         program: the NumPyro program.
-        data: what it conditions on.
+        data: the data that it conditions on.
         z: with leading dimensions (chains, draws).
 
     Returns:
@@ -323,81 +321,82 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
     >>> with jax.enable_x64(True):
     ...     prior = Prior.isotropic({"LM0": 1.0})
     ...     target = target_of(nbest, match({"LM0": 1.0}, nbest), prior, oracle=[1])
-    ...     _, found = evaluate(target.program, target.data, {"weights": np.ones((1, 2, 1))})
-    >>> np.exp(found["oracle"]).round(2).tolist()
+    ...     _, values = evaluate(target.program, target.data, {"weights": np.ones((1, 2, 1))})
+    >>> np.exp(values["oracle"]).round(2).tolist()
     [[[0.75], [0.75]]]
     """
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
-    found, order = anatomy(program, data), in_order(data.lists)
-    count, wide = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
-    block = min(_DRAWS, count)
-    log_density, each = np.empty(count), dict[str, np.ndarray]()
+    per_sentence, order = model_info(program, data).per_sentence, in_order(data.lists)
+    count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
+    size = min(_DRAWS, count)
+    log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
 
-    def evaluated(part: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
-        with jax.enable_x64(wide):  # a setting of each thread
-            some = jax.tree.map(lambda x: x[part], flat)
-            potentials, sites = _evaluated(program, data, some)
-        own = {n: _ordered(v, order if n in found.per_sentence else None) for n, v in sites.items()}
-        return part, np.asarray(potentials), own
+    def evaluate_block(block: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
+        with jax.enable_x64(x64):  # each thread has its own setting
+            part = jax.tree.map(lambda x: x[block], flat)
+            potentials, sites = _evaluate_block(program, data, part)
+        values = {name: np.asarray(value) for name, value in sites.items()}
+        ordered = {n: v[:, order] if n in per_sentence else v for n, v in values.items()}
+        return block, np.asarray(potentials), ordered
 
-    # The last block is moved back so that all have one shape, and one compilation serves.
-    parts = [slice(at, at + block) for at in (*range(0, count - block, block), count - block)]
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for part, potentials, sites in threads.map(evaluated, parts):
-            log_density[part] = -potentials
-            for name, own in sites.items():
-                each.setdefault(name, np.empty((count, *own.shape[1:]), np.float32))[part] = own
-    return log_density.reshape(shape), {n: v.reshape(*shape, *v.shape[1:]) for n, v in each.items()}
-
-
-def _ordered(values: jax.Array, order: Int64 | None) -> np.ndarray:
-    return np.asarray(values) if order is None else np.asarray(values)[:, order]
+    # The last block is moved back so that all blocks have one shape and share one compilation.
+    starts = (*range(0, count - size, size), count - size)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        blocks = threads.map(evaluate_block, [slice(start, start + size) for start in starts])
+        for block, potentials, sites in blocks:
+            log_density[block] = -potentials
+            for name, values in sites.items():
+                if name not in likelihoods:
+                    likelihoods[name] = np.empty((count, *values.shape[1:]), np.float32)
+                likelihoods[name][block] = values
+    reshaped = {name: v.reshape(*shape, *v.shape[1:]) for name, v in likelihoods.items()}
+    return log_density.reshape(shape), reshaped
 
 
 def log_priors(program: Program, data: Data, values: Sites) -> dict[str, np.ndarray]:
     """Return the log prior density of each latent site, (chains, draws, …), at its own values.
 
-    None of one site whose prior is all that the density has beside the likelihood. Elsewhere
-    log p(z) has the Jacobians of the transformations too, which are no part of a prior.
+    Empty for a single site whose prior and likelihood are the whole density. In other models
+    log p(z) also contains the Jacobians of the transformations, which a prior does not.
 
     Args:
         program: the NumPyro program.
-        data: what it conditions on.
+        data: the data that it conditions on.
         values: of the sites, with leading dimensions (chains, draws).
     """
-    found = anatomy(program, data)
-    if found.plain and len(found.latent) == 1:
+    info = model_info(program, data)
+    if info.unconstrained and len(info.latent) == 1:
         return {}
-    latent = {name: jnp.asarray(values[name]) for name in found.latent}
+    latent = {name: jnp.asarray(values[name]) for name in info.latent}
     return dict(jax.device_get(_log_priors(program, data, latent)))
 
 
 @partial(jax.jit, static_argnums=0)
 def _log_priors(program: Program, data: Data, values: Sites) -> Sites:
-    def one(latent: Sites) -> Sites:
-        known = handlers.substitute(handlers.seed(program, jax.random.key(0)), data=latent)
-        sites = handlers.trace(known).get_trace(*data)
-        return {name: _log_density(sites[name]) for name in latent}
+    def log_density(site: dict[str, Any]) -> jax.Array:
+        density: jax.Array = site["fn"].log_prob(site["value"])
+        return density if site["scale"] is None else site["scale"] * density
 
-    return jax.vmap(jax.vmap(one))(values)
+    def evaluate_one(latent: Sites) -> Sites:
+        seeded = handlers.seed(program, jax.random.key(0))
+        sites = handlers.trace(handlers.substitute(seeded, data=latent)).get_trace(*data)
+        return {name: log_density(sites[name]) for name in latent}
 
-
-def _log_density(site: dict[str, Any]) -> jax.Array:
-    """Return the log density of a site at its value, by which its `scale` handler counts it."""
-    density: jax.Array = site["fn"].log_prob(site["value"])
-    return density if site["scale"] is None else site["scale"] * density
+    return jax.vmap(jax.vmap(evaluate_one))(values)
 
 
 def prior_draws(program: Program, data: Data, count: int, seed: int) -> Sites:
-    """Return draws of the weights, and of the other latent sites, from the prior, (count, …)."""
-    of_weights = anatomy(program, data).latent == (WEIGHTS,)
-    if program.model is log_linear and of_weights and data.prior.other is None:
-        return {WEIGHTS: data.prior.drawn(np.random.default_rng([seed, 5]), count)}
-    return _prior_draws(program, data, count, jax.random.key(seed))
+    """Return draws of the weights and the other latent sites from the prior, (count, …)."""
+    only_weights = model_info(program, data).latent == (WEIGHTS,)
+    if program.model is log_linear and only_weights and data.prior.other is None:
+        return {WEIGHTS: data.prior.sample(np.random.default_rng([seed, 5]), count)}
+    draws: Sites = _prior_draws(program, data, count, jax.random.key(seed))
+    return draws
 
 
 @partial(jax.jit, static_argnums=(0, 2), compiler_options=_RUN_ONCE)
 def _prior_draws(program: Program, data: Data, count: int, key: jax.Array) -> Sites:
-    wanted = list(dict.fromkeys([WEIGHTS, *anatomy(program, data).latent]))
-    return Predictive(program, num_samples=count, return_sites=wanted)(key, *data)
+    sites = list(dict.fromkeys([WEIGHTS, *model_info(program, data).latent]))
+    draws: Sites = Predictive(program, num_samples=count, return_sites=sites)(key, *data)
+    return draws

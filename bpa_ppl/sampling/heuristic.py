@@ -1,4 +1,4 @@
-"""The heuristic sample of the papers: it looks at λ_T only, and weighs by the data afterwards."""
+"""The heuristic sample of the papers: it depends on λ_T only, and the data weight it afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bpa_ppl.sampling.density import evaluate
 
 
 class Heuristic(Sampler, frozen=True):
-    """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighed by the data (Eq. 11).
+    """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighted by the data (Eq. 11).
 
     Args:
         draws: N_S.
@@ -33,9 +33,8 @@ class Heuristic(Sampler, frozen=True):
         """
         canonical = target.match.values[target.match.free]
         vectors = perturbed(canonical, self.draws, np.random.default_rng(target.seed))
-        found = leveraged(target, vectors, self.delta)
         target.progress(self.draws, self.draws, "")
-        return found
+        return weighted_vectors(target, vectors, self.delta)
 
 
 def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Float64:
@@ -47,16 +46,16 @@ def perturbed(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) ->
     >>> perturbed([0.5, -0.5], 2, rng).round(2).tolist()
     [[0.5, -0.5], [0.58, -0.42], [0.35, -0.65]]
     """
-    origin = np.asarray(canonical, dtype=np.float64)
-    samples = np.tile(origin, (draws + 1, 1))
-    turn = np.arange(1, draws + 1)
-    samples[turn, turn % len(origin)] += rng.uniform(-0.5, 0.5, size=draws)
+    weights = np.asarray(canonical, dtype=np.float64)
+    samples = np.tile(weights, (draws + 1, 1))
+    s = np.arange(1, draws + 1)
+    samples[s, s % len(weights)] += rng.uniform(-0.5, 0.5, size=draws)
     samples[1:] /= np.abs(samples[1:]).sum(axis=1, keepdims=True)
     return samples
 
 
-def leveraged(target: Target, vectors: Float64, delta: float) -> Sampled:
-    """Weigh given vectors by p(A|λ)^(1/δ) p(λ|T) (Eq. 11).
+def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
+    """Weight vectors by p(A|λ)^(1/δ) p(λ|T) (Eq. 11).
 
     Args:
         target: the posterior.
@@ -67,16 +66,17 @@ def leveraged(target: Target, vectors: Float64, delta: float) -> Sampled:
         UsageError: if the model has other sites than the weights.
     """
     if set(target.start) != {WEIGHTS}:
-        raise UsageError("this sample is of weights alone, and the model has other sites: use nuts")
+        raise UsageError(
+            "this sampler draws weights only, and the model has other sites: use the sampler nuts"
+        )
     z = {WEIGHTS: vectors[None]}
     log_density, log_likelihood = evaluate(target.program, target.data, z)
-    log_p_oracles = total(log_likelihood, (1, len(vectors)))
-    log_prior = log_density - log_p_oracles
+    log_p = total(log_likelihood, (1, len(vectors)))
     return Sampled(
         z=z,
         kind="weighted",
         log_density=log_density,
-        log_weight=log_p_oracles / delta + log_prior,
+        log_weight=log_p / delta + (log_density - log_p),
         log_likelihood=log_likelihood,
         attrs={"likelihood_exponent": 1.0 / delta},
     )

@@ -5,24 +5,24 @@ from __future__ import annotations
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
-from bpa_ppl.sampling.proposals import CHOOSING, around_mode, propose, settled
+from bpa_ppl.sampling.proposals import TUNING_DRAWS, pilot_proposal, propose, with_tuned_mixture
 
 
 class Laplace(Sampler, frozen=True):
     """Proposals around the mode (see `Proposal`), and their Pareto-smoothed importance weights.
 
-    A pilot sample chooses the share of the Student t; more degrees of freedom mean lighter tails.
-    The smoothing and its k̂, which tells whether the weights can be trusted, are those of Vehtari
-    et al. (2024).
+    A pilot sample tunes the share of the Student t; more degrees of freedom mean lighter tails.
+    The smoothing, and its k̂ that shows whether the weights are reliable, are those of Vehtari et
+    al. (2024).
     """
 
     draws: Count = 4000
     degrees_of_freedom: Positive = 20.0
 
     def sample(self, target: Target) -> Sampled:
-        """Draw around the mode and weigh the draws."""
-        first = around_mode(target, self.degrees_of_freedom)
-        proposal = settled(first, propose(target, first, 1, CHOOSING, stream=1))
+        """Draw around the mode and weight the draws."""
+        pilot = pilot_proposal(target, self.degrees_of_freedom)
+        proposal = with_tuned_mixture(pilot, propose(target, pilot, 1, TUNING_DRAWS, stream=1))
         proposals = propose(target, proposal, 1, self.draws)
         log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")

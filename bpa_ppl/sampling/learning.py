@@ -1,4 +1,4 @@
-"""learn_prior: from posteriors of other domains to a prior for the next one."""
+"""Learning a prior for a new domain from the posteriors of other domains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bpa_ppl.models import Prior
 from bpa_ppl.models.hierarchical import Hierarchical
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.sampling.adapting import adapt
 from bpa_ppl.sampling.sentences import DOMAIN
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-    #: Posteriors by the labels of their domains, or several of them; a path is read.
+    #: Posteriors by the labels of their domains, or without labels; paths are read.
     Posteriors = Mapping[str, Posterior | str | Path] | Iterable[Posterior | str | Path]
 
-#: What posteriors must agree in, for their weights to be of one kind.
-_ALIKE = {"likelihood": "likelihoods", "oracle_metric": "metrics"}
-
+#: Attributes that posteriors should share, so that their weights are comparable.
+_SHARED = {"likelihood": "likelihoods", "oracle_metric": "metrics"}
 _COUNT = "adaptation_sentences"
 _NAMED = 5  # features in a message
 
@@ -43,35 +42,35 @@ def learn_prior(
 ) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
 
-    The weights of a domain are a draw of N(μ, Σ); what is learned is the distribution of the
+    The weights of a domain are a draw from N(μ, Σ); the learned prior is the distribution of the
     weights of one more domain, N(μ, Σ + the uncertainty of μ). Features are matched by name: a
-    domain says nothing of those that it has not. See `learn_hierarchy`.
+    domain has no evidence on features that it lacks. See `learn_hierarchy`.
 
     Args:
-        posteriors: one a domain: by label, or one after the other; paths are read. One domain is
-            enough, and then Σ is what it is shrunk to.
-        shrinkage: what Σ is shrunk to, as a share of the variance of the posteriors' own priors;
-            None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 1 where no feature has a canonical
+        posteriors: one per domain, by label or as a list; paths are read. One domain is enough, and
+            then Σ is the value that it is shrunk to.
+        shrinkage: the value that Σ is shrunk to, as a share of the variance of the posteriors' own
+            priors; None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 1 if no feature has a canonical
             weight.
-        strength: how many domains that counts as; None is 10, and 100 where no feature has a
-            canonical weight.
+        strength: the number of domains that the shrinkage counts as; None is 10, and 100 if no
+            feature has a canonical weight.
         without: features, or labels of features, that the lists of the new domain lack. The
-            evidence of a domain that has them is then taken where their weights are 0, because
+            evidence of a domain that has them is then conditioned on weights of 0, because the
             other weights differ with and without them.
 
     Returns:
-        a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` keeps it.
+        a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` saves it.
 
     Raises:
         DataError: if a posterior does not record a Gaussian prior, or is a single point; or if some
             posteriors have no feature in common with the others.
-        UsageError: if there is none.
+        UsageError: if there is no posterior.
 
     >>> from bpa_ppl import Draws
-    >>> known = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
+    >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
     >>> def domain(mean):
-    ...     drawn = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
-    ...     return Draws({"weights": drawn}, ("LM0",), constants=known)
+    ...     weights = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
+    ...     return Draws({"weights": weights}, ("LM0",), constants=constants)
     >>> prior = learn_prior([domain(0.3), domain(0.7)])
     >>> prior.names, prior.mean.round(1).tolist(), bool(prior.covariance[0, 0] < 0.1)
     (('LM0',), [0.5], True)
@@ -88,36 +87,44 @@ def learn_hierarchy(
     strength: float | None = None,
     without: Iterable[str] = (),
 ) -> Hierarchy:
-    """Learn what the weights of several domains share, and what is a domain's own.
+    """Learn what the weights of several domains have in common, and how they differ.
 
     Arguments and errors are those of `learn_prior`.
 
     Returns:
-        μ, Σ and the weights of each domain; `.prior()` is what `learn_prior` returns.
+        μ, Σ and the weights of each domain; `.prior()` is the result of `learn_prior`.
 
     >>> from bpa_ppl import Draws
-    >>> known = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
+    >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
     >>> def domain(mean):
-    ...     drawn = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
-    ...     return Draws({"weights": drawn}, ("LM0",), constants=known)
-    >>> found = learn_hierarchy({"talks": domain(0.3), "news": domain(0.7)})
-    >>> found.prior().names
+    ...     weights = np.random.default_rng(0).normal(mean, 0.1, size=(4, 500, 1))
+    ...     return Draws({"weights": weights}, ("LM0",), constants=constants)
+    >>> hierarchy = learn_hierarchy({"talks": domain(0.3), "news": domain(0.7)})
+    >>> hierarchy.prior().names
     ('LM0',)
     """
     draws = labelled(posteriors)
     if not draws:
         raise UsageError("a prior is learned from the posterior of at least one domain")
-    _refuse_strangers(draws)
-    _warn_unlike(draws)
-    found: dict[str, Evidence] = {}
-    for label, one in draws.items():
+    _require_common_features(draws)
+    _warn_different(draws)
+    domains: dict[str, Evidence] = {}
+    for label, posterior in draws.items():
         try:
-            found[label] = evidence(one)
+            domains[label] = evidence(posterior)
         except BpaError as error:
             raise DataError(f"the posterior {label}: {error}") from error
-    found = _restricted(found, tuple(without))
-    _warn_partial(found)
-    return hierarchy(found, shrinkage=shrinkage, strength=strength)
+    domains = _without(domains, tuple(without))
+    names = dict.fromkeys(name for one in domains.values() for name in one.names)
+    partial = [n for n in names if any(n not in one.names for one in domains.values())]
+    if partial:
+        more = f" and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
+        warn_user(
+            f"only some of the domains have {', '.join(partial[:_NAMED])}{more}, and with such a "
+            "feature the other weights differ: adapt all domains to lists with the same features, "
+            "or leave out (without) features that the lists of the new domain lack"
+        )
+    return hierarchy(domains, shrinkage=shrinkage, strength=strength)
 
 
 def learn_prior_jointly(
@@ -129,14 +136,14 @@ def learn_prior_jointly(
 ) -> InferenceData:
     """Sample the full hierarchical model over the lists of several domains at once.
 
-    Its `weights` are those of one more domain: `Prior.of` makes a prior of them, and `rerank` may
-    use them as they are.
+    Its `weights` are those of one more domain: `Prior.of` makes a prior from them, and `rerank` can
+    use the posterior directly.
 
     Args:
-        pools: the lists of each domain, of one system: with the same features.
+        pools: the lists of each domain, from one system, with the same features.
         weights: the canonical weights.
         model: None is `Hierarchical` with its defaults.
-        options: of `adapt`. The sampler `auto` takes `nuts`, which looks at all lists in every
+        options: of `adapt`. The sampler `auto` chooses `nuts`, which evaluates all lists in every
             step; its settings are `chains`, `draws` and `warmup`.
 
     Raises:
@@ -144,107 +151,94 @@ def learn_prior_jointly(
     """
     if len(pools) < 2:
         raise UsageError("a prior is learned from the lists of at least two domains")
-    chosen = model or Hierarchical(domains=len(pools))
-    if chosen.domains != len(pools):
-        raise UsageError(f"the model is of {chosen.domains} domains, and there are {len(pools)}")
+    model = model or Hierarchical(domains=len(pools))
+    if model.domains != len(pools):
+        raise UsageError(f"the model has {model.domains} domains, and there are {len(pools)}")
     tagged = [
         pool.with_sentence_extras(**{DOMAIN: (f"{number:06d}",) * len(pool)})
         for number, pool in enumerate(pools.values())
     ]
-    return adapt(NBest.concatenate(tagged, renumber=True), weights, model=chosen, **options)
+    return adapt(NBest.concatenate(tagged, renumber=True), weights, model=model, **options)
 
 
 def labelled(posteriors: Posteriors) -> dict[str, Draws]:
-    """Return posteriors by the label of their domain: given, the stem of the file, or a number.
+    """Return posteriors by the label of their domain: as given, the stem of the file, or a number.
 
     Raises:
-        DataError: if a file is no posterior.
-        UsageError: if it is a single posterior and no list.
+        DataError: if a file is not a posterior.
+        UsageError: if it is a single posterior and not a list.
     """
     if isinstance(posteriors, str | Path | Draws) or not isinstance(posteriors, Iterable):
         raise UsageError("learn_prior takes posteriors by label or a list of them, even of one")
+
+    def load(one: Any) -> Draws:
+        return read_draws(one) if isinstance(one, str | Path) else as_draws(one)
+
     if isinstance(posteriors, Mapping) and not hasattr(posteriors, "groups"):
-        return {str(label): _loaded(one) for label, one in posteriors.items()}
-    found: dict[str, Draws] = {}
+        return {str(label): load(one) for label, one in posteriors.items()}
+    draws: dict[str, Draws] = {}
     for number, one in enumerate(posteriors, 1):
         label = Path(one).stem if isinstance(one, str | Path) else f"domain {number}"
-        found[label if label not in found else f"{label} ({number})"] = _loaded(one)
-    return found
+        draws[label if label not in draws else f"{label} ({number})"] = load(one)
+    return draws
 
 
-def _loaded(one: Any) -> Draws:
-    return read_draws(one) if isinstance(one, str | Path) else as_draws(one)
-
-
-def _refuse_strangers(draws: Mapping[str, Draws]) -> None:
-    """Refuse posteriors that say nothing of one another, directly or by way of a third one."""
+def _require_common_features(draws: Mapping[str, Draws]) -> None:
+    """Refuse posteriors that share no features, directly or through other posteriors."""
     (first, one), *others = draws.items()
-    reached, left = set(one.features), dict(others)
-    while near := [label for label in left if not reached.isdisjoint(left[label].features)]:
-        reached.update(*(left.pop(label).features for label in near))
-    if left:
-        label, other = next(iter(left.items()))
+    connected, rest = set(one.features), dict(others)
+    while near := [label for label in rest if not connected.isdisjoint(rest[label].features)]:
+        connected.update(*(rest.pop(label).features for label in near))
+    if rest:
+        label, other = next(iter(rest.items()))
+        features = [
+            ", ".join((*d.features[:3], "…") if len(d.features) > 3 else d.features)
+            for d in (one, other)
+        ]
         raise DataError(
             f"the posteriors {first} and {label} have no feature in common "
-            f"({_beginning(one)}; {_beginning(other)}), so that neither says anything of the "
-            "other: adapt to lists whose features have the same names, or leave one of them out"
+            f"({features[0]}; {features[1]}): adapt to lists whose features have the same names, "
+            "or leave one of them out"
         )
 
 
-def _beginning(draws: Draws, most: int = 3) -> str:
-    """Return the names of the first features."""
-    more = ", …" if len(draws.features) > most else ""
-    return ", ".join(draws.features[:most]) + more
-
-
-def _warn_unlike(draws: Mapping[str, Draws]) -> None:
-    """Say what posteriors differ in that makes weights of one unlike those of another."""
-    for name, what in _ALIKE.items():
-        said = {label: str(one.attrs[name]) for label, one in draws.items() if name in one.attrs}
-        if len(set(said.values())) > 1:
-            each = "; ".join(f"{label}: {value}" for label, value in said.items())
-            tell(
-                f"the posteriors were adapted with different {what} ({each}), so that the scale of "
-                "their weights may differ: adapt them alike"
+def _warn_different(draws: Mapping[str, Draws]) -> None:
+    """Warn if posteriors differ in an attribute that makes their weights comparable."""
+    for name, what in _SHARED.items():
+        values = {label: str(one.attrs[name]) for label, one in draws.items() if name in one.attrs}
+        if len(set(values.values())) > 1:
+            each = "; ".join(f"{label}: {value}" for label, value in values.items())
+            warn_user(
+                f"the posteriors were adapted with different {what} ({each}), so the scale of "
+                "their weights may differ: adapt all with the same"
             )
 
 
-def _restricted(found: dict[str, Evidence], without: Sequence[str]) -> dict[str, Evidence]:
-    """Return what domains say where the weights of some features are 0.
+def _without(domains: dict[str, Evidence], without: Sequence[str]) -> dict[str, Evidence]:
+    """Return the evidence of domains given that the weights of some features are 0.
 
     Raises:
         DataError: if no domain has such a feature, or a domain has no other.
     """
     for name in without:
-        if not any(matches(own, [name]) for one in found.values() for own in one.names):
-            raise DataError(f"no domain has a feature {name} that could be left out")
-    left = {
+        if not any(matches(feature, [name]) for one in domains.values() for feature in one.names):
+            raise DataError(f"no domain has the feature {name} that is left out")
+    rest = {
         label: one.over([name for name in one.names if not matches(name, without)])
-        for label, one in found.items()
+        for label, one in domains.items()
     }
-    for label, one in left.items():
+    for label, one in rest.items():
         if not one.names:
-            raise DataError(f"the posterior {label} has no feature but those that are left out")
-    return left
+            raise DataError(
+                f"all features of the posterior {label} are left out: keep at least one"
+            )
+    return rest
 
 
-def _warn_partial(found: Mapping[str, Evidence]) -> None:
-    """Warn of features that only some of the domains have."""
-    every = dict.fromkeys(name for one in found.values() for name in one.names)
-    partial = [n for n in every if any(n not in one.names for one in found.values())]
-    if partial:
-        more = f" and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
-        tell(
-            f"only some of the domains have {', '.join(partial[:_NAMED])}{more}, and with such a "
-            "feature the other weights differ: adapt all domains to lists with the same features, "
-            "or leave out (without) what the lists of the new domain lack"
-        )
+def record(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> dict[str, Any]:
+    """Return the provenance of a learned prior for its file.
 
-
-def record(found: Hierarchy, draws: Mapping[str, Draws]) -> dict[str, Any]:
-    """Return what a file of a prior says beside mean and covariance: where it was learned.
-
-    The canonical weights are among it, so that it is known how far the prior is from them.
+    It includes the canonical weights, so that the prior can be compared with them.
     """
     canonical: dict[str, float] = {}
     for one in draws.values():
@@ -254,14 +248,14 @@ def record(found: Hierarchy, draws: Mapping[str, Draws]) -> dict[str, Any]:
     domains = {
         label: {
             "features": list(one.features),
-            **{name: one.attrs[name] for name in _ALIKE if name in one.attrs},
+            **{name: one.attrs[name] for name in _SHARED if name in one.attrs},
             **({"sentences": int(one.attrs[_COUNT])} if _COUNT in one.attrs else {}),
         }
         for label, one in draws.items()
     }
-    between = np.sqrt(np.diag(found.between)).tolist()
+    between = np.sqrt(np.diag(hierarchy.between)).tolist()
     return {
         "canonical": canonical,
         "domains": domains,
-        "between_domains": dict(zip(found.names, between, strict=True)),
+        "between_domains": dict(zip(hierarchy.names, between, strict=True)),
     }

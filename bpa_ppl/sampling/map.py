@@ -6,12 +6,12 @@ import jax
 import numpy as np
 
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
-from bpa_ppl.sampling.density import shaped
+from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import mode_of
 
 
 class Map(Sampler, frozen=True):
-    """The mode of the posterior as its only draw; there is nothing to set."""
+    """The mode of the posterior as its only draw; it has no settings."""
 
     exact = False
 
@@ -19,7 +19,7 @@ class Map(Sampler, frozen=True):
         """Return the mode of the posterior."""
         mode = mode_of(target)
         target.progress(1, 1, f"{mode.iterations} Newton steps")
-        z = shaped(mode.position, target.start)
+        z = unflatten(mode.position, target.start)
         return Sampled(
             z=jax.tree.map(lambda value: value[None, None], z),
             kind="point",

@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling.base import Data, Program, Sites, Target
-from bpa_ppl.sampling.density import potential, shaped
+from bpa_ppl.sampling.density import potential, unflatten
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
 TOLERANCE = 1e-6
@@ -22,7 +22,7 @@ _SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
 
 
 class Mode(NamedTuple):
-    """Where the posterior is highest, and its curvature there (d unconstrained values).
+    """The maximum of the posterior density, and the curvature there (d unconstrained values).
 
     Attributes:
         position: (d,) the mode.
@@ -31,7 +31,7 @@ class Mode(NamedTuple):
         decrement: the squared length of the last step in posterior standard deviations.
         iterations: Newton steps taken.
         converged: whether `decrement` fell below `TOLERANCE` where the Hessian is positive
-            definite: on a slope that never ends, as of a funnel, steps may become short too.
+            definite. On an endless slope, such as a funnel, steps may become short too.
     """
 
     position: Float64
@@ -43,10 +43,7 @@ class Mode(NamedTuple):
 
     def attrs(self) -> dict[str, float]:
         """Return how the search ended, for a posterior's attributes."""
-        return {
-            "newton_iterations": self.iterations,
-            "newton_decrement": self.decrement,
-        }
+        return {"newton_iterations": self.iterations, "newton_decrement": self.decrement}
 
 
 class _Point(NamedTuple):
@@ -58,55 +55,62 @@ class _Point(NamedTuple):
     hessian: Float64
 
 
-class _Surface(NamedTuple):
-    """The potential as a function of the flat position; JAX compiles what it is made of."""
-
-    program: Program
-    data: Data
-    like: Sites
-
-    def value(self, position: Float64) -> float:
-        """Return the potential at a position."""
-        return float(potential(self.program, self.data, shaped(position, self.like)))
-
-    def at(self, position: Float64) -> _Point:
-        """Return all that is known of a position."""
-        found = jax.device_get(_curved(self.program, self.data, self.like, position))
-        return _Point(position, float(found[0]), *map(np.asarray, found[1:]))
-
-
 @partial(jax.jit, static_argnums=0)
-def _curved(
+def _derivatives(
     program: Program, data: Data, like: Sites, position: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the potential at a flat position, its gradient and its Hessian."""
+
     def slope(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        at = jax.value_and_grad(lambda x: potential(program, data, shaped(x, like)))(flat)
+        at = jax.value_and_grad(lambda x: potential(program, data, unflatten(x, like)))(flat)
         return at[1], at
 
-    # Forward over reverse, for the gradient of the likelihood is a rule of its own.
+    # Forward over reverse, because the gradient of the likelihood is a custom rule.
     hessian, (value, gradient) = jax.jacfwd(slope, has_aux=True)(position)
     return value, gradient, hessian
 
 
 def find_mode(program: Program, data: Data, start: Sites) -> Mode:
-    """Find the mode from a starting point on, with an exact gradient and Hessian.
+    """Find the mode from a starting point, with an exact gradient and Hessian.
 
     The default model is log-concave, so that damped Newton steps converge from anywhere
-    (Boyd & Vandenberghe 2004, §9.5); of another model it finds a local mode. The search is NumPy's:
-    a handful of steps is not worth the compilation of its loops.
+    (Boyd & Vandenberghe 2004, §9.5); for other models this finds a local mode. The search runs in
+    NumPy: a handful of steps is not worth the compilation of its loops.
     """
-    surface = _Surface(program, data, start)
-    point = surface.at(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(start)]))
+
+    def evaluate(position: Float64) -> _Point:
+        value, *rest = jax.device_get(_derivatives(program, data, start, position))
+        return _Point(position, float(value), *map(np.asarray, rest))
+
+    def line_search(point: _Point, direction: Float64, decrement: float) -> _Point:
+        """Halve the step until Armijo's rule holds, up to rounding."""
+        slack = 1e-6 * (1 + abs(point.value))
+
+        def accepted(scale: float, value: float) -> bool:
+            return value <= point.value - 1e-4 * scale * decrement + slack
+
+        # Most steps are full steps, and the next one needs the curvature where they end.
+        full = evaluate(point.position + direction)
+        if accepted(1.0, full.value):
+            return full
+        for halvings in range(1, _HALVINGS):
+            scale = 0.5**halvings
+            trial = unflatten(point.position + scale * direction, start)
+            if accepted(scale, float(potential(program, data, trial))):
+                break
+        return evaluate(point.position + scale * direction)
+
+    point = evaluate(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(start)]))
     curvature, definite = np.full((), np.nan), False
     decrement, iteration = np.inf, 0
     while decrement > TOLERANCE and iteration < MAX_ITERATIONS:
-        curvature, definite = _definite(point.hessian)
-        direction = -_solved(curvature, point.gradient)
+        curvature, definite = _positive_definite(point.hessian)
+        direction = -_solve(curvature, point.gradient)
         decrement = float(-point.gradient @ direction)
-        point = _backtrack(surface, point, direction, decrement)
+        point = line_search(point, direction, decrement)
         iteration += 1
     # The curvature where the last step began: that step was shorter than the tolerance.
-    covariance = _solved(curvature, np.eye(len(point.position)))
+    covariance = _solve(curvature, np.eye(len(point.position)))
     return Mode(
         position=point.position,
         potential_energy=point.value,
@@ -117,50 +121,36 @@ def find_mode(program: Program, data: Data, start: Sites) -> Mode:
     )
 
 
-def _definite(matrix: Float64) -> tuple[Float64, bool]:
-    """Return a symmetric matrix with its eigenvalues made positive, and whether they were.
+def _positive_definite(matrix: Float64) -> tuple[Float64, bool]:
+    """Return a symmetric matrix with positive eigenvalues, and whether they were positive before.
 
-    So it gives a direction of descent in any case. What is not finite stays so, and ends a search.
+    This makes every step a descent direction. A matrix with NaN or infinities becomes NaN, which
+    ends the search.
     """
     if not np.isfinite(matrix).all():
         return np.full_like(matrix, np.nan), False
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     largest = np.abs(values).max()
-    made = (vectors * np.maximum(np.abs(values), 1e-10 * largest)) @ vectors.T
-    return made, bool(values.min() > _SINGULAR * largest)
+    positive = (vectors * np.maximum(np.abs(values), 1e-10 * largest)) @ vectors.T
+    return positive, bool(values.min() > _SINGULAR * largest)
 
 
-def _solved(matrix: Float64, right: Float64) -> Float64:
-    """Solve a system of equations; NaN where it has no one solution."""
+def _solve(matrix: Float64, right: Float64) -> Float64:
+    """Solve a system of equations; NaN where it has no unique solution."""
     if not np.isfinite(matrix).all() or not matrix.any():
         return np.full_like(right, np.nan)
     return np.asarray(np.linalg.solve(matrix, right), np.float64)
 
 
-def _backtrack(surface: _Surface, point: _Point, direction: Float64, decrement: float) -> _Point:
-    """Halve the step until the potential falls as Armijo's rule asks, rounding allowed for."""
-    slack = 1e-6 * (1 + abs(point.value))
-    enough = lambda scale, value: value <= point.value - 1e-4 * scale * decrement + slack  # noqa: E731
-    # Most steps are taken whole, and the next one needs the curvature where they end.
-    whole = surface.at(point.position + direction)
-    if enough(1.0, whole.value):
-        return whole
-    for halvings in range(1, _HALVINGS):
-        scale = 0.5**halvings
-        if enough(scale, surface.value(point.position + scale * direction)):
-            break
-    return surface.at(point.position + scale * direction)
-
-
-#: Modes by the posterior that they are of.
-_FOUND: WeakKeyDictionary[Target, Mode] = WeakKeyDictionary()
+#: The modes of posteriors, so that each is searched once.
+_MODES: WeakKeyDictionary[Target, Mode] = WeakKeyDictionary()
 
 
 def mode_of(target: Target) -> Mode:
-    """Return the mode of a posterior, which is searched once."""
-    if target not in _FOUND:
-        _FOUND[target] = find_mode(target.program, target.data, target.start)
-    return _FOUND[target]
+    """Return the mode of a posterior; the search runs once for each target."""
+    if target not in _MODES:
+        _MODES[target] = find_mode(target.program, target.data, target.start)
+    return _MODES[target]
 
 
 def require_mode(target: Target) -> Mode:
@@ -172,17 +162,17 @@ def require_mode(target: Target) -> Mode:
     mode = mode_of(target)
     if not mode.converged:
         raise DataError(
-            f"the posterior of this model has no mode that {MAX_ITERATIONS} Newton steps find: "
-            "use the sampler nuts, which needs none"
+            f"no mode of this posterior was found in {MAX_ITERATIONS} Newton steps: use the "
+            "sampler nuts, which needs no mode"
         )
     return mode
 
 
-def around(target: Target, mode: Mode, chains: int) -> Sites:
+def dispersed_starts(target: Target, mode: Mode, chains: int) -> Sites:
     """Return z of a start for each chain, drawn from N(mode, 2 × Laplace).
 
-    Wider than the posterior, so that chains that have not forgotten their start disagree.
+    They are wider than the posterior, so that chains that still depend on their start disagree.
     """
     rng = np.random.default_rng([target.seed, 2])
-    spread = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
-    return shaped(spread, target.start)
+    draws = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
+    return unflatten(draws, target.start)

@@ -24,7 +24,7 @@ WITH_MARGIN: Final = ("ter", "bleu", "chrf", "ter+bleu")
 def with_preset(
     preset: str | None, sampler: str | Sampler | None, likelihood: str | Likelihood | None
 ) -> tuple[str | Sampler, str | Likelihood | None]:
-    """Return the sampler and the likelihood: what is named goes before the preset.
+    """Return the sampler and the likelihood; explicit choices override the preset.
 
     Raises:
         UsageError: if there is no such preset.
@@ -43,14 +43,13 @@ def with_preset(
 
 
 def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
-    """Return the likelihood that was the best for such a gain on held-out sentences.
+    """Return the likelihood that is best for the kind of gain on held-out sentences.
 
     `margin` for TER, BLEU, chrF and `ter+bleu`, where it halves the spread over samples of
     sentences. `risk` for any other gain, such as the judgements of experts or a neural metric:
     with six features and 10 judged lists of neural systems it wins 0.38 of the headroom,
-    `margin` 0.33; with 19 features, or 50 lists, the two differ little. Where gains are not
-    known because the lists have no references, `preference` for lists that carry preferences,
-    else `oracle`.
+    `margin` 0.33; with 19 features, or 50 lists, the two differ little. If there are no gains
+    because the lists have no references, `preference` for lists with preferences, else `oracle`.
     """
     if "references" in metric.needs and nbest.references is None and len(nbest):
         return Preference() if has_preferences(nbest) else Oracle()

@@ -1,4 +1,4 @@
-"""The adaptation sentences with all that is known of their hypotheses: oracles and gains."""
+"""The adaptation sentences with their observations: oracles and gains, or preferences."""
 
 from __future__ import annotations
 
@@ -6,28 +6,40 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.columns import counted
 from bpa_ppl.errors import require
-from bpa_ppl.models import Likelihood
+from bpa_ppl.models import Likelihood, Lists, Preference, tabulate
+from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.notes import log_info
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import TER, Metric, Oracles, gains, oracles
+from bpa_ppl.quality import (
+    TER,
+    Metric,
+    Oracles,
+    choice_sets,
+    gains,
+    has_preferences,
+    judged_lists,
+    oracles,
+)
 from bpa_ppl.weights import Match, deviation_within
 
-#: The extra of a sentence that says to which of several domains it belongs.
+#: The sentence extra that names the domain of a sentence.
 DOMAIN = "domain"
 
 
 class Sentences(NamedTuple):
-    """What likelihoods look at.
+    """The observations that likelihoods use.
 
     Attributes:
         nbest: the lists, with the features that are adapted.
-        match: the canonical weights, laid beside those features.
-        metric: what a gain is in; None where neither oracles nor gains are looked for.
-        oracles: which hypotheses are the best.
-        gains: (hypotheses,) what each is worth; None where nothing asked for it.
-        counts: of the preferences that the lists are made from; None where they are sentences.
-        compared: the preferences that the same lists carry besides; None where there are none.
+        match: the canonical weights, matched to those features.
+        metric: of the gains; None if neither oracles nor gains are computed.
+        oracles: the best hypotheses.
+        gains: (hypotheses,) the gain of each; None if not needed.
+        counts: of the preferences that the lists were made from; None for sentences.
+        preferences: the preferences of the same lists in addition to gains, or None.
     """
 
     nbest: NBest
@@ -36,24 +48,19 @@ class Sentences(NamedTuple):
     oracles: Oracles
     gains: Float64 | None
     counts: dict[str, int] | None = None
-    compared: Sentences | None = None
+    preferences: Sentences | None = None
 
-    @property
-    def edit(self) -> float:
-        """How much of the gain is as much as one edit: see `Likelihood.scaled`."""
-        if self.gains is None or isinstance(self.metric, TER) or not len(self.nbest):
-            return 1.0
-        return deviation_within(self.nbest, self.gains) or 1.0
-
-    def scaled(self, likelihood: Likelihood) -> Likelihood:
-        """Return the likelihood with its open settings derived from the gains."""
-        if self.gains is None or not likelihood.needs_gains:
+    def resolve_defaults(self, likelihood: Likelihood) -> Likelihood:
+        """Return the likelihood with its default settings derived from the gains."""
+        if self.gains is None or likelihood.observes == "oracles":
             return likelihood
-        return likelihood.scaled(self.edit)
+        edit = 1.0
+        if not isinstance(self.metric, TER) and len(self.nbest):
+            edit = deviation_within(self.nbest, self.gains) or 1.0
+        return likelihood.with_defaults(edit)
 
     def record(self) -> dict[str, Any]:
-        """Return what a posterior records of the criterion and of the preferences."""
-        others = {} if self.compared is None else self.compared.record()
+        """Return the attributes of a posterior that describe criterion and preferences."""
         count = {"adaptation_sentences": len(self.observed)}
         if self.counts is not None:
             return {"comparisons": self.counts, **count}
@@ -61,32 +68,126 @@ class Sentences(NamedTuple):
             "oracle_metric": self.oracles.metric,
             "oracle_ties": self.oracles.ties,
             "oracle_signature": self.oracles.signature,
-            **others,
+            **({} if self.preferences is None else self.preferences.record()),
             **count,
         }
 
     @property
     def observed(self) -> Int64:
-        """(observations,) which hypothesis was observed of each list; preferences come last."""
-        others = () if self.compared is None else (self.compared.observed,)
-        return np.concatenate([self.oracles.index, *others])
+        """(observations,) the observed hypothesis of each list; preferences come last."""
+        more = () if self.preferences is None else (self.preferences.observed,)
+        return np.concatenate([self.oracles.index, *more])
 
     @property
     def sentence_ids(self) -> Int64:
-        """(observations,) the id of the sentence of each of them."""
-        others = () if self.compared is None else (self.compared.sentence_ids,)
-        return np.concatenate([self.nbest.sentence_ids, *others])
+        """(observations,) the sentence id of each of them."""
+        more = () if self.preferences is None else (self.preferences.sentence_ids,)
+        return np.concatenate([self.nbest.sentence_ids, *more])
 
     def scores(self) -> dict[str, Float64]:
-        """Return the sentence scores of the oracles by name; none where there are preferences."""
-        compared = self.counts is not None or self.compared is not None
-        return {} if compared else {"oracle_score": self.oracles.score}
+        """Return the sentence scores of the oracles by name; empty with preferences."""
+        with_preferences = self.counts is not None or self.preferences is not None
+        return {} if with_preferences else {"oracle_score": self.oracles.score}
 
 
-def domain_numbers(nbest: NBest, compared: Sentences | None = None) -> Int64 | None:
-    """Return the number of the domain of each list and each preference, in the order of the names.
+def observe_sentences(
+    likelihood: Likelihood,
+    nbest: NBest,
+    match: Match,
+    metric: Metric,
+    oracle: Oracles | None,
+    **search: Any,
+) -> Sentences:
+    """Return the observations of some lists: their preferences, their oracles, or both.
 
-    None where the lists name no domains.
+    Args:
+        likelihood: of preferences; or of oracles, and then preferences are observed in addition.
+        nbest: the lists, with the features that are adapted.
+        match: the canonical weights, matched to these features.
+        metric: as for `score_sentences`.
+        oracle: as for `score_sentences`.
+        **search: as for `score_sentences`.
+
+    Raises:
+        DataError: if a sentence lacks data that the metric needs, or a preference is invalid.
+    """
+    if likelihood.observes == "preferences":
+        return preference_sentences(nbest, match, likelihood)
+    with_gains = likelihood.observes == "gains"
+    if oracle is not None:
+        return score_sentences(nbest, match, metric, oracle, with_gains=with_gains, **search)
+    lists = judged_lists(nbest, metric)[0] if len(nbest) else nbest
+    judged = score_sentences(lists, match, metric, oracle, with_gains=with_gains, **search)
+    if not has_preferences(nbest):
+        if (skipped := len(nbest) - len(lists)) > 0:
+            log_info(f"{counted(skipped, 'list')} left out: fewer than two candidates are judged")
+        return judged
+    preferences = preference_sentences(nbest, match, Preference())
+    log_info(
+        f"{nbest.origin}: {len(judged.nbest)} judged lists and {len(preferences.nbest)} choices "
+        "between candidates are observed together"
+    )
+    return judged._replace(preferences=preferences)
+
+
+def add_preferences(
+    lists: Lists, likelihood: Likelihood, preferences: Sentences, domain: Any, multiple: int
+) -> tuple[Lists, Likelihood]:
+    """Return judged lists and preferences in one table, and the likelihood of both.
+
+    Args:
+        lists: the tabulated judged lists.
+        likelihood: of the judged lists.
+        preferences: the preferences.
+        domain: (choices,) number of the domain of each, or None.
+        multiple: the number of sentences in a block is a multiple of this.
+    """
+    choices = tabulate(
+        preferences.nbest,
+        preferences.match,
+        preferences.oracles.index,
+        gains=preferences.gains,
+        domain=domain,
+        multiple=multiple,
+    )
+    both = Mixed(judged=likelihood, preferences=Preference(), buckets=len(lists.buckets))
+    return join_lists(lists, choices), both
+
+
+def preference_sentences(
+    nbest: NBest, match: Match, likelihood: Likelihood, ties: bool | None = None
+) -> Sentences:
+    """Return the choices that the preferences of some lists represent, as sentences.
+
+    Args:
+        nbest: lists with all their features, whose sentences carry preferences.
+        match: the canonical weights, matched to these features.
+        likelihood: of preferences.
+        ties: whether "no difference" is a possible answer; None infers it from the likelihood, or
+            else from the data.
+
+    Raises:
+        DataError: if there is no preference, or one is invalid.
+
+    >>> from bpa_ppl.weights import match
+    >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
+    >>> lists = lists.with_sentence_extras(preferences=[[[2, 0], [2, 1]]])
+    >>> choices = preference_sentences(lists, match({"LM0": 0.0}, lists), Preference())
+    >>> choices.nbest.texts(1), choices.oracles.index.tolist(), choices.counts["preferences"]
+    (['c', 'b'], [0, 0], 2)
+    """
+    if ties is None and isinstance(likelihood, Preference) and likelihood.nu is not None:
+        ties = True
+    choices = choice_sets(nbest, ties=ties)
+    no_score = np.full(len(choices.chosen), np.nan)
+    chosen = Oracles(choices.chosen, no_score, np.ones_like(choices.chosen), "", "", "")
+    return Sentences(choices.nbest, match, None, chosen, choices.tie, choices.counts)
+
+
+def domain_numbers(nbest: NBest, preferences: Sentences | None = None) -> Int64 | None:
+    """Return the number of the domain of each list and each preference, in alphabetical order.
+
+    None if the lists name no domains.
 
     >>> lists = NBest.from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
     >>> domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
@@ -94,12 +195,12 @@ def domain_numbers(nbest: NBest, compared: Sentences | None = None) -> Int64 | N
     """
     if DOMAIN not in nbest.sentence_extras:
         return None
-    tables = [nbest] if compared is None else [nbest, compared.nbest]
+    tables = [nbest] if preferences is None else [nbest, preferences.nbest]
     names = np.concatenate([np.asarray(table.sentence_extras[DOMAIN]) for table in tables])
     return np.asarray(np.unique(names, return_inverse=True)[1])
 
 
-def scored(
+def score_sentences(
     nbest: NBest,
     match: Match,
     metric: Metric | None,
@@ -112,41 +213,41 @@ def scored(
     cache: bool = True,
     progress: bool | Reporter = False,
 ) -> Sentences:
-    """Return the sentences with their oracles, unless those are given, and gains if asked for.
+    """Return the sentences with their oracles, and with gains if needed.
 
     Args:
         nbest: the lists, with the features that are adapted.
         match: the canonical weights, matched to them.
-        metric: that makes oracles and gains; None where oracles are given and no gain is needed.
-        oracle: oracles found before.
-        with_gains: whether gains are looked for.
-        canonical: whether there are canonical weights, whose scores break ties; else the totals
-            of the lists do.
-        ties, jobs, cache, progress: as for `oracles`.
+        metric: of oracles and gains; None if oracles are given and gains are not needed.
+        oracle: precomputed oracles, or None.
+        with_gains: whether gains are computed.
+        canonical: whether there are canonical weights, whose scores break ties; without them the
+            total scores of the lists do.
+        ties: as for `oracles`.
+        jobs: as for `oracles`.
+        cache: as for `oracles`.
+        progress: as for `oracles`.
 
     Raises:
-        DataError: if a sentence lacks what the metric needs.
+        DataError: if a sentence lacks data that the metric needs.
     """
-    known, worth = oracle, None
-    goal: Any = metric  # there is one wherever it is looked at
-    if known is None and not len(nbest):
-        # No sentence has an oracle: nothing is scored, and no reference is needed.
-        none = np.zeros(0)
-        known = Oracles(none.astype(int), none, none.astype(int), ties, goal.key, "")
-    if known is None:
+    options: dict[str, Any] = {"jobs": jobs, "cache": cache}
+    criterion: Any = metric  # there is one wherever it is used
+    if oracle is None and not len(nbest):
+        # Without sentences nothing is scored, and no reference is needed.
+        empty = np.zeros(0)
+        oracle = Oracles(empty.astype(int), empty, empty.astype(int), ties, criterion.key, "")
+    if oracle is None:
+        preference = nbest.scores(match.values) if canonical else None
         with reporter(progress, "oracles") as report:
-            known = oracles(
-                nbest,
-                goal,
-                ties=ties,
-                preference=nbest.scores(match.values) if canonical else None,
-                jobs=jobs,
-                cache=cache,
-                progress=report,
+            oracle = oracles(
+                nbest, criterion, ties=ties, preference=preference, progress=report, **options
             )
-    require(known, Oracles, "oracles come from the function oracles")
+    require(oracle, Oracles, "oracles come from the function oracles")
+    values = None
     if with_gains:
         with reporter(progress, "gains") as report:
-            more: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": report}
-            worth = gains(nbest, goal, **more) if len(nbest) else np.zeros(0)
-    return Sentences(nbest, match, metric, known, worth)
+            values = np.zeros(0)
+            if len(nbest):
+                values = gains(nbest, criterion, progress=report, **options)
+    return Sentences(nbest, match, metric, oracle, values)

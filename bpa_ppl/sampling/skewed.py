@@ -1,9 +1,9 @@
-"""A Gaussian bent to the third derivatives of a posterior: the Laplace approximation with skew.
+"""A skewed Gaussian with the third derivatives of a posterior: Laplace's approximation with skew.
 
-With x in the standard deviations of the Laplace approximation, log p is −½|x|² + ⅙ T(x, x, x) and
-little else. To first order in T the conditional density of each value given those before it has a
-mean that is quadratic in them, a logarithm of the scale that is linear, and a skewness T_iii: so
-the values are drawn one after the other, and the density of what is drawn is known exactly.
+With x in the standard deviations of the Laplace approximation, log p ≈ −½|x|² + ⅙ T(x, x, x). To
+first order in T the conditional density of each value given those before it has a mean that is
+quadratic in them, a log scale that is linear, and the skewness T_iii. So the values are drawn one
+after the other, and the density of a draw is known exactly.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ import numpy as np
 
 from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling.base import Target
-from bpa_ppl.sampling.density import gradients, shaped
+from bpa_ppl.sampling.density import gradients, unflatten
 from bpa_ppl.sampling.mode import Mode
 
-#: Values up to which all third derivatives are found, d + d²/4 directions; and those along the axes
-#: with one other, d directions.
+#: Up to this many values all third derivatives are estimated, from d + d²/4 directions; and up to
+#: this many only those along the axes with one other value, from d directions.
 _ALL, _AXES = 24, 100
-#: How far from the mode the gradients are taken, in standard deviations: where most draws are.
+#: Distance of the gradients from the mode, in standard deviations: where most draws are.
 _REACH = 1.5
-#: Bounds of what the expansion says far out, where it says nothing: of the distance from the mode
-#: that it is followed to, and of the angle of a skew.
-_FAR, _BENT = 4.0, 0.5
-#: Correlation ρ of a draw with its partner: the more, the better are means and the worse spreads.
-OPPOSED = -0.5
+#: Bounds where the expansion is not valid: of the distance from the mode at which it is evaluated,
+#: and of the angle of a skew.
+_MAX_DISTANCE, _MAX_ANGLE = 4.0, 0.5
+#: Correlation ρ of a draw with its antithetic partner: stronger is better for means, and worse for
+#: standard deviations.
+ANTITHETIC_CORRELATION = -0.5
 #: E √(1 + u²) and E (u² − 1) √(1 + u²) / 2 of a standard normal u.
 _CENTRE, _CURVE = 1.3545308170952626, 0.28244541178805527
 #: E u √(1 + u²) vanishes; Var √(1 + u²) is 2 − E².
@@ -43,96 +44,98 @@ class Skewed(NamedTuple):
 
     cubic: Float64 | None = None
 
-    def bent(self, u: Float64) -> Float64:
-        """Return draws, (n, d), made of standard normal ones.
+    def from_standard_normal(self, u: Float64) -> Float64:
+        """Transform standard normal draws, (n, d), into draws of this distribution.
 
-        >>> Skewed(np.full((1, 1, 1), 0.3)).bent(np.array([[-2.0], [0.0], [2.0]])).round(2).tolist()
+        >>> skewed = Skewed(np.full((1, 1, 1), 0.3))
+        >>> skewed.from_standard_normal(np.array([[-2.0], [0.0], [2.0]])).round(2).tolist()
         [[-1.69], [0.09], [2.3]]
         """
         if self.cubic is None:
             return u
         x = np.zeros_like(u)
-        for i, (sinh, cosh, spread) in enumerate(self._angles()):
-            mean, log_scale = self._given(x, i)
-            own = u[:, i] * cosh + (np.sqrt(1 + u[:, i] ** 2) - _CENTRE) * sinh
-            x[:, i] = mean + np.exp(log_scale) * own / spread
+        for i, (sinh, cosh, deviation) in enumerate(self._angles()):
+            mean, log_scale = self._conditional(x, i)
+            value = u[:, i] * cosh + (np.sqrt(1 + u[:, i] ** 2) - _CENTRE) * sinh
+            x[:, i] = mean + np.exp(log_scale) * value / deviation
         return x
 
-    def log_density(self, x: Float64) -> Float64:
-        """Return log q of draws, (n, d) ↦ (n,)."""
-        u, log_slope = self.straight(x)
-        return np.asarray(log_slope - 0.5 * ((u**2).sum(axis=1) + u.shape[1] * np.log(2 * np.pi)))
-
-    def straight(self, x: Float64) -> tuple[Float64, Float64]:
-        """Return the standard normal draws that x was made of, (n, d), and log |du / dx|, (n,)."""
+    def to_standard_normal(self, x: Float64) -> tuple[Float64, Float64]:
+        """Return the standard normal draws of some draws, (n, d), and log |du / dx|, (n,)."""
         log_slope = np.zeros(len(x))
         if self.cubic is None:
             return x, log_slope
         u = np.zeros_like(x)
-        for i, (sinh, cosh, spread) in enumerate(self._angles()):
-            mean, log_scale = self._given(x, i)
-            with np.errstate(all="ignore"):  # of draws that are infinitely far
-                own = (x[:, i] - mean) * np.exp(-log_scale) * spread + _CENTRE * sinh
-                # The inverse of u cosh + √(1 + u²) sinh is of the same form.
-                root = np.sqrt(1 + own**2)
-                u[:, i] = own * cosh - root * sinh
-                log_slope += np.log(np.sqrt(1 + u[:, i] ** 2) / root * spread) - log_scale
+        for i, (sinh, cosh, deviation) in enumerate(self._angles()):
+            mean, log_scale = self._conditional(x, i)
+            with np.errstate(all="ignore"):  # draws may be infinitely far
+                value = (x[:, i] - mean) * np.exp(-log_scale) * deviation + _CENTRE * sinh
+                # The inverse of u cosh + √(1 + u²) sinh has the same form.
+                root = np.sqrt(1 + value**2)
+                u[:, i] = value * cosh - root * sinh
+                log_slope += np.log(np.sqrt(1 + u[:, i] ** 2) / root * deviation) - log_scale
         return u, log_slope
 
-    def partners(self, rng: np.random.Generator, x: Float64) -> Float64:
-        """Return a partner of each draw, (…, d), which lies rather on the other side of the mode.
+    def log_density(self, x: Float64) -> Float64:
+        """Return log q of draws, (n, d) ↦ (n,)."""
+        u, log_slope = self.to_standard_normal(x)
+        return np.asarray(log_slope - 0.5 * ((u**2).sum(axis=1) + u.shape[1] * np.log(2 * np.pi)))
+
+    def antithetic(self, rng: np.random.Generator, x: Float64) -> Float64:
+        """Return a partner of each draw, (…, d), which tends to be on the other side of the mode.
 
         With v from N(0, I), the map of (u, v) to (ρu + σv, σu − ρv), σ² = 1 − ρ², is its own
-        inverse and keeps their density: so that a step from a draw to its partner, and back, is
-        accepted with the ratio of p / q, by q this Gaussian alone.
+        inverse and preserves their density. So a step from a draw to its partner, or back, is
+        accepted with the ratio of p / q, where q is this distribution alone.
         """
-        u = self.straight(x.reshape(-1, x.shape[-1]))[0]
+        u = self.to_standard_normal(x.reshape(-1, x.shape[-1]))[0]
+        rho = ANTITHETIC_CORRELATION
         with np.errstate(all="ignore"):
-            other = OPPOSED * u + np.sqrt(1 - OPPOSED**2) * rng.normal(size=u.shape)
-            return self.bent(other).reshape(x.shape)
+            partner = rho * u + np.sqrt(1 - rho**2) * rng.normal(size=u.shape)
+            return self.from_standard_normal(partner).reshape(x.shape)
 
     def _angles(self) -> list[tuple[float, float, float]]:
-        """Return sinh and cosh of each value's own skew, and the spread that it gives."""
-        assert self.cubic is not None  # the callers looked
-        own = np.einsum("iii->i", self.cubic)
-        angle = np.clip(own / (6 * _CURVE), -_BENT, _BENT)
+        """Return sinh and cosh of each value's skew angle, and the resulting deviation."""
+        assert self.cubic is not None  # checked by the callers
+        angle = np.clip(np.einsum("iii->i", self.cubic) / (6 * _CURVE), -_MAX_ANGLE, _MAX_ANGLE)
         sinh, cosh = np.sinh(angle), np.cosh(angle)
-        spread = np.sqrt(cosh**2 + _ROOT_VARIANCE * sinh**2)
-        return list(zip(sinh.tolist(), cosh.tolist(), spread.tolist(), strict=True))
+        deviation = np.sqrt(cosh**2 + _ROOT_VARIANCE * sinh**2)
+        return list(zip(sinh.tolist(), cosh.tolist(), deviation.tolist(), strict=True))
 
-    def _given(self, x: Float64, i: int) -> tuple[Float64, Float64]:
-        """Return mean and logarithm of the scale of one value given those before it, (n,) each."""
-        assert self.cubic is not None  # the callers looked
-        own = self.cubic[i]
-        before = np.clip(x[:, :i], -_FAR, _FAR)
-        later = np.trace(own[i + 1 :, i + 1 :])
-        force = 0.5 * (((before @ own[:i, :i]) * before).sum(axis=1) + later + own[i, i])
-        slope = np.tanh(before @ own[i, :i])
-        return np.clip(force, -_FAR, _FAR) * np.exp(slope), slope / 2
+    def _conditional(self, x: Float64, i: int) -> tuple[Float64, Float64]:
+        """Return mean and log scale of one value given those before it, (n,) each."""
+        assert self.cubic is not None  # checked by the callers
+        cubic = self.cubic[i]
+        previous = np.clip(x[:, :i], -_MAX_DISTANCE, _MAX_DISTANCE)
+        later = np.trace(cubic[i + 1 :, i + 1 :])
+        force = 0.5 * (((previous @ cubic[:i, :i]) * previous).sum(axis=1) + later + cubic[i, i])
+        slope = np.tanh(previous @ cubic[i, :i])
+        return np.clip(force, -_MAX_DISTANCE, _MAX_DISTANCE) * np.exp(slope), slope / 2
 
 
-def skewed(target: Target, mode: Mode) -> Skewed:
+def fit_skewed(target: Target, mode: Mode) -> Skewed:
     """Return the skewed Gaussian of a posterior, from gradients on both sides of its mode.
 
-    The sum of the gradients at x and −x is T(x, x, ·), but for fifth derivatives.
+    The sum of the gradients at x and −x is T(x, x, ·), up to fifth derivatives.
     """
     size = len(mode.position)
     if size > _AXES:
         return Skewed()
-    along, pairs = _directions(size)
+    directions, pairs = third_derivative_directions(size)
     factor = np.linalg.cholesky(mode.covariance)
-    steps = _REACH * np.concatenate([along, -along])
-    z = shaped(mode.position + steps @ factor.T, target.start)
+    steps = _REACH * np.concatenate([directions, -directions])
+    z = unflatten(mode.position + steps @ factor.T, target.start)
     slopes = np.asarray(gradients(target.program, target.data, z)) @ factor
-    bends = -(slopes[: len(along)] + slopes[len(along) :]) / _REACH**2
-    if not np.isfinite(bends).all():
+    count = len(directions)
+    sums = -(slopes[:count] + slopes[count:]) / _REACH**2
+    if not np.isfinite(sums).all():
         return Skewed()
-    # Rounded, so that the last bits of sums, which differ between machines, make no other draws.
-    return Skewed(np.round(_tensor(bends, pairs), 6))
+    # Rounded, so that the last bits of sums, which differ between machines, do not change draws.
+    return Skewed(np.round(third_derivatives(sums, pairs), 6))
 
 
-def _directions(size: int) -> tuple[Float64, list[tuple[int, int]]]:
-    """Return unit vectors along the axes and between some of them, and which of them those are.
+def third_derivative_directions(size: int) -> tuple[Float64, list[tuple[int, int]]]:
+    """Return unit vectors along the axes and between pairs of axes, and these pairs.
 
     Of any three axes two belong to the same half, so that pairs within the halves are enough.
     """
@@ -143,23 +146,24 @@ def _directions(size: int) -> tuple[Float64, list[tuple[int, int]]]:
     return np.stack([*axes, *between]), pairs
 
 
-def _tensor(bends: Float64, pairs: list[tuple[int, int]]) -> Float64:
-    """Return T from T(v, v, ·) of the directions; what none of them tells is 0.
+def third_derivatives(values: Float64, pairs: list[tuple[int, int]]) -> Float64:
+    """Return T from T(v, v, ·) for all directions v; entries that none determines are 0.
 
-    >>> known = np.array([[[0.3, 0.1], [0.1, -0.2]], [[0.1, -0.2], [-0.2, 0.4]]])
-    >>> along, pairs = _directions(2)
-    >>> bool(np.allclose(_tensor(np.einsum("va,vb,abc->vc", along, along, known), pairs), known))
+    >>> cubic = np.array([[[0.3, 0.1], [0.1, -0.2]], [[0.1, -0.2], [-0.2, 0.4]]])
+    >>> directions, pairs = third_derivative_directions(2)
+    >>> values = np.einsum("va,vb,abc->vc", directions, directions, cubic)
+    >>> bool(np.allclose(third_derivatives(values, pairs), cubic))
     True
     """
-    size = bends.shape[1]
-    told = np.zeros((size, size, size))  # T of each known pair with all others
-    known = np.eye(size)
+    size = values.shape[1]
+    tensor = np.zeros((size, size, size))  # T of each determined pair with all others
+    determined = np.eye(size)
     axis = np.arange(size)
-    told[axis, axis] = bends[:size]
-    for between, (a, b) in zip(bends[size:], pairs, strict=True):
-        told[a, b] = told[b, a] = between - (bends[a] + bends[b]) / 2
-        known[a, b] = known[b, a] = 1.0
-    # An entry belongs to three pairs, and is the mean of what those of them that are known tell.
-    total = told + told.transpose(0, 2, 1) + told.transpose(2, 1, 0)
-    times = known[:, :, None] + known[:, None, :] + known[None, :, :]
-    return np.asarray(total / np.maximum(times, 1.0))
+    tensor[axis, axis] = values[:size]
+    for between, (a, b) in zip(values[size:], pairs, strict=True):
+        tensor[a, b] = tensor[b, a] = between - (values[a] + values[b]) / 2
+        determined[a, b] = determined[b, a] = 1.0
+    # An entry belongs to three pairs, and is the mean of its determined ones.
+    total = tensor + tensor.transpose(0, 2, 1) + tensor.transpose(2, 1, 0)
+    count = determined[:, :, None] + determined[:, None, :] + determined[None, :, :]
+    return np.asarray(total / np.maximum(count, 1.0))

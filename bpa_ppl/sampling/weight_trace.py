@@ -1,4 +1,4 @@
-"""Weight-trace sampling: the weights that MERT visited on the text that λ_T was tuned on."""
+"""Weight-trace sampling: the weights that MERT visits while it tunes λ_T."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
-from bpa_ppl.sampling.heuristic import leveraged
+from bpa_ppl.sampling.heuristic import weighted_vectors
 from bpa_ppl.tuning import reestimate
 from bpa_ppl.weights import match
 
 
 class WeightTrace(Sampler, frozen=True):
-    """The set S(λ_T) is the trace of an optimiser, weighed as in Eq. 11: the earliest method.
+    """The set S(λ_T) is the trace of an optimiser, weighted as in Eq. 11: the earliest method.
 
     Args:
         development: the lists, with references, that λ_T was tuned on; MERT for BLEU runs on them.
-        visited: (steps, Q) free weights visited elsewhere, in place of `development`.
+        visited: (steps, Q) free weights that another optimiser visited, in place of `development`.
         restarts: of MERT.
         delta: the leveraging factor δ.
     """
@@ -38,18 +38,18 @@ class WeightTrace(Sampler, frozen=True):
         Raises:
             UsageError: if neither lists nor visited weights are given, or they do not fit.
         """
-        found = leveraged(target, self._visited(target), self.delta)
-        target.progress(1, 1, f"{found.z['weights'].shape[1]} visited weights")
-        return found
+        vectors = self._visited(target)
+        target.progress(1, 1, f"{len(vectors)} visited weights")
+        return weighted_vectors(target, vectors, self.delta)
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings; lists are named by their origin, and weights counted."""
-        known: dict[str, Any] = {"restarts": self.restarts, "delta": self.delta}
+        """Return the settings, with the origin of the lists and the number of visited weights."""
+        settings: dict[str, Any] = {"restarts": self.restarts, "delta": self.delta}
         if self.development is not None:
-            known["development"] = self.development.origin
+            settings["development"] = self.development.origin
         if self.visited is not None:
-            known["visited"] = f"{len(self.visited)} vectors"
-        return known
+            settings["visited"] = f"{len(self.visited)} vectors"
+        return settings
 
     def _visited(self, target: Target) -> Float64:
         names = target.match.free_names
@@ -57,18 +57,18 @@ class WeightTrace(Sampler, frozen=True):
             vectors = np.asarray(self.visited, np.float64)
             if vectors.ndim != 2 or vectors.shape[1] != len(names):
                 raise UsageError(
-                    f"visited must be (steps, {len(names)}), one value a free feature, not an "
+                    f"visited must be (steps, {len(names)}), one per free feature, not an "
                     f"array of shape {vectors.shape}"
                 )
             return vectors
         if not isinstance(self.development, NBest):
             raise UsageError(
                 "weight-trace needs the lists that the canonical weights were tuned on "
-                "(development), or the weights that an optimiser visited (visited)"
+                "(development), or weights that an optimiser visited (visited)"
             )
         canonical = dict(zip(target.match.names, target.match.values.tolist(), strict=True))
-        printed = self.development.feature_names
-        fixed = [name for name in canonical if name not in names and name in printed]
+        columns = self.development.feature_names
+        fixed = [name for name in canonical if name not in names and name in columns]
         return visited_weights(
             self.development, canonical, restarts=self.restarts, seed=target.seed, fixed=fixed
         )
@@ -84,11 +84,11 @@ def visited_weights(
 ) -> Float64:
     """Return the free weights that MERT for BLEU visits, (steps, Q), λ_T first.
 
-    Each vector is scaled to the length of λ_T (Σ|λ|), since MERT knows directions only.
+    Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
 
     Args:
         lists: with references.
-        weights: λ_T; the free features come back in the order in which it names them.
+        weights: λ_T; the free features are returned in its order.
         restarts: of MERT.
         seed: of its random starting points.
         fixed: features that are not tuned; None means `UnknownWordPenalty0`.
@@ -99,11 +99,9 @@ def visited_weights(
     >>> visited_weights(lists, {"LM0": 0.5}, restarts=1).tolist()
     [[0.5], [-0.5]]
     """
-    found = reestimate(lists, weights, tuner="mert", seed=seed, restarts=restarts, fixed=fixed)
+    result = reestimate(lists, weights, tuner="mert", seed=seed, restarts=restarts, fixed=fixed)
     free = set(match(weights, lists, fixed=fixed).free_names)
-    names = list(found.weights)
-    columns = [names.index(name) for name in weights if name in free]
-    vectors = found.visited[:, columns]
+    names = list(result.weights)
+    vectors = result.visited[:, [names.index(name) for name in weights if name in free]]
     length = sum(abs(weights[name]) for name in weights if name in free)
-    scaled: Float64 = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
-    return scaled
+    return np.asarray(vectors * length / np.abs(vectors).sum(axis=1, keepdims=True))

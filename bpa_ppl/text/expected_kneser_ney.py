@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.gram_tables import framed, longer
 from bpa_ppl.text.kneser_ney import discounts_from
@@ -149,10 +149,11 @@ def _taken(counts: Float64) -> Float64:
     """Return (n-grams,) the expected discount of each n-gram of one order."""
     (one, two, three), _ = discounts_from(counts[:, :_MEAN].sum(axis=0).tolist())
     more = np.maximum(1.0 - counts[:, :3].sum(axis=1), 0.0)
-    return counts[:, 1] * one + counts[:, 2] * two + more * three
+    result: Float64 = counts[:, 1] * one + counts[:, 2] * two + more * three
+    return result
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Float64:
     """Return (n-grams, 6) P(count = 0 … 4) and the mean count.
 
@@ -173,7 +174,7 @@ def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Floa
     return counts
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
     """Add the adjusted counts of shorter n-grams: numbers of different preceding words.
 
@@ -196,7 +197,7 @@ def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
                 own[5] += present
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def summed(logs: Float64, longest: Int32, starts: Int64, chosen: npt.NDArray[np.bool_]) -> Float64:
     """Return (sentences,) the sums of the logs of their n-grams; 0 if not chosen.
 

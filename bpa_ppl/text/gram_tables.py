@@ -7,12 +7,12 @@ bits, its last word. A hash table with open addressing maps keys to numbers.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.words import BEGIN, END
 
@@ -49,7 +49,7 @@ class Grams(NamedTuple):
         return self.keys & _LOWER
 
 
-@inner
+@njit
 def _place(slots: Int32, keys: Int64, key: int) -> int:
     """Return the place of a key in a hash table, or the free place for it."""
     last = len(slots) - 1
@@ -60,7 +60,7 @@ def _place(slots: Int32, keys: Int64, key: int) -> int:
     return place
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def hashed(keys: Int64, size: int) -> Int32:
     """Return a hash table of keys; its size is a power of two, above the number of keys.
 
@@ -78,7 +78,7 @@ def hashed(keys: Int64, size: int) -> Int32:
     return slots
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def numbers_of(keys: Int64, slots: Int32, sought: Int64) -> Int64:
     """Return the numbers of some keys; −1 for a missing one.
 
@@ -101,7 +101,7 @@ def places_for(keys: int) -> int:
     return 2 << max(0, (keys - 1).bit_length() if keys else 0)
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
     """Return sentences with beginnings and ends, and the position of each word in its sentence.
 
@@ -126,8 +126,8 @@ def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
     return text, place
 
 
-@compiled
-def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple, Int32]:
+@njit(nogil=True, cache=True)
+def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple[Any, ...], Int32]:
     """Number and count the n-grams of a text with numbered (n−1)-grams.
 
     Args:
@@ -185,7 +185,7 @@ class Tables(NamedTuple):
     backoff: Float32
 
 
-@inner
+@njit
 def _find(tables: Tables, n: int, context: int, word: int) -> int:
     """Return the number of an n-gram among those of its order, or −1."""
     keys = tables.keys[tables.firsts[n - 1] : tables.firsts[n]]
@@ -193,7 +193,7 @@ def _find(tables: Tables, n: int, context: int, word: int) -> int:
     return int(slots[_place(slots, keys, (context << 32) | word)])
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def word_scores(tables: Tables, words: Int32, starts: Int64) -> Float64:
     """Return log10 p of each word, and of the end of each sentence, given the preceding words.
 

@@ -7,8 +7,8 @@ empty word, number 0; for scoring, they do not. An unknown word has number -1.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
@@ -16,7 +16,7 @@ from bpa_ppl.text.vocabulary import Ragged
 Rows = tuple[Int64, Int32]
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def sentences_of_words(text: Ragged, size: int) -> Rows:
     """Return for each word the sentences of its occurrences, ascending."""
     words, starts = text
@@ -33,7 +33,7 @@ def sentences_of_words(text: Ragged, size: int) -> Rows:
     return begins, sentences
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
     """Return for each source word the distinct target words of its pairs, ascending.
 
@@ -65,7 +65,7 @@ def co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
     return begins, columns
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def sums_of_tokens(
     starts: Int64, columns: Int32, values: Float64, where: Rows, target: Ragged, size: int
 ) -> Float64:
@@ -82,7 +82,7 @@ def sums_of_tokens(
     return sums
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def re_estimate(
     starts: Int64,
     columns: Int32,
@@ -109,7 +109,7 @@ def re_estimate(
             values[k] /= total
 
 
-@inner
+@njit
 def longest_run(starts: Int64) -> int:
     """Return the length of the longest sentence."""
     longest = 0
@@ -118,7 +118,7 @@ def longest_run(starts: Int64) -> int:
     return longest
 
 
-@inner
+@njit
 def _find(starts: Int64, columns: Int32, values: Float64, f: int, e: int) -> float:
     """Return t(e | f); 0 if it is not in the table."""
     if f < 0 or e < 0:
@@ -133,13 +133,13 @@ def _find(starts: Int64, columns: Int32, values: Float64, f: int, e: int) -> flo
     return values[low] if low < starts[f + 1] and columns[low] == e else 0.0
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def entry(starts: Int64, columns: Int32, values: Float64, f: int, e: int) -> float:
     """Return t(e | f), as `_find`."""
     return _find(starts, columns, values, f, e)
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def score_by_source(
     table: tuple[Int64, Int32, Float64],
     source: Ragged,
@@ -173,7 +173,7 @@ def score_by_source(
     return found
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def score_by_target(
     table: tuple[Int64, Int32, Float64],
     distinct: tuple[Int64, Int64],

@@ -210,11 +210,13 @@ class NgramModel(TextModel):
     def word_log_probabilities(self, sentences: Sentences) -> Float64:
         """Return log p (natural) of each word and end of a sentence; see `TextModel`."""
         words, starts = self._numbered(sentences)
-        return word_scores(self.tables, words, starts) * np.log(10)
+        result: Float64 = word_scores(self.tables, words, starts) * np.log(10)
+        return result
 
     def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
         """Return (words,) bool: which words the model does not know."""
-        return self._numbered(sentences)[0] == UNKNOWN
+        result: npt.NDArray[np.bool_] = self._numbered(sentences)[0] == UNKNOWN
+        return result
 
     def _numbered(self, sentences: Sentences) -> Ragged:
         starts = starts_of(sentences)

@@ -61,12 +61,12 @@ class KenlmModel(TextModel):
     def word_log_probabilities(self, sentences: Sentences) -> Float64:
         """Return log p (natural) of each word and end of a sentence; see `TextModel`."""
         scores = chain.from_iterable(map(self._model.full_scores, map(_line, sentences)))
-        return np.fromiter((log10 for log10, _, _ in scores), np.float64) * np.log(10)
+        return np.asarray(np.fromiter((log10 for log10, _, _ in scores), np.float64) * np.log(10))
 
     def log_probabilities(self, sentences: Sentences) -> Float64:
         """Return (sentences,) float64: log p (natural) of each, its end included."""
         scores = map(self._model.score, map(_line, sentences))
-        return np.fromiter(scores, np.float64, len(sentences)) * np.log(10)
+        return np.asarray(np.fromiter(scores, np.float64, len(sentences)) * np.log(10))
 
     def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
         """Return `log_probabilities` and `unknown` at once."""
@@ -149,7 +149,7 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
         scores, missing = model.word_log_probabilities(part), model.unknown_words(part)
         words, unknown, sentences = (
             words + len(missing),
-            unknown + missing.sum(),
+            unknown + int(missing.sum()),
             sentences + len(part),
         )
         total += scores.sum()

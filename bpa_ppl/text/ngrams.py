@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.vocabulary import Ragged
 
 
-@inner
+@njit
 def _count(gram: Int32, words: Int32) -> int:
     """Return the number of occurrences of an n-gram."""
     found = 0
@@ -23,7 +23,7 @@ def _count(gram: Int32, words: Int32) -> int:
     return found
 
 
-@inner
+@njit
 def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
     """Return the maximum number of occurrences of an n-gram in a reference."""
     most = 0
@@ -32,7 +32,7 @@ def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
     return most
 
 
-@inner
+@njit
 def _nearest_length(length: int, starts: Int64) -> int:
     """Return the nearest reference length, of two the shorter."""
     best = starts[1] - starts[0]
@@ -40,10 +40,10 @@ def _nearest_length(length: int, starts: Int64) -> int:
         other = starts[r + 1] - starts[r]
         if (abs(other - length), other) < (abs(best - length), best):
             best = other
-    return best
+    return int(best)
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def count_matches(
     hyps: Ragged, refs: Ragged, owner: Int64, ref_list_starts: Int64, longest: int
 ) -> Float64:
@@ -121,7 +121,7 @@ def _longer(grams: Int64, words: np.ndarray, left: Int64, n: int) -> Int64:
     return longer
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _matches(
     grams: Int64, starts: Int64, group: Int64, sentence: Int64, weights: Float64
 ) -> Float64:

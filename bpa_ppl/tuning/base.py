@@ -39,7 +39,8 @@ class TuningLists:
     def scores(self, weights: Float64) -> Float64:
         """Return λ·h, (hypotheses,), features with fixed weights included."""
         # Not by BLAS: equal rows get equal scores, on any number of threads.
-        return np.einsum("hq,q->h", self.features, weights) + self.fixed
+        result: Float64 = np.einsum("hq,q->h", self.features, weights) + self.fixed
+        return result
 
     def best(self, weights: Float64) -> Int64:
         """Return (sentences,) the row of the highest score of each list; ties go to the first."""

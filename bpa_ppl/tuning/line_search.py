@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.tuning.base import TuningProblem
 
@@ -73,7 +73,7 @@ def best_step(surface: ErrorSurface) -> LineStep:
     return LineStep(float(gains[best]), float(edges[best] + edges[best + 1]) / 2)
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def best_rows(scores: Float64, offsets: Int64) -> Int64:
     """Return (sentences,) the row of the highest score of each list; ties go to the first.
 
@@ -90,7 +90,7 @@ def best_rows(scores: Float64, offsets: Int64) -> Int64:
     return rows
 
 
-@inner
+@njit
 def _lowest_slope(heights: Float64, slopes: Float64) -> int:
     """Return the line that is highest at minus infinity."""
     best = 0
@@ -100,7 +100,7 @@ def _lowest_slope(heights: Float64, slopes: Float64) -> int:
     return best
 
 
-@inner
+@njit
 def _next_line(heights: Float64, slopes: Float64, now: int) -> tuple[float, int]:
     """Return where the highest line is first overtaken, and by which; itself if never."""
     at, best = np.inf, now
@@ -113,7 +113,7 @@ def _next_line(heights: Float64, slopes: Float64, now: int) -> tuple[float, int]
     return at, best
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def envelopes(
     heights: Float64, slopes: Float64, offsets: Int64
 ) -> tuple[Int64, Float64, Int64, Int64]:

@@ -101,7 +101,8 @@ def _classifier(pairs: _RankedPairs, start: Float64, penalty: float) -> Float64:
     def curvature(weights: Float64) -> Float64:
         chance = expit(np.einsum("pq,q->p", x, weights) + fixed)
         weighted = x * (chance * (1 - chance))[:, None]
-        return np.eye(len(weights)) + 2 * penalty * np.einsum("pq,pr->qr", x, weighted)
+        result: Float64 = np.eye(len(weights)) + 2 * penalty * np.einsum("pq,pr->qr", x, weighted)
+        return result
 
     found: Float64 = minimize(loss, start, jac=True, hess=curvature, method="trust-exact").x
     return found

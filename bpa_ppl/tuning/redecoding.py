@@ -20,8 +20,8 @@ from bpa_ppl.formats import read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import tell
-from bpa_ppl.quality import Metric, resolve, set_aside
+from bpa_ppl.notes import warn_user
+from bpa_ppl.quality import Metric, demote_to_extras, resolve
 from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate, scores_of
 from bpa_ppl.weights import AnyWeights, Weights, match
 
@@ -102,7 +102,7 @@ def redecode(
     one_of(returned, RETURNED, "choice of weights")
     goal = resolve(options.get("metric", "bleu"), nbest)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
-    matched = match(weights, set_aside(nbest, goal.columns), **matching)
+    matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
     path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
     what = {**options, "decoder": getattr(decode, "line", "a function")}
     rounds = _Rounds(None if folder is None else Path(folder), _identity(nbest, path[0], what))
@@ -122,7 +122,7 @@ def redecode(
         if not added:
             break
     if added:
-        tell(
+        warn_user(
             f"stopped after {iterations} iterations, although the decoder still finds new "
             "hypotheses: allow more (iterations)"
         )

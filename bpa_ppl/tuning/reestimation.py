@@ -9,7 +9,7 @@ from typing import Any
 from bpa_ppl.errors import UsageError, checked_seed, require
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Scoreboard, compared, counted_metrics, resolve, set_aside
+from bpa_ppl.quality import Metric, Scoreboard, compared, counted_metrics, demote_to_extras, resolve
 from bpa_ppl.registry import METRICS, TUNERS
 from bpa_ppl.tuning.base import Tuner, TuningLists, TuningProblem, lay_out
 from bpa_ppl.weights import AnyWeights, Match, Weights, match
@@ -102,7 +102,9 @@ def reestimate(
             f"choose one of {', '.join(counted_metrics(unreported=True))}"
         )
     matched, lists = laid_out(nbest, weights, goal, fixed, defaults)
-    others = None if extra is None else lay_out(set_aside(extra, goal.columns), matched, goal)
+    others = (
+        None if extra is None else lay_out(demote_to_extras(extra, goal.columns), matched, goal)
+    )
     with reporter(progress, f"tune {name}") as report:
         problem = TuningProblem(lists, goal, matched.free_values, seed, report, others)
         tuned = chosen.tune(problem)
@@ -126,7 +128,8 @@ def scores_of(
         nbest: the lists, with the columns of the metric.
         lists: the same lists for tuners.
         metric: what is optimised.
-        before, after: (Q,) weights.
+        before: (Q,) weights.
+        after: (Q,) weights.
     """
     first, then = (lists.best(weights) - lists.offsets[:-1] for weights in (before, after))
     return compared(nbest, first, then, metric, titles=("canonical", "tuned"))
@@ -151,6 +154,6 @@ def laid_out(
     Raises:
         DataError: as `reestimate`.
     """
-    lists = set_aside(nbest, metric.columns)
+    lists = demote_to_extras(nbest, metric.columns)
     matched = match(weights, lists, fixed=fixed, defaults=defaults)
     return matched, lay_out(lists, matched, metric)

@@ -32,9 +32,9 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import tell
+from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Column, Metric, resolve, set_aside
+from bpa_ppl.quality import Column, Metric, demote_to_extras, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.column import with_judged
 from bpa_ppl.weights import spread_within
@@ -87,7 +87,9 @@ def compare_baselines(
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
         gain = resolve(metric or "ter", nbest)
-        return _compared(set_aside(nbest, gain.columns), gains_of(nbest, gain), _name(gain), None)
+        return _compared(
+            demote_to_extras(nbest, gain.columns), gains_of(nbest, gain), _name(gain), None
+        )
     draws = as_draws(posterior)
     goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
     if goal is None:
@@ -96,7 +98,7 @@ def compare_baselines(
         draws.attrs, draws.constants, where, draws.features, draws.fixed
     )
     if choice is None:
-        lists = prepared.of_own(nbest).nbest
+        lists = prepared.for_training(nbest).nbest
         return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
     tally = BaselineTally(draws, goal)
     tally.add(prepared(nbest), np.asarray(choice))
@@ -129,8 +131,8 @@ def with_baselines(
         return draws
     found = _compared(lists, gains, _name(metric), draws)
     if found.is_beaten:
-        tell(found.warning)
-    return draws.noted(**{_RECORD: found.record()})
+        warn_user(found.warning)
+    return draws.with_attrs(**{_RECORD: found.record()})
 
 
 def recorded_comparison(draws: Draws) -> BaselineComparison | None:

@@ -227,7 +227,8 @@ def gains_of_best(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
     tied = (scores == np.repeat(best, nbest.sizes)) & np.isfinite(gains)
     count = np.add.reduceat(tied.astype(np.float64), starts)
     total = np.add.reduceat(np.where(tied, gains, 0.0), starts)
-    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    result: Float64 = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    return result
 
 
 def left_out_gains(gains: Float64) -> Float64:

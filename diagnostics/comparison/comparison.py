@@ -371,4 +371,4 @@ def _description(value: Any) -> str:
     if not isinstance(value, dict):
         return str(value)
     settings = [f"{key} {item}" for key, item in value.items() if key != "name"]
-    return value.get("name", "unnamed") + (f" ({', '.join(settings)})" if settings else "")
+    return str(value.get("name", "unnamed") + (f" ({', '.join(settings)})" if settings else ""))

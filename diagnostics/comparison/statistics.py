@@ -333,7 +333,7 @@ def _arrival(run: Draws, target: Draws) -> int:
 
     def distance(values: Float64) -> Float64:
         gap = values - centre
-        return np.einsum("...i,ij,...j->...", gap, precision, gap)
+        return np.asarray(np.einsum("...i,ij,...j->...", gap, precision, gap))
 
     near = np.quantile(distance(target.flat), _BULK)
     inside = distance(np.concatenate([_warmup(run), run.weights], axis=1)) <= near

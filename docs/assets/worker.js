@@ -1,5 +1,5 @@
-// Search runs in a worker, and browsers give none to pages that are opened from the disk: there an
-// invisible frame does its work, under the name by which the theme's worker looks for one.
+// The theme runs its search in a worker, which browsers do not allow on pages opened as files. An
+// invisible frame runs it instead, under the name that the theme expects.
 if (location.protocol === "file:") {
   window.Worker = window.IFrameWorker = class extends EventTarget {
     constructor(url) {

@@ -1,4 +1,4 @@
-"""Examples of docstrings as code on the site: `>>>` alone would be a quotation in Markdown."""
+"""Fence docstring examples, because Markdown reads `>>>` as a quotation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _FLAGS = re.compile(r" +# doctest: .*$", re.MULTILINE)
 
 
 class Examples(Extension):
-    """Fences the examples of every docstring."""
+    """Fence the examples of every docstring."""
 
     def on_object(self, *, obj: Any, **others: Any) -> None:
-        """Change the docstring of an object as it is loaded."""
-        if obj.docstring is not None:
+        """Fence the examples in the docstring of an object, once: `clone.py` loads some twice."""
+        if obj.docstring is not None and "```pycon" not in obj.docstring.value:
             obj.docstring.value = _EXAMPLES.sub(fenced, obj.docstring.value)
 
 
 def fenced(found: re.Match[str]) -> str:
-    """Return an example as a block of code, without the flags that are for its test."""
+    """Return an example as a code block, without doctest flags."""
     return f"```pycon\n{_FLAGS.sub('', found[0])}\n```"

@@ -1,7 +1,7 @@
-"""Notebooks: run from the top in one process, and shown on the site as they stand, with outputs.
+"""Show notebooks on the site, with their stored outputs.
 
-MkDocs calls `on_files`. `python docs/hooks/notebooks.py` runs the notebooks and keeps what they
-print; the tests hold it against what is printed then.
+MkDocs calls `on_files`. `python docs/hooks/notebooks.py` runs the notebooks and stores their
+output, which the tests compare with a new run.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-#: A cell whose numbers are of one machine.
+#: Tag of cells whose output depends on the machine.
 VARIES = "varies"
 
 
 def cells_of(path: Path) -> list[dict[str, Any]]:
-    """Return the cells of a notebook, as in the file."""
-    found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["cells"]
-    return found
+    """Return the cells of a notebook file."""
+    cells: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["cells"]
+    return cells
 
 
 def printed(cell: dict[str, Any]) -> str:
-    """Return what a cell of code has printed when it was last run."""
+    """Return the stored output of a code cell."""
     return "".join(text for output in cell.get("outputs", ()) for text in output["text"])
 
 
 def run(cells: list[dict[str, Any]]) -> list[str]:
-    """Run the cells of code of a notebook, one after the other, and return what each prints."""
+    """Run the code cells of a notebook in one scope and return the output of each."""
     scope: dict[str, Any] = {"__name__": "__main__"}
-    found = []
+    outputs = []
     for cell in cells:
         if cell["cell_type"] != "code":
             continue
-        told = io.StringIO()
-        with contextlib.redirect_stdout(told):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
             exec(compile("".join(cell["source"]), "<cell>", "exec"), scope)
-        found.append(told.getvalue())
-    return found
+        outputs.append(output.getvalue())
+    return outputs
 
 
 def markdown(path: Path) -> str:
-    """Return a notebook as a page: its text, its code, and what the code has printed."""
+    """Return a notebook as Markdown: text, code and stored output."""
     parts = [f"[Download the notebook]({path.name})"]
     for cell in cells_of(path):
         source = "".join(cell["source"])
@@ -62,7 +62,7 @@ def markdown(path: Path) -> str:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add a page for each notebook to those of the site."""
+    """Add a page for each notebook."""
     from mkdocs.structure.files import File
 
     for path in sorted(FOLDER.glob("*.ipynb")):
@@ -72,7 +72,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def main() -> None:
-    """Run every notebook, and keep what it prints."""
+    """Run every notebook and store its output."""
     here = Path.cwd()
     warnings.simplefilter("ignore")
     for path in sorted(FOLDER.glob("*.ipynb")):

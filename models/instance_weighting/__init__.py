@@ -4,11 +4,10 @@ After G. Foster, C. Goutte and R. Kuhn, "Discriminative instance weighting for d
 statistical machine translation", EMNLP 2010.
 """
 
-from bpa_ppl.models.instance_weighting.fitting import Fitted, fit, held_out
-from bpa_ppl.models.instance_weighting.priors import PhiPrior
+from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
+from bpa_ppl.models.instance_weighting.mixture import FORMS, Phi, PhiPrior, Variant, variant_named
 from bpa_ppl.models.instance_weighting.problem import Problem, problem_of
-from bpa_ppl.models.instance_weighting.variants import FORMS, Phi, Variant, variant_named
-from bpa_ppl.models.instance_weighting.weighing import Weighed, weigh
+from bpa_ppl.models.instance_weighting.weighing import WeightedTable, weigh
 
 __all__ = [
     "FORMS",
@@ -17,9 +16,8 @@ __all__ = [
     "PhiPrior",
     "Problem",
     "Variant",
-    "Weighed",
+    "WeightedTable",
     "fit",
-    "held_out",
     "problem_of",
     "variant_named",
     "weigh",

@@ -1,4 +1,4 @@
-"""From counts and features to a table of probabilities that is weighted for a domain."""
+"""From counts and features to a phrase table that is weighted for a domain."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
-from bpa_ppl.models.instance_weighting.priors import PhiPrior
-from bpa_ppl.models.instance_weighting.problem import Problem, problem_of
-from bpa_ppl.models.instance_weighting.variants import Variant
+from bpa_ppl.models.instance_weighting.mixture import PhiPrior, Variant
+from bpa_ppl.models.instance_weighting.posterior import laplace, mean_probabilities
+from bpa_ppl.models.instance_weighting.problem import problem_of
 from bpa_ppl.nbest import Float32
 from bpa_ppl.phrases.mixtures import DIRECTIONS, pairs_of_both
 from bpa_ppl.phrases.pairs import PhrasePairs
@@ -19,17 +19,14 @@ from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-#: Pairs whose probabilities are computed at once: their OUT rows are copied, features and all.
-_PAIRS = 1 << 19
 
-
-class Weighed(NamedTuple):
-    """A weighted table and how it was made.
+class WeightedTable(NamedTuple):
+    """A weighted table and the fits that it was computed from.
 
     Attributes:
         table: the pairs of IN and OUT, with the columns `direct`, p(t|s), and `inverse`, p(s|t).
         fits: the fitted mixture of each column.
-        posteriors: the posterior of each column's φ, where asked for.
+        posteriors: the posterior of each column's φ, if draws were requested.
     """
 
     table: PhraseTable
@@ -48,7 +45,8 @@ def weigh(
     prior: PhiPrior | None = None,
     draws: int = 0,
     seed: int = 0,
-) -> Weighed:
+    batch: int = 1 << 19,
+) -> WeightedTable:
     """Return the table of p(t|s) and p(s|t) under a weighted mixture, each fitted to dev.
 
     Args:
@@ -59,41 +57,35 @@ def weigh(
         names: (Q,) of the features.
         variant: the form of the mixture; None is the weighted MAP one.
         prior: of φ; None is maximum likelihood, as published.
-        draws: of the posterior, around its mode: the probabilities are then the means over it.
+        draws: of the posterior, around its mode; the probabilities are then means over them.
         seed: of the draws.
+        batch: pairs whose probabilities are computed at once; their features in OUT are copied.
 
     Raises:
         DataError: if the tables and features do not fit, or no pair of dev is in the tables.
     """
-    form, fits, posteriors, columns = variant or Variant(), {}, {}, {}
+    variant, fits, posteriors, columns = variant or Variant(), {}, {}, {}
     pairs = pairs_of_both(inside, outside)
     for name, side in DIRECTIONS.items():
         problem = problem_of(inside, outside, dev, features, names, side)
-        fits[name] = fit(problem, form, prior=prior)
+        fits[name] = fit(problem, variant, prior=prior)
         if draws:
-            from bpa_ppl.models.instance_weighting.posterior import laplace
-
-            posteriors[name] = laplace(problem, form, prior=prior, draws=draws, seed=seed)
+            posteriors[name] = laplace(problem, variant, prior=prior, draws=draws, seed=seed)
         columns[name] = np.zeros(len(pairs))
-        given = pairs.number("source" if side == "target" else "target")
-        for rows in _parts(given):
+        for rows in _batches(pairs.number("source" if side == "target" else "target"), batch):
             part = PhrasePairs(pairs.sources, pairs.targets, pairs.source[rows], pairs.target[rows])
-            asked = problem_of(inside, outside, part, features, names, side)
-            columns[name][rows] = _probabilities(asked, fits[name], posteriors.get(name))
-    return Weighed(PhraseTable.on(pairs, columns), fits, posteriors)
+            query = problem_of(inside, outside, part, features, names, side)
+            columns[name][rows] = (
+                mean_probabilities(posteriors[name], query, variant)
+                if draws
+                else fits[name].probabilities(query)
+            )
+    return WeightedTable(PhraseTable.on(pairs, columns), fits, posteriors)
 
 
-def _parts(given: np.ndarray) -> list[np.ndarray]:
-    """Return the pairs in parts that are not large; those of one y are in one of them, sorted."""
-    order = np.argsort(given, kind="stable")
-    starts = np.flatnonzero(np.diff(given[order], prepend=-1))
-    cuts = starts[np.searchsorted(starts, np.arange(_PAIRS, len(order), _PAIRS), side="right") - 1]
+def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:
+    """Return the pairs in sorted batches of about this size; all pairs of one y are in one."""
+    order = np.argsort(condition, kind="stable")
+    starts = np.flatnonzero(np.diff(condition[order], prepend=-1))
+    cuts = starts[np.searchsorted(starts, np.arange(size, len(order), size), side="right") - 1]
     return [np.sort(part) for part in np.split(order, np.unique(cuts)) if len(part)]
-
-
-def _probabilities(problem: Problem, fitted: Fitted, posterior: InferenceData | None) -> np.ndarray:
-    if posterior is None:
-        return fitted.probabilities(problem)
-    from bpa_ppl.models.instance_weighting.posterior import mean_probabilities
-
-    return mean_probabilities(posterior, problem, fitted.variant)

@@ -1,4 +1,4 @@
-"""Likelihoods by name: what the adaptation sentences say about weights."""
+"""Likelihoods of the adaptation sentences, chosen by name."""
 
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.likelihoods.margin import Margin

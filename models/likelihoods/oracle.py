@@ -14,8 +14,8 @@ from bpa_ppl.models.lists import Lists
 class Oracle(Likelihood, frozen=True):
     """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list (Eq. 7); log-concave.
 
-    Where k candidates of a list share the best gain and nothing decides between them, each counts
-    1/k: log p_a = (1/k) Σ log p(e* | f_a, λ).
+    If k candidates of a list share the best gain and the tie is not broken, each counts 1/k:
+    log p_a = (1/k) Σ log p(e* | f_a, λ).
 
     >>> import numpy as np
     >>> from bpa_ppl import NBest
@@ -31,7 +31,7 @@ class Oracle(Likelihood, frozen=True):
     generative = True
 
     def observe(self, lists: Lists, weights: Any) -> None:
-        """State that the oracle of each list was chosen; the site is `oracle`, (S,)."""
+        """Observe the oracle of each list; the site is `oracle`, (S,)."""
         shared = lists.buckets[0].share is not None
         choice = SharedChoice(lists, weights) if shared else OracleChoice(lists, weights)
         numpyro.sample("oracle", choice, obs=lists.oracle)

@@ -1,4 +1,4 @@
-"""Preferences: pairs, ties, choices and rankings of candidates, as a judge gives them."""
+"""Preferences between candidates: pairs, ties, choices and rankings."""
 
 from __future__ import annotations
 
@@ -15,124 +15,122 @@ from numpyro.distributions.util import validate_sample
 from bpa_ppl.component import NotNegative, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.choice import OracleChoice
-from bpa_ppl.models.likelihoods.base import Likelihood, with_gains
-from bpa_ppl.models.lists import Bucket, Lists
+from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains
+from bpa_ppl.models.lists import Lists
 
 #: The site of the logarithm of Davidson's ν.
 LOG_NU = "log_nu"
-#: Below 1: a judge who always slips says nothing.
+#: Below 1: answers that are always random carry no information.
 Slip = Annotated[float, Meta(ge=0, lt=1)]
 
 
 class Preference(Likelihood, frozen=True):
-    """Candidates were compared: Bradley–Terry pairs, Plackett–Luce rankings, Davidson's ties.
+    """Preferences: Bradley–Terry pairs, Plackett–Luce rankings, Davidson's ties.
 
     With s = λ·h, p(i preferred to j) = e^{s_i} / (e^{s_i} + e^{s_j}), and a ranking is a sequence
-    of choices, each the best of the candidates that are left. Where "no difference" was among the
-    answers to a pair, p(i) : p(j) : p(tie) = e^{s_i} : e^{s_j} : ν √(e^{s_i} e^{s_j}) (Davidson
-    1970). With probability ε the judge slips and gives any of the n possible answers: p is then
-    (1 − ε) p + ε / n. Log-concave in λ and log ν where ε is 0.
+    of choices of the best among the remaining candidates. If "no difference" is a possible answer
+    to a pair, p(i) : p(j) : p(tie) = e^{s_i} : e^{s_j} : ν √(e^{s_i} e^{s_j}) (Davidson 1970). With
+    probability ε the judge slips and gives one of the n possible answers at random: p is then
+    (1 − ε) p + ε / n. Log-concave in λ and log ν if ε is 0.
 
-    Lists come from `bpa_ppl.quality.choice_sets`: the gain of a row is 1 where it stands for "no
+    Lists come from `bpa_ppl.quality.choice_sets`: the gain of a row is 1 if it stands for "no
     difference", else 0.
 
     Args:
         slip: ε, from 0 to below 1.
-        nu: ν; twice the odds of a tie between equals. None infers it where there are ties, with a
-            standard normal prior of its logarithm, the site `log_nu`; without any tie in the data
-            "no difference" is then taken as no possible answer.
+        nu: ν; twice the odds of a tie between equals. None infers it from the ties, with a standard
+            normal prior of its logarithm, the site `log_nu`; without any tie in the data "no
+            difference" then is not a possible answer.
 
-    >>> Preference(slip=0.1).start(), Preference(nu=0.5).start()
+    >>> Preference(slip=0.1).log_concave_start(), Preference(nu=0.5).log_concave_start()
     (Preference(slip=0.0, nu=None), None)
     """
 
-    needs_gains = True
+    observes = "preferences"
     generative = True
-    compares = True
     slip: Slip = 0.0
     nu: Positive | None = None
 
-    def start(self) -> Likelihood | None:
-        """Return the likelihood of a judge who never slips; None where this is one."""
+    def log_concave_start(self) -> Likelihood | None:
+        """Return the likelihood of a judge who never slips; None if this is one."""
         return Preference(nu=self.nu) if self.slip else None
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
-        """Add log ν to the scores of the ties, or leave in place of the gains where it belongs.
+        """Add log ν to the scores of ties, or replace the gains by the coefficient of log ν.
 
         Raises:
-            UsageError: if the lists were laid out without gains.
+            UsageError: if the lists were tabulated without gains.
         """
-        relative = [_ties(bucket) for bucket in with_gains(lists, "preference")]
-        free = self.nu is None and any(ties.any() for ties in relative)
+        # 1 for ties if row 0 is not one, −1 for the others if it is one, else 0.
+        ties = [
+            np.where(
+                bucket.hypothesis >= 0,
+                bucket.gain.astype(np.float64) - bucket.gain[..., :1],
+                0.0,
+            )
+            for bucket in buckets_with_gains(lists, "preference")
+        ]
+        infer_nu = self.nu is None and any(tie.any() for tie in ties)
         buckets = []
-        for bucket, ties in zip(lists.buckets, relative, strict=True):
-            base = bucket.base if free else bucket.base + np.log(self.nu or 1.0) * ties
+        for bucket, tie in zip(lists.buckets, ties, strict=True):
+            base = bucket.base if infer_nu else bucket.base + np.log(self.nu or 1.0) * tie
             count = np.array(bucket.count)
-            count[..., 0] += ~(count > 0).any(axis=-1)  # a sentence of no list has one outcome
+            count[..., 0] += ~(count > 0).any(axis=-1)  # a padding sentence has one outcome
             buckets.append(
                 bucket._replace(
                     base=base.astype(np.float32),
-                    gain=ties.astype(np.float32) if free else None,
+                    gain=tie.astype(np.float32) if infer_nu else None,
                     count=count if self.slip else None,
                 )
             )
-        return lists._replace(buckets=tuple(buckets)), _Compared(slip=self.slip, ties=free)
+        return lists._replace(buckets=tuple(buckets)), _Observed(slip=self.slip, ties=infer_nu)
 
 
-def _ties(bucket: Bucket) -> Any:
-    """Return 1 for ties where row 0 is none, −1 for the others where it is one, else 0."""
-    used = bucket.hypothesis >= 0
-    return np.where(used, bucket.gain.astype(np.float64) - bucket.gain[..., :1], 0.0)
-
-
-class _Compared(Likelihood, frozen=True):
-    """What observes prepared lists.
+class _Observed(Likelihood, frozen=True):
+    """Observes prepared lists.
 
     Args:
         slip: ε.
-        ties: whether log ν is a parameter; `Bucket.gain` then says how often it enters a score.
+        ties: whether log ν is a parameter; `Bucket.gain` then holds its coefficient in each score.
         log_nu: its value, within a run of the model.
     """
 
-    generative = True
     slip: NotNegative
     ties: bool
     log_nu: Any = None
 
     def sample_parameters(self) -> Likelihood:
-        """Sample log ν, where it is a parameter."""
+        """Sample log ν, if it is a parameter."""
         if not self.ties:
             return self
         log_nu = numpyro.sample(LOG_NU, dist.Normal(0.0, 1.0))
-        return _Compared(slip=self.slip, ties=True, log_nu=log_nu)
+        return _Observed(slip=self.slip, ties=True, log_nu=log_nu)
 
     def observe(self, lists: Lists, weights: Any) -> None:
-        """State which candidate was chosen from each list; the site is `oracle`, (S,)."""
+        """Observe the chosen candidate of each list; the site is `oracle`, (S,)."""
         if self.ties:
             if self.log_nu is None:
                 raise UsageError(
-                    "the likelihood preference has a parameter of its own, log_nu: a model calls "
-                    "likelihood = likelihood.sample_parameters() before its plate, or give ν as a "
-                    "number (nu)"
+                    "the likelihood preference has the parameter log_nu: call likelihood = "
+                    "likelihood.sample_parameters() in the model before its plate, or set nu"
                 )
-            lists, weights = _with_log_nu(lists, weights, self.log_nu)
+            lists, weights = self._with_log_nu(lists, weights)
         choice = (
             SlippingChoice(lists, weights, self.slip) if self.slip else OracleChoice(lists, weights)
         )
         numpyro.sample("oracle", choice, obs=lists.oracle)
 
-
-def _with_log_nu(lists: Lists, weights: Any, log_nu: Any) -> tuple[Lists, jax.Array]:
-    """Return lists with one more feature, how often log ν enters a score, and its weight log ν."""
-    buckets = tuple(
-        bucket._replace(
-            features=jnp.concatenate([bucket.features, bucket.gain[:, None]], axis=1), gain=None
+    def _with_log_nu(self, lists: Lists, weights: Any) -> tuple[Lists, jax.Array]:
+        """Return lists with one more feature, the coefficient of log ν, and its weight log ν."""
+        buckets = tuple(
+            bucket._replace(
+                features=jnp.concatenate([bucket.features, bucket.gain[:, None]], axis=1), gain=None
+            )
+            for bucket in lists.buckets
         )
-        for bucket in lists.buckets
-    )
-    weights = jnp.asarray(weights)
-    own = jnp.broadcast_to(log_nu, (*weights.shape[:-1], 1)).astype(weights.dtype)
-    return lists._replace(buckets=buckets), jnp.concatenate([weights, own], axis=-1)
+        weights = jnp.asarray(weights)
+        log_nu = jnp.broadcast_to(self.log_nu, (*weights.shape[:-1], 1)).astype(weights.dtype)
+        return lists._replace(buckets=buckets), jnp.concatenate([weights, log_nu], axis=-1)
 
 
 class SlippingChoice(OracleChoice):
@@ -156,29 +154,27 @@ class SlippingChoice(OracleChoice):
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Draw a row of each list, (*sample_shape, S)."""
-        meant, slips, *keys = jax.random.split(key, 2 + len(self.lists.buckets))
-        chosen = super().sample(meant, sample_shape)
-        any_row = jnp.concatenate(
-            [
-                jax.random.categorical(
-                    own, jnp.log(bucket.count), shape=(*sample_shape, *bucket.count.shape[:2])
-                ).reshape(*sample_shape, -1)
-                for own, bucket in zip(keys, self.lists.buckets, strict=True)
-            ],
-            axis=-1,
-        )
-        return jnp.where(jax.random.bernoulli(slips, self.slip, chosen.shape), any_row, chosen)
+        choice_key, slip_key, *keys = jax.random.split(key, 2 + len(self.lists.buckets))
+        chosen = super().sample(choice_key, sample_shape)
+        at_random = [
+            jax.random.categorical(
+                key, jnp.log(bucket.count), shape=(*sample_shape, *bucket.count.shape[:2])
+            ).reshape(*sample_shape, -1)
+            for key, bucket in zip(keys, self.lists.buckets, strict=True)
+        ]
+        slips = jax.random.bernoulli(slip_key, self.slip, chosen.shape)
+        return jnp.where(slips, jnp.concatenate(at_random, axis=-1), chosen)
 
-    @validate_sample
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,)."""
-        meant: jax.Array = super().log_prob(value)
+        log_p: jax.Array = super().log_prob(value)
         shares, first = [], 0
         for bucket in self.lists.buckets:
             blocks, sentences = bucket.count.shape[:2]
-            at = value[first : first + blocks * sentences].reshape(blocks, sentences, 1)
+            rows = value[first : first + blocks * sentences].reshape(blocks, sentences, 1)
             first += blocks * sentences
-            count = jnp.take_along_axis(bucket.count, at, axis=2)[..., 0]
+            count = jnp.take_along_axis(bucket.count, rows, axis=2)[..., 0]
             shares.append((count / bucket.count.sum(axis=-1)).reshape(-1))
-        by_chance = jnp.log(self.slip * jnp.concatenate(shares)).astype(meant.dtype)
-        return jnp.logaddexp(np.log1p(-self.slip) + meant, by_chance)
+        log_slip = jnp.log(self.slip * jnp.concatenate(shares)).astype(log_p.dtype)
+        return jnp.logaddexp(np.log1p(-self.slip) + log_p, log_slip)

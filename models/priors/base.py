@@ -1,4 +1,4 @@
-"""Prior: the distribution of named weights before the adaptation sentences are seen."""
+"""Prior: the distribution of named weights before the adaptation sentences are observed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 class Prior(NamedTuple):
     """p(λ | T) over the Q free features; a pytree of arrays.
 
-    Build it by `isotropic`, `gaussian`, `of`, or by `named` from a distribution of NumPyro's.
+    Build it with `isotropic`, `gaussian`, `of`, or with `named` from a NumPyro distribution.
 
     Attributes:
-        mean: (Q,) float64, where samplers start.
+        mean: (Q,) float64; samplers start there.
         variance: (Q,) float64 of independent Gaussians, or None.
         covariance: (Q, Q) float64 of a Gaussian, or None.
-        other: a NumPyro distribution of event shape (Q,) where the prior is no Gaussian.
+        other: a NumPyro distribution of event shape (Q,), if the prior is not Gaussian.
         names: the features, in order; None while the prior is inside a model.
 
     >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, variance=0.1)
@@ -66,7 +66,7 @@ class Prior(NamedTuple):
 
         Args:
             weights: the mean λ_T, by feature.
-            variance: σ_T, a variance: one number, or one a feature.
+            variance: σ_T, a variance: one number, or one per feature.
 
         Raises:
             UsageError: if a variance is not positive and finite, or there are too few or many.
@@ -76,16 +76,16 @@ class Prior(NamedTuple):
         (('LM0', 'WP0'), [0.5, -1.0], [0.1, 0.1])
         """
         names = tuple(weights)
-        spread = np.asarray(variance, np.float64)
-        if spread.shape not in ((), (len(names),)):
+        values = np.asarray(variance, np.float64)
+        if values.shape not in ((), (len(names),)):
             raise UsageError(
                 f"the prior variance must be one number or {len(names)}, one for each free "
-                f"feature, not an array of shape {spread.shape}"
+                f"feature, not an array of shape {values.shape}"
             )
-        if not (np.isfinite(spread).all() and (spread > 0).all()):
-            raise UsageError(f"the prior variance must be positive and finite, not {spread.min()}")
+        if not (np.isfinite(values).all() and (values > 0).all()):
+            raise UsageError(f"the prior variance must be positive and finite, not {values.min()}")
         mean = np.array([weights[name] for name in names], np.float64)
-        return cls(mean, np.array(np.broadcast_to(spread, mean.shape)), names=names)
+        return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
     @classmethod
     def gaussian(cls, weights: Mapping[str, float], covariance: npt.ArrayLike) -> Prior:
@@ -117,7 +117,7 @@ class Prior(NamedTuple):
         """Return a prior from a NumPyro distribution over the weights of some features.
 
         Raises:
-            UsageError: if it is not of one vector, a value a feature.
+            UsageError: if it is not a distribution of one vector with a value per feature.
 
         >>> laplace = dist.Laplace(np.zeros(2), 0.3).to_event(1)
         >>> Prior.named(["LM0", "WP0"], laplace).mean.tolist()
@@ -125,7 +125,7 @@ class Prior(NamedTuple):
         """
         if tuple(distribution.event_shape) != (len(names),) or distribution.batch_shape:
             raise UsageError(
-                f"the prior must be a distribution of one vector of {len(names)} weights; its "
+                f"the prior must be a distribution of one vector of {len(names)} weights, and its "
                 f"event shape is {tuple(distribution.event_shape)}: use to_event(1)"
             )
         mean = np.asarray(distribution.mean, np.float64)
@@ -135,15 +135,15 @@ class Prior(NamedTuple):
     def of(cls, posterior: Posterior) -> Prior:
         """Return the Gaussian with the mean and the covariance of a posterior's weights.
 
-        What was learned on one domain is a prior for the next one.
+        The posterior of one domain is a prior for the next one.
 
         Raises:
-            UsageError: if it holds fewer draws than a covariance needs.
+            UsageError: if it has fewer draws than a covariance needs.
 
         >>> from bpa_ppl import Draws
         >>> rng = np.random.default_rng(0)
-        >>> drawn = rng.multivariate_normal([0, 1], [[2, 1], [1, 1]], (4, 1000))
-        >>> learned = Prior.of(Draws({"weights": drawn}, ("LM0", "WP0")))
+        >>> weights = rng.multivariate_normal([0, 1], [[2, 1], [1, 1]], (4, 1000))
+        >>> learned = Prior.of(Draws({"weights": weights}, ("LM0", "WP0")))
         >>> learned.mean.round(0).tolist(), learned.covariance.round(0).tolist()
         ([0.0, 1.0], [[2.0, 1.0], [1.0, 1.0]])
         """
@@ -160,82 +160,87 @@ class Prior(NamedTuple):
             DataError: if it does not record a Gaussian prior.
 
         >>> from bpa_ppl import Draws
-        >>> known = Prior.isotropic({"LM0": 0.5}).constants()
-        >>> draws = Draws({"weights": np.zeros((1, 10, 1))}, ("LM0",), constants=known)
+        >>> constants = Prior.isotropic({"LM0": 0.5}).constants()
+        >>> draws = Draws({"weights": np.zeros((1, 10, 1))}, ("LM0",), constants=constants)
         >>> Prior.recorded(draws).variance.tolist()
         [0.1]
         """
         draws = as_draws(posterior)
-        known = draws.constants
-        spread = {"prior_variance", "prior_covariance"} & set(known)
-        # Weights that are a function of other sites have the Gaussian as their unit at most.
-        if "prior_mean" not in known or not spread or WEIGHTS not in draws.sites:
+        mean, variance, covariance = (
+            draws.constants.get(f"prior_{name}") for name in ("mean", "variance", "covariance")
+        )
+        # If weights are a function of other sites, the recorded Gaussian is not their prior.
+        no_spread = variance is None and covariance is None
+        if mean is None or no_spread or WEIGHTS not in draws.sites:
             raise DataError("the posterior does not record a Gaussian prior")
-        mean = dict(zip(draws.features, np.asarray(known["prior_mean"]).tolist(), strict=True))
-        if "prior_covariance" in known:
-            return cls.gaussian(mean, known["prior_covariance"])
-        return cls.isotropic(mean, known["prior_variance"])
+        means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
+        if covariance is not None:
+            return cls.gaussian(means, covariance)
+        return cls.isotropic(means, np.asarray(variance))
 
     def matched(self, names: Sequence[str]) -> Prior:
         """Return the prior of some features, in their order, given that the other weights are 0.
 
-        Lists without a feature are lists where its weight is 0. The other weights differ from those
-        of lists that have it, which is why the prior is conditioned and not marginalised.
+        In lists without a feature its weight is 0. The other weights differ from those of lists
+        with the feature, so the prior is conditioned and not marginalised.
 
         Raises:
             DataError: if a feature has no prior.
-            UsageError: if the prior is no Gaussian, and the features are not its own in order.
+            UsageError: if the prior is not Gaussian, and has other features or another order.
         """
-        own = tuple(self.names or ())
-        if tuple(names) == own:
+        features = tuple(self.names or ())
+        if tuple(names) == features:
             return self
-        missing = [name for name in names if name not in own]
+        missing = [name for name in names if name not in features]
         if missing:
             raise DataError(
-                f"the prior has no {', '.join(missing)}: it is of {', '.join(own)}; hold the "
-                "feature at its canonical weight (fixed), or give a prior of all"
+                f"the prior has no feature {', '.join(missing)}: it has {', '.join(features)}; fix "
+                "the feature at its canonical weight (fixed), or give a prior of all features"
             )
         if self.other is not None:
             raise UsageError(
-                f"this prior is of {', '.join(own)} in this order, and the free features are "
+                f"this prior is of {', '.join(features)} in this order, and the free features are "
                 f"{', '.join(names)}: build it for those"
             )
-        return self.conditioned({name: 0.0 for name in own if name not in names})._ordered(names)
+        zeros = {name: 0.0 for name in features if name not in names}
+        return self.conditioned(zeros)._select(names)
 
     def conditioned(self, weights: Mapping[str, float]) -> Prior:
-        """Return the prior of the other features, given the weights of some; others are ignored.
+        """Return the prior of the other features, given the weights of some.
+
+        Weights of features without a prior are ignored.
 
         Raises:
-            UsageError: if the prior is no Gaussian.
+            UsageError: if the prior is not Gaussian.
 
         >>> prior = Prior.gaussian({"a": 0.5, "b": 1.0}, [[0.2, 0.1], [0.1, 0.2]])
-        >>> given = prior.conditioned({"a": 0.0})
-        >>> given.names, given.mean.tolist(), given.covariance.round(3).tolist()
+        >>> conditional = prior.conditioned({"a": 0.0})
+        >>> conditional.names, conditional.mean.tolist(), conditional.covariance.round(3).tolist()
         (('b',), [0.75], [[0.15]])
         """
-        own = tuple(self.names or ())
-        rest = [name for name in own if name not in weights]
-        if len(rest) == len(own):
+        features = tuple(self.names or ())
+        rest = [name for name in features if name not in weights]
+        if len(rest) == len(features):
             return self
         if self.other is not None:
             raise UsageError(
-                f"this prior is of {', '.join(own)} and no Gaussian, so that it cannot be "
-                f"restricted to {', '.join(rest)}: build it for those"
+                f"this prior of {', '.join(features)} is not Gaussian, so it cannot be restricted "
+                f"to {', '.join(rest)}: build it for those"
             )
         if self.covariance is None:
-            return self._ordered(rest)
-        at = [own.index(name) for name in rest]
-        out = [k for k in range(len(own)) if k not in at]
+            return self._select(rest)
+        at = [features.index(name) for name in rest]
+        out = [k for k in range(len(features)) if k not in at]
         covariance = np.asarray(self.covariance, np.float64)
         slope = np.linalg.solve(covariance[np.ix_(out, out)], covariance[np.ix_(out, at)]).T
-        shift = np.array([weights[own[k]] for k in out]) - self.mean[out]
+        shift = np.array([weights[features[k]] for k in out]) - self.mean[out]
         left = covariance[np.ix_(at, at)] - slope @ covariance[np.ix_(out, at)]
         return Prior(
             self.mean[at] + slope @ shift, covariance=(left + left.T) / 2, names=tuple(rest)
         )
 
-    def _ordered(self, names: Sequence[str]) -> Prior:
-        """Return the prior with some of its features, in their order; of dependent ones all."""
+    def _select(self, names: Sequence[str]) -> Prior:
+        """Return the marginal prior of some features, in their order."""
         at = [(self.names or ()).index(name) for name in names]
         return Prior(
             self.mean[at],
@@ -245,27 +250,27 @@ class Prior(NamedTuple):
         )
 
     def completed(self, others: Prior) -> Prior:
-        """Return the prior of the features of `others`: this one, and `others` where it has none.
+        """Return the prior of the features of `others`: this one, and `others` for the rest.
 
-        What `others` gives is independent of the rest; features that it has not have the weight 0.
+        The rest is independent; features that `others` does not have get the weight 0.
 
         Raises:
-            DataError: if they have no feature in common, which no prior is meant for.
-            UsageError: if something is missing of a prior that is no Gaussian, or added by one.
+            DataError: if the two have no feature in common, so that this prior does not apply.
+            UsageError: if this prior is not Gaussian and lacks features, or `others` is not.
 
         >>> learned = Prior.gaussian({"a": 0.5, "b": 1.0}, [[0.2, 0.1], [0.1, 0.2]])
         >>> both = learned.completed(Prior.isotropic({"b": 0.0, "c": 3.0}, 0.7))
         >>> both.names, both.mean.tolist(), both.covariance.round(3).tolist()
         (('b', 'c'), [0.75, 3.0], [[0.15, 0.0], [0.0, 0.7]])
         """
-        own, names = tuple(self.names or ()), tuple(others.names or ())
-        known = [name for name in names if name in own]
-        if len(known) in (0, len(names)) or self.other is not None:
+        names = tuple(others.names or ())
+        common = [name for name in names if name in (self.names or ())]
+        if len(common) in (0, len(names)) or self.other is not None:
             return self.matched(names)
         if others.other is not None:
-            raise UsageError("only a Gaussian completes a prior")
+            raise UsageError("a prior can only be completed by a Gaussian prior")
         mean, covariance = others.mean.copy(), others.full_covariance
-        at, part = [names.index(name) for name in known], self.matched(known)
+        at, part = [names.index(name) for name in common], self.matched(common)
         mean[at], covariance[np.ix_(at, at)] = part.mean, part.full_covariance
         return Prior(mean, covariance=covariance, names=names)
 
@@ -274,42 +279,42 @@ class Prior(NamedTuple):
         """(Q, Q) the covariance of a Gaussian, with zeros where features are independent."""
         return np.diag(self.variance) if self.covariance is None else np.array(self.covariance)
 
-    def drawn(self, rng: np.random.Generator, count: int) -> Float64:
-        """Return draws of a Gaussian, (count, Q).
+    def sample(self, rng: np.random.Generator, count: int) -> Float64:
+        """Draw from a Gaussian prior, (count, Q).
 
         >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, [1.0, 4.0])
-        >>> prior.drawn(np.random.default_rng(0), 10_000).std(axis=0).round(1).tolist()
+        >>> prior.sample(np.random.default_rng(0), 10_000).std(axis=0).round(1).tolist()
         [1.0, 2.0]
         """
         unit = rng.normal(size=(count, len(self.mean)))
         return np.asarray(self.mean) + unit @ np.linalg.cholesky(self.full_covariance).T
 
     def constants(self) -> dict[str, Float64]:
-        """Return mean and spread as arrays, by the names under which a posterior records them."""
-        known = {
+        """Return mean and variance or covariance by the names that a posterior records."""
+        arrays = {
             "prior_mean": self.mean,
             "prior_variance": self.variance,
             "prior_covariance": self.covariance,
         }
-        return {k: np.asarray(v, np.float64) for k, v in known.items() if v is not None}
+        return {k: np.asarray(v, np.float64) for k, v in arrays.items() if v is not None}
 
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:
-        """Write a Gaussian prior as JSON, beside and renamed.
+        """Write a Gaussian prior as JSON; the file is replaced only when it is complete.
 
         Args:
             path: of the file.
-            record: what else the file shall say, plain values by name; `read` passes over it.
+            record: further entries of the file, plain values by name; `read` ignores them.
 
         Raises:
             DataError: if the file cannot be written.
-            UsageError: if the prior is no Gaussian.
+            UsageError: if the prior is not Gaussian.
 
         >>> Prior.isotropic({"LM0": 0.5}).write("prior.json", {"made_from": "talks"})
         >>> Prior.read("prior.json").mean.tolist()
         [0.5]
         """
         if self.other is not None:
-            raise UsageError("only Gaussian priors are written to files: this one is another one")
+            raise UsageError("only Gaussian priors can be written to files, and this one is not")
         content: dict[str, Any] = {"mean": dict(zip(self.names, self.mean.tolist(), strict=True))}
         if self.covariance is None:
             content["variance"] = dict(zip(self.names, self.variance.tolist(), strict=True))
@@ -322,10 +327,10 @@ class Prior(NamedTuple):
 
     @classmethod
     def read(cls, path: str | Path) -> Prior:
-        """Read what `write` wrote.
+        """Read a prior from a file of `write`.
 
         Raises:
-            DataError: if the file cannot be read, or is no prior.
+            DataError: if the file cannot be read, or is not a prior.
         """
         try:
             content = json.loads(read_text(path))
@@ -337,16 +342,14 @@ class Prior(NamedTuple):
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise DataError(
-                'not a prior: write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}}, or a '
-                f'"covariance" of as many rows and columns ({error})',
+                'not a prior: write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}} or a '
+                f'"covariance" matrix ({error})',
                 path,
             ) from error
 
 
 class PriorFamily(Component, frozen=True):
-    """A way to make a prior of canonical weights, chosen by name.
-
-    `Isotropic` is the shortest; the guide to additions has one of its own.
+    """A way to build a prior from canonical weights, chosen by name.
 
     >>> from bpa_ppl.registry import PRIORS
     >>> PRIORS.resolve("isotropic", {"variance": 0.3})
@@ -357,14 +360,14 @@ class PriorFamily(Component, frozen=True):
         """Return the prior of the free features.
 
         Args:
-            match: the canonical weights, laid beside the features of the lists.
+            match: the canonical weights, matched to the features of the lists.
         """
         raise NotImplementedError
 
     def model(self, match: Match) -> Callable[..., None] | None:
-        """Return the NumPyro program of a prior of several sites; None is the published one.
+        """Return the NumPyro program of a prior with several sites; None is the published one.
 
         Args:
-            match: as for `build`, whose prior the program takes.
+            match: as for `build`, whose result is the program's prior.
         """
         return None

@@ -12,29 +12,29 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.nbest import Float64
-from bpa_ppl.notes import held, tell
+from bpa_ppl.notes import capture_notes, warn_user
 from bpa_ppl.weights import Match
 
-_NAMED = 5  # features, where there are many
+_NAMED = 5  # features in a message
 #: The variance of the published prior.
 _VARIANCE = 0.1
-#: τ is expected where the score of K uncorrelated features varies by this much, K τ².
+#: The expected τ gives the score of K uncorrelated features this variance, K τ².
 _SCORE_VARIANCE = 0.5
 
 
 class Isotropic(PriorFamily, frozen=True):
     """p(λ | T) = N(λ; λ_T, σ_T I).
 
-    A feature without a canonical weight has a unit of its own, which may be anything: the variance
-    of its weight is (τ / s)², with s the standard deviation of the feature within the lists. So a
-    priori λ·h varies within a list by τ nats, whatever the unit is. The scale τ is 0.1 for neural
-    candidates that differ little, and 2 for 500-best lists of a phrase-based decoder.
+    The unit of a feature without a canonical weight is arbitrary, so the variance of its weight is
+    (τ / s)², with s the standard deviation of the feature within the lists. A priori λ·h then
+    varies within a list by τ nats in any unit. Typical τ are 0.1 for neural candidates that differ
+    little, and 2 for 500-best lists of a phrase-based decoder.
 
     Args:
-        variance: σ_T, the variance of weights with a canonical value: one number, or one a free
-            feature, which are then taken as they are.
-        single: variances of single features, or of the features of one label, taken as they are.
-        scale: τ, for features without a canonical weight. None is learned from the adaptation
+        variance: σ_T, the variance of weights with a canonical value: one number, or one per free
+            feature, which then are not scaled.
+        single: variances of single features, or of the features of one label, not scaled.
+        scale: τ, for features without a canonical weight. None learns it from the adaptation
             sentences, see `bpa_ppl.sampling.prior_scale`.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
@@ -53,14 +53,31 @@ class Isotropic(PriorFamily, frozen=True):
         """Return the prior around the canonical weights of the free features.
 
         Raises:
-            DataError: if a single variance is of no free feature.
+            DataError: if a single variance is not of a free feature.
             UsageError: if a variance is not positive and finite, or there are too few or many.
         """
-        mean = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
-        return Prior.isotropic(mean, self._variances(match))
+        names = match.free_names
+        mean = dict(zip(names, match.free_values.tolist(), strict=True))
+        base, spread = _numbers(self.variance), self.scaled(match)
+        if not (spread or self.single):
+            return Prior.isotropic(mean, base)
+        scale = expected_scale(len(spread)) if self.scale is None else self.scale
+        values = np.array(np.broadcast_to(base, len(names)))
+        for at, name in enumerate(names):
+            if name in spread:
+                values[at] = (scale / spread[name]) ** 2
+        for label, variance in self.single.items():
+            selected = [matches(name, [label]) for name in names]
+            if not any(selected):
+                raise DataError(
+                    f"a prior variance of {label}, which is not a free feature: the free features "
+                    f"are {', '.join(names)}"
+                )
+            values[selected] = variance
+        return Prior.isotropic(mean, values)
 
     def scaled(self, match: Match) -> dict[str, float]:
-        """Return the spread within the lists of the features whose variance is scaled by it.
+        """Return the spread within the lists of the features whose variance it scales.
 
         >>> match = Match(("LM0", "comet"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 0.1]))
         >>> Isotropic().scaled(match)
@@ -69,29 +86,8 @@ class Isotropic(PriorFamily, frozen=True):
         if _numbers(self.variance).ndim:
             return {}
         spread = match.free_spread.items()
-        # What never varies within a list has no unit to go by.
+        # A feature that never varies within a list has no spread to scale by.
         return {n: s for n, s in spread if s > 0 and not matches(n, self.single)}
-
-    def _variances(self, match: Match) -> Any:
-        """Return σ_T, or one variance a free feature where they differ."""
-        base, spread = _numbers(self.variance), self.scaled(match)
-        if not (spread or self.single):
-            return base
-        names = match.free_names
-        scale = expected_scale(len(spread)) if self.scale is None else self.scale
-        values = np.array(np.broadcast_to(base, len(names)))
-        for at, name in enumerate(names):
-            if name in spread:
-                values[at] = (scale / spread[name]) ** 2
-        for chosen, variance in self.single.items():
-            meant = [matches(name, [chosen]) for name in names]
-            if not any(meant):
-                raise DataError(
-                    f"a prior variance of {chosen}, which is no feature whose weight is adapted: "
-                    f"those are {', '.join(names)}"
-                )
-            values[meant] = variance
-        return values
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,7 +95,7 @@ class Isotropic(PriorFamily, frozen=True):
 
 
 def expected_scale(features: int) -> float:
-    """Return the scale τ that is expected of some features without a canonical weight.
+    """Return the expected scale τ for a number of features without a canonical weight.
 
     >>> round(expected_scale(2), 2), round(expected_scale(50), 2)
     (0.5, 0.1)
@@ -107,43 +103,45 @@ def expected_scale(features: int) -> float:
     return float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
 
 
-def completed(chosen: Prior, match: Match, scale: float | None = None) -> tuple[Prior, list[str]]:
-    """Return a prior over all free features: isotropic where it has none, which is logged.
+def complete_prior(
+    prior: Prior, match: Match, scale: float | None = None
+) -> tuple[Prior, list[str]]:
+    """Return a prior over all free features: isotropic for those it lacks, which is logged.
 
     Weights of the prior that are fixed have their fixed values; features that the lists lack have
     the weight 0 (`Prior.matched`).
 
     Args:
-        chosen: the prior of some features.
-        match: the canonical weights of all.
+        prior: of some features.
+        match: the canonical weights of all features.
         scale: τ of the isotropic prior.
 
     Returns:
-        the prior, and the features that it did not have.
+        the prior, and the features that it lacked.
 
     Raises:
-        DataError: if it has no free feature at all: then it is of something else.
-        UsageError: if it is no Gaussian and not of the free features.
+        DataError: if it has no free feature at all, so that it is a prior of something else.
+        UsageError: if it is not Gaussian and not of the free features.
     """
     names = match.free_names
-    chosen = chosen.conditioned(dict(zip(match.fixed_names, match.fixed_values, strict=True)))
-    missing = [name for name in names if name not in (chosen.names or ())]
+    prior = prior.conditioned(dict(zip(match.fixed_names, match.fixed_values, strict=True)))
+    missing = [name for name in names if name not in (prior.names or ())]
     if not missing:
-        return chosen.matched(names), []
-    others = Isotropic(scale=scale).build(match)._replace(names=names)
-    before = chosen.completed(others)
-    each = zip(names, before.mean, np.sqrt(np.diag(before.full_covariance)), strict=True)
-    told = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in each if name in missing]
-    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-    tell(
-        f"the prior says nothing of {', '.join(told[:_NAMED])}{more}: there it is isotropic, and "
-        "independent of the rest"
+        return prior.matched(names), []
+    complete = prior.completed(Isotropic(scale=scale).build(match)._replace(names=names))
+    deviations = np.sqrt(np.diag(complete.full_covariance))
+    each = zip(names, complete.mean, deviations, strict=True)
+    added = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in each if name in missing]
+    more = f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
+    warn_user(
+        f"the prior does not cover {', '.join(added[:_NAMED])}{more}: an independent isotropic "
+        "prior is used for them"
     )
-    return before, missing
+    return complete, missing
 
 
 def learns_scale(family: PriorFamily | Prior, match: Match) -> list[str]:
-    """Return the free features whose prior has a scale that is learned, in their order.
+    """Return the free features whose prior has a learned scale, in their order.
 
     >>> match = Match(("a", "b"), np.array([0.5, 0.0]), np.ones(2, bool), np.array([np.nan, 6.0]))
     >>> learns_scale(Isotropic(), match), learns_scale(Isotropic(scale=0.1), match)
@@ -160,9 +158,9 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
     """Return the prior of the free features, without logging which features it lacks.
 
     Args:
-        family: a prior, or what makes one.
+        family: a prior, or a family of priors.
         match: the canonical weights of the features.
-        scale: τ of features for which `learns_scale` asks.
+        scale: τ of the features of `learns_scale`.
 
     Raises:
         DataError: if it does not fit the features.
@@ -172,41 +170,35 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
     [0.2, 0.25]
     """
     if isinstance(family, Prior):
-        with held():
-            return completed(family, match, scale)[0]
+        with capture_notes():
+            return complete_prior(family, match, scale)[0]
     if scale is not None and isinstance(family, Isotropic):
         family = Isotropic(family.variance, family.single, scale)
     return family.build(match).matched(match.free_names)
 
 
-def variances(given: Any) -> dict[str, Any]:
-    """Return the settings of the isotropic prior that a number, several, or a mapping stand for.
+def variances(variance: Any) -> dict[str, Any]:
+    """Return the settings of the isotropic prior for a number, several, or a mapping.
 
-    One number is the variance of every weight, in standardised units where it has no canonical
-    value.
+    One number is the variance of every weight, in standardised units for features without a
+    canonical weight.
 
     >>> variances(0.25), variances([0.1, 2.0]), variances({"LM0": 2.0})
     ({'variance': 0.25, 'scale': 0.5}, {'variance': [0.1, 2.0]}, {'single': {'LM0': 2.0}})
     """
-    if not isinstance(given, Mapping):
-        values = _numbers(given)
-        one = values.ndim == 0 and 0 < values < np.inf
-        return {"variance": given, **({"scale": float(np.sqrt(values))} if one else {})}
+    if isinstance(variance, Mapping):
+        values = _numbers(list(variance.values()))
+        return {"single": dict(zip(map(str, variance), values.tolist(), strict=True))}
+    values = _numbers(variance)
+    one = values.ndim == 0 and 0 < values < np.inf
+    return {"variance": variance, **({"scale": float(np.sqrt(values))} if one else {})}
+
+
+def _numbers(variance: Any) -> Float64:
     try:
-        return {"single": {str(name): float(value) for name, value in given.items()}}
+        return np.asarray(variance, np.float64)
     except (TypeError, ValueError) as error:
-        raise _no_numbers(given) from error
-
-
-def _numbers(given: Any) -> Float64:
-    try:
-        return np.asarray(given, np.float64)
-    except (TypeError, ValueError) as error:
-        raise _no_numbers(given) from error
-
-
-def _no_numbers(given: Any) -> UsageError:
-    return UsageError(
-        f"the prior variance is one number, one for each free feature, or {{name: number}}, not "
-        f"{given!r}"
-    )
+        raise UsageError(
+            "the prior variance is one number, one for each free feature, or {name: number}, not "
+            f"{variance!r}"
+        ) from error

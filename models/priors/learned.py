@@ -1,8 +1,8 @@
 """Priors learned from other domains: the hierarchical Gaussian of their weights.
 
 λ_d ~ N(μ, Σ) for each domain d, μ ~ N(m, diag v), Σ ~ inverse Wishart: the weights of the domains
-are draws of one distribution, and the next domain is another draw of it. What a domain says of its
-weights is a Gaussian term, so that everything but Σ has a closed form, and Σ is found by EM
+are draws from one distribution, and so are those of the next domain. The likelihood of each domain
+is approximated by a Gaussian, so that everything but Σ has a closed form, and Σ is found by EM
 (Dempster, Laird & Rubin 1977; Gelman et al. 2013, ch. 5 and 13). Pure NumPy.
 """
 
@@ -22,32 +22,25 @@ from bpa_ppl.posterior import Draws
 _ITERATIONS = 2000
 #: Largest change of a variance or covariance, in units of μ's prior variance.
 _TOLERANCE = 1e-6
-
-
-class Shrinking(NamedTuple):
-    """How Σ is shrunk: see `hierarchy`."""
-
-    shrinkage: float
-    strength: float
-
-
-WITH_CANONICAL = Shrinking(0.05, 10.0)
-#: Of six domains of neural systems, 19 features: with strength 10 Σ takes what the domains share,
-#: if their priors were narrow (headroom won with no judgement 0.48 where τ = 0.03; 0.61 with 100).
-WITHOUT_CANONICAL = Shrinking(1.0, 100.0)
+#: Default shrinkage and strength of Σ, see `hierarchy`.
+WITH_CANONICAL = 0.05, 10.0
+#: The same where no feature has a canonical weight. For six domains of neural systems with 19
+#: features, strength 10 puts the common part of the weights into Σ if their priors are narrow
+#: (headroom won with no judgement 0.48 for τ = 0.03; 0.61 with strength 100).
+WITHOUT_CANONICAL = 1.0, 100.0
 
 
 class Evidence(NamedTuple):
-    """What the sentences of one domain say of its weights: exp(shift·λ − λ·precision·λ / 2).
+    """The likelihood of the weights of one domain: exp(shift·λ − λ·precision·λ / 2).
 
     Attributes:
         names: (q,) its features.
         precision: (q, q) of the likelihood alone, positive semi-definite.
-        shift: (q,) precision times the weights that the likelihood is highest at.
+        shift: (q,) precision times the maximum of the likelihood.
         prior_mean: (q,) of the prior that the domain was adapted with.
         prior_variance: (q,) of that prior.
         spread: (q,) standard deviation within the lists of each feature whose prior variance was
-            scaled by it, nan for the others; None where none was.
+            scaled by it, nan for the others; None if none was scaled.
     """
 
     names: tuple[str, ...]
@@ -58,7 +51,7 @@ class Evidence(NamedTuple):
     spread: Float64 | None = None
 
     def over(self, names: Sequence[str]) -> Evidence:
-        """Return what the sentences say of some features where the other weights are 0.
+        """Return the evidence on some features, given that the other weights are 0.
 
         >>> both = Evidence(("a", "b"), np.array([[2.0, 1], [1, 3]]), np.ones(2), *np.zeros((2, 2)))
         >>> one = both.over(["b"])
@@ -76,34 +69,34 @@ class Evidence(NamedTuple):
         )
 
 
-class Domain(NamedTuple):
+class DomainWeights(NamedTuple):
     """The weights of one domain, given all domains.
 
     Attributes:
         mean: (Q,) of its weights.
         covariance: (Q, Q).
-        apart: (Q,) the mean of λ_d − μ.
-        apart_deviation: (Q,) its standard deviation.
-        has: (Q,) bool, whether the domain has the feature itself.
+        offset: (Q,) the mean of λ_d − μ.
+        offset_deviation: (Q,) its standard deviation.
+        has: (Q,) bool, whether the domain itself has the feature.
     """
 
     mean: Float64
     covariance: Float64
-    apart: Float64
-    apart_deviation: Float64
+    offset: Float64
+    offset_deviation: Float64
     has: npt.NDArray[np.bool_]
 
 
 class Hierarchy(NamedTuple):
-    """What several domains have in common, and what is their own.
+    """The weights that several domains have in common, and their differences.
 
     Attributes:
-        names: (Q,) every feature that some domain has.
+        names: (Q,) every feature of any domain.
         mean: (Q,) μ.
-        mean_covariance: (Q, Q) how uncertain μ is.
+        mean_covariance: (Q, Q) the posterior covariance of μ.
         between: (Q, Q) Σ, the covariance of the weights of domains around μ.
         domains: by label.
-        prior_variance: (Q,) v, the variance of μ before any domain is seen.
+        prior_variance: (Q,) v, the prior variance of μ.
         iterations: of EM.
     """
 
@@ -111,7 +104,7 @@ class Hierarchy(NamedTuple):
     mean: Float64
     mean_covariance: Float64
     between: Float64
-    domains: dict[str, Domain]
+    domains: dict[str, DomainWeights]
     prior_variance: Float64
     iterations: int
 
@@ -122,11 +115,11 @@ class Hierarchy(NamedTuple):
 
 
 def evidence(draws: Draws) -> Evidence:
-    """Return what the sentences of a posterior say, without its own prior.
+    """Return the likelihood of a posterior's sentences, without its own prior.
 
-    The posterior is taken as a Gaussian with the mean and the covariance of its draws. Its
-    precision less that of the prior is the precision of the likelihood; directions in which the
-    noise of the draws makes that negative count as unseen.
+    The posterior is approximated by a Gaussian with the mean and the covariance of its draws. Its
+    precision minus that of the prior is the precision of the likelihood; directions in which the
+    noise of the draws makes this negative have no evidence.
 
     Args:
         draws: a posterior with a Gaussian prior.
@@ -134,121 +127,122 @@ def evidence(draws: Draws) -> Evidence:
     Raises:
         DataError: if it is a point, has too few draws, or does not record a Gaussian prior.
     """
-    before, size = Prior.recorded(draws), len(draws.features)
+    prior, size = Prior.recorded(draws), len(draws.features)
     if draws.kind == "point":
         raise DataError(
-            "it holds only its mode, and a prior is learned from how certain weights are too: "
+            "it holds only its mode, and a prior is also learned from the uncertainty of weights: "
             "adapt again with the sampler imh"
         )
     if len(draws.flat) < 10 * size:
         raise DataError(
             f"it holds {len(draws.flat)} draws of {size} weights: adapt with at least {10 * size}"
         )
-    covariance = before.covariance
-    if covariance is None:
-        covariance = np.diag(before.variance)
+    covariance = prior.full_covariance
     # In units of the prior: u = F⁻¹(λ − m) is N(0, I) a priori.
     factor = np.linalg.cholesky(covariance)
-    units = np.linalg.solve(factor, (draws.flat - before.mean).T)
-    spread = np.atleast_2d(np.cov(units, aweights=draws.importance))
-    precision, axes = np.linalg.eigh(np.linalg.inv(spread))
-    middle = axes.T @ np.average(units, axis=1, weights=draws.importance)
+    units = np.linalg.solve(factor, (draws.flat - prior.mean).T)
+    posterior = np.atleast_2d(np.cov(units, aweights=draws.importance))
+    precision, axes = np.linalg.eigh(np.linalg.inv(posterior))
+    centre = axes.T @ np.average(units, axis=1, weights=draws.importance)
     gained = np.maximum(precision - 1.0, 0.0)
-    shift = np.where(gained > 0, precision * middle, 0.0)
-    turned = np.linalg.solve(factor.T, axes)
-    own = (turned * gained) @ turned.T
+    shift = np.where(gained > 0, precision * centre, 0.0)
+    rotated = np.linalg.solve(factor.T, axes)
+    likelihood = (rotated * gained) @ rotated.T
+    record = draws.attrs.get("prior")
+    spread = record.get("spread") if isinstance(record, dict) else None
     return Evidence(
         draws.features,
-        own,
-        turned @ shift + own @ before.mean,
-        before.mean,
+        likelihood,
+        rotated @ shift + likelihood @ prior.mean,
+        prior.mean,
         np.diag(covariance),
-        _spread(draws),
+        np.array([float(spread.get(n, np.nan)) for n in draws.features]) if spread else None,
     )
 
 
-def _spread(draws: Draws) -> Float64 | None:
-    """Return the spreads that a posterior records, (q,), nan for features without one."""
-    recorded = draws.attrs.get("prior")
-    spread = recorded.get("spread") if isinstance(recorded, dict) else None
-    if not spread:
-        return None
-    return np.array([float(spread.get(name, np.nan)) for name in draws.features])
-
-
 def hierarchy(
-    found: Mapping[str, Evidence],
+    domains: Mapping[str, Evidence],
     *,
     shrinkage: float | None = None,
     strength: float | None = None,
 ) -> Hierarchy:
-    """Return what domains share, by EM over Σ; μ and the weights of the domains are integrated out.
+    """Learn the hierarchy by EM over Σ; μ and the weights of the domains are integrated out.
 
     Σ = (Σ_d E[(λ_d − μ)(λ_d − μ)ᵀ] + strength · shrinkage · diag v) / (domains + strength), at
-    the fixed point: the mode of Σ under an inverse Wishart prior, which few domains need. From one
-    domain Σ is known by that prior alone.
+    the fixed point: the mode of Σ under an inverse Wishart prior, which few domains need. With one
+    domain Σ is determined by that prior alone.
 
     Args:
-        found: what each domain says, by its label. A domain says nothing of features that it has
-            not.
-        shrinkage: what Σ is shrunk to, as a share of the prior variance v of μ (`laid_out`). None
-            is 0.05, and 1 where no feature has a canonical weight: 0.05 of σ_T = 0.1 is 0.005 I.
-        strength: how many domains that counts as. None is 10, and 100 where no feature has a
-            canonical weight, so that Σ is nearly fixed. Of 1, 2.5, 5, 10 and 20, 10 and 20 are the
-            best on Moses lists without any sentence of the next domain (on sentences held out, with
-            two domains to learn from: 0.2 to 0.7 TER, a third of the spread); with sentences all
-            are equal.
+        domains: the evidence of each domain, by its label; there is none on features that a domain
+            does not have.
+        shrinkage: the value that Σ is shrunk to, as a share of the prior variance v of μ
+            (`match_domains`). None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 1 if no feature has
+            a canonical weight.
+        strength: the number of domains that the shrinkage counts as. None is 10, and 100 if no
+            feature has a canonical weight, so that Σ is nearly fixed. Of 1, 2.5, 5, 10 and 20, 10
+            and 20 are the best on Moses lists without any sentence of the next domain (on held-out
+            sentences, with two domains to learn from: 0.2 to 0.7 TER, a third of the spread); with
+            sentences all are equal.
 
     Raises:
         UsageError: if there is no domain, or a setting is not positive.
     """
-    if not found:
+    if not domains:
         raise UsageError("a prior is learned from the posterior of at least one domain")
-    bare = all(one.spread is not None and np.isfinite(one.spread).all() for one in found.values())
-    default = WITHOUT_CANONICAL if bare else WITH_CANONICAL
-    shrinkage = default.shrinkage if shrinkage is None else shrinkage
-    strength = default.strength if strength is None else strength
+    canonical = any(
+        one.spread is None or not np.isfinite(one.spread).all() for one in domains.values()
+    )
+    default = WITH_CANONICAL if canonical else WITHOUT_CANONICAL
+    shrinkage = default[0] if shrinkage is None else shrinkage
+    strength = default[1] if strength is None else strength
     if not (shrinkage > 0 and strength > 0):
-        raise UsageError("shrinkage and strength of a learned prior are positive numbers")
-    names, start, variance, terms = laid_out(found)
-    # In units of √v, so that the unit of a feature makes no difference.
+        raise UsageError("shrinkage and strength of a learned prior must be positive numbers")
+    names, start, variance, terms = match_domains(domains)
+    # In units of √v, so that the units of features do not matter.
     scale = np.sqrt(variance)
-    scaled = [
-        (precision * np.outer(scale, scale), scale * (shift - precision @ start))
-        for precision, shift in terms
-    ]
-    between, iterations = _fitted(scaled, shrinkage, strength)
-    step = _expected(scaled, between)
     outer = np.outer(scale, scale)
-    domains = {
-        label: Domain(
-            start + scale * (step.mean + one.apart),
-            outer * one.covariance,
-            scale * one.apart,
-            scale * np.sqrt(np.diag(one.apart_covariance)),
-            np.isin(names, found[label].names),
+    scaled = [
+        (precision * outer, scale * (shift - precision @ start)) for precision, shift in terms
+    ]
+    between, change, iterations = 0.5 * np.eye(len(names)), np.inf, 0
+    while change > _TOLERANCE and iterations < _ITERATIONS:
+        scatter = sum(
+            np.outer(moments.offset, moments.offset) + moments.offset_covariance
+            for moments in _expectation(scaled, between)[2]
         )
-        for label, one in zip(found, step.domains, strict=True)
+        scatter = scatter + strength * shrinkage * np.eye(len(names))
+        new = (scatter + scatter.T) / (2 * (len(terms) + strength))
+        between, change, iterations = new, float(np.abs(new - between).max()), iterations + 1
+    mean, mean_covariance, each = _expectation(scaled, between)
+    weights = {
+        label: DomainWeights(
+            start + scale * (mean + moments.offset),
+            outer * moments.covariance,
+            scale * moments.offset,
+            scale * np.sqrt(np.diag(moments.offset_covariance)),
+            np.isin(names, domains[label].names),
+        )
+        for label, moments in zip(domains, each, strict=True)
     }
     return Hierarchy(
         names,
-        start + scale * step.mean,
-        outer * step.mean_covariance,
+        start + scale * mean,
+        outer * mean_covariance,
         outer * between,
-        domains,
+        weights,
         variance,
         iterations,
     )
 
 
-class LaidOut(NamedTuple):
-    """What several domains say, over all of their Q features.
+class MatchedDomains(NamedTuple):
+    """The evidence of several domains, over all of their Q features.
 
     Attributes:
-        names: (Q,) every feature that some domain has.
+        names: (Q,) every feature of any domain.
         mean: (Q,) of the priors that they were adapted with: the mean over the domains.
         variance: (Q,) v, the prior variance of μ; √v is the unit of a feature.
-        terms: of each domain (Q, Q) precision and (Q,) shift; 0 for what it has not.
+        terms: of each domain (Q, Q) precision and (Q,) shift; 0 for features that it lacks.
     """
 
     names: tuple[str, ...]
@@ -257,110 +251,70 @@ class LaidOut(NamedTuple):
     terms: list[tuple[Float64, Float64]]
 
 
-def laid_out(found: Mapping[str, Evidence]) -> LaidOut:
+def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
     """Match the features of several domains by name.
 
-    v is the mean prior variance over the domains that have a feature. Where prior variances were
-    scaled, τ² / spread², v is of that form too: with the geometric means over the domains, of the
+    v is the mean prior variance over the domains that have a feature. If prior variances were
+    scaled, τ² / spread², v has that form too, with the geometric means over the domains of the
     spread for each feature and of τ for all features. So a domain with a much wider prior does not
-    set the unit of the features that it alone has.
+    set the unit of the features that only it has.
     """
-    names = tuple(dict.fromkeys(name for one in found.values() for name in one.names))
-    return LaidOut(
-        names,
-        _average(names, found.values(), "prior_mean"),
-        _variance(names, found.values()),
-        [_over(names, one) for one in found.values()],
-    )
-
-
-class _Own(NamedTuple):
-    """Moments of one λ_d, and of λ_d − μ."""
-
-    covariance: Float64
-    apart: Float64
-    apart_covariance: Float64
-
-
-class _Step(NamedTuple):
-    """The E-step: moments of μ and of each domain."""
-
-    mean: Float64
-    mean_covariance: Float64
-    domains: list[_Own]
-
-    @property
-    def scatter(self) -> Float64:
-        """Σ_d E[(λ_d − μ)(λ_d − μ)ᵀ]."""
-        return np.asarray(
-            sum(np.outer(own.apart, own.apart) + own.apart_covariance for own in self.domains)
-        )
-
-
-def _expected(terms: Sequence[tuple[Float64, Float64]], between: Float64) -> _Step:
-    """Return the moments given Σ, for μ ~ N(0, I)."""
-    identity, precision = np.eye(len(between)), np.linalg.inv(between)
-    own = [np.linalg.inv(seen + precision) for seen, _ in terms]
-    pulled = [one @ precision for one in own]  # λ_d = pulled μ + centre, given μ
-    centres = [one @ shift for one, (_, shift) in zip(own, terms, strict=True)]
-    of_mean = identity + sum(precision @ (identity - pull) for pull in pulled)
-    mean_covariance = np.linalg.inv((of_mean + of_mean.T) / 2)
-    mean = mean_covariance @ sum(precision @ centre for centre in centres)
-    domains = [
-        _Own(
-            one + pull @ mean_covariance @ pull.T,
-            centre + (pull - identity) @ mean,
-            one + (pull - identity) @ mean_covariance @ (pull - identity).T,
-        )
-        for one, pull, centre in zip(own, pulled, centres, strict=True)
-    ]
-    return _Step(np.asarray(mean), np.asarray(mean_covariance), domains)
-
-
-def _fitted(
-    terms: Sequence[tuple[Float64, Float64]], shrinkage: float, strength: float
-) -> tuple[Float64, int]:
-    """Return Σ at the fixed point of EM, and how many steps it took."""
-    size, count = len(terms[0][1]), len(terms)
-    between, change, iterations = 0.5 * np.eye(size), np.inf, 0
-    while change > _TOLERANCE and iterations < _ITERATIONS:
-        scatter = _expected(terms, between).scatter + strength * shrinkage * np.eye(size)
-        new = (scatter + scatter.T) / (2 * (count + strength))
-        between, change, iterations = new, float(np.abs(new - between).max()), iterations + 1
-    return between, iterations
-
-
-def _over(names: Sequence[str], one: Evidence) -> tuple[Float64, Float64]:
-    """Lay what a domain says over all features: nothing of those that it has not."""
-    at = [names.index(name) for name in one.names]
-    precision, shift = np.zeros((len(names), len(names))), np.zeros(len(names))
-    precision[np.ix_(at, at)], shift[at] = one.precision, one.shift
-    return precision, shift
-
-
-def _variance(names: Sequence[str], found: Iterable[Evidence]) -> Float64:
-    """Return v, (Q,): see `laid_out`."""
-    variance = _average(names, found, "prior_variance")
+    names = tuple(dict.fromkeys(name for one in domains.values() for name in one.names))
+    variance = _average(names, domains.values(), "prior_variance")
     log_spread: dict[str, list[float]] = {}
-    log_tau = []
-    for one in found:
+    log_tau, terms = [], []
+    for one in domains.values():
+        at = [names.index(name) for name in one.names]
+        precision, shift = np.zeros((len(names), len(names))), np.zeros(len(names))
+        precision[np.ix_(at, at)], shift[at] = one.precision, one.shift
+        terms.append((precision, shift))
         if one.spread is None or np.isnan(one.spread).all():
             continue
         scaled = np.isfinite(one.spread)
-        each = np.log(one.spread[scaled])
-        log_tau.append(np.mean(np.log(one.prior_variance[scaled]) / 2 + each))
-        for name, value in zip(np.array(one.names)[scaled], each, strict=True):
+        logs = np.log(one.spread[scaled])
+        log_tau.append(np.mean(np.log(one.prior_variance[scaled]) / 2 + logs))
+        for name, value in zip(np.array(one.names)[scaled], logs, strict=True):
             log_spread.setdefault(str(name), []).append(float(value))
     for name, values in log_spread.items():
         variance[names.index(name)] = np.exp(2 * (np.mean(log_tau) - np.mean(values)))
-    return variance
+    return MatchedDomains(names, _average(names, domains.values(), "prior_mean"), variance, terms)
 
 
-def _average(names: Sequence[str], found: Iterable[Evidence], field: str) -> Float64:
-    """Return the mean over the domains that have a feature, of what they say in one field."""
+def _average(names: Sequence[str], domains: Iterable[Evidence], field: str) -> Float64:
+    """Return the mean of one field over the domains that have a feature, (Q,)."""
     total, count = np.zeros(len(names)), np.zeros(len(names))
-    for one in found:
+    for one in domains:
         at = [names.index(name) for name in one.names]
         total[at] += getattr(one, field)
         count[at] += 1
     return np.asarray(total / count)
+
+
+class _Moments(NamedTuple):
+    """Moments of one λ_d, and of λ_d − μ."""
+
+    covariance: Float64
+    offset: Float64
+    offset_covariance: Float64
+
+
+def _expectation(
+    terms: Sequence[tuple[Float64, Float64]], between: Float64
+) -> tuple[Float64, Float64, list[_Moments]]:
+    """Return mean and covariance of μ and the moments of each domain, given Σ, for μ ~ N(0, I)."""
+    identity, precision = np.eye(len(between)), np.linalg.inv(between)
+    inverses = [np.linalg.inv(likelihood + precision) for likelihood, _ in terms]
+    pulls = [inverse @ precision for inverse in inverses]  # λ_d = pull μ + centre, given μ
+    centres = [inverse @ shift for inverse, (_, shift) in zip(inverses, terms, strict=True)]
+    of_mean = identity + sum(precision @ (identity - pull) for pull in pulls)
+    mean_covariance = np.asarray(np.linalg.inv((of_mean + of_mean.T) / 2))
+    mean = np.asarray(mean_covariance @ sum(precision @ centre for centre in centres))
+    moments = [
+        _Moments(
+            inverse + pull @ mean_covariance @ pull.T,
+            centre + (pull - identity) @ mean,
+            inverse + (pull - identity) @ mean_covariance @ (pull - identity).T,
+        )
+        for inverse, pull, centre in zip(inverses, pulls, centres, strict=True)
+    ]
+    return mean, mean_covariance, moments

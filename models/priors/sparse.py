@@ -1,11 +1,14 @@
-"""Priors of many features of which few matter: horseshoe, and spike and slab."""
+"""Priors for many features of which few matter: horseshoe, and spike and slab."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 
 from bpa_ppl.component import Positive, Share
@@ -14,17 +17,17 @@ from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
-    from bpa_ppl.models.sparse import SparseLogLinear
+    from bpa_ppl.models.likelihoods.base import Likelihood
+    from bpa_ppl.models.lists import Lists
 
-
-#: τ of those that matter: wide, since the prior itself makes most of the others small.
+#: τ of sparse features: wide, because the prior itself shrinks most of them.
 _SCALE = 6 * math.sqrt(0.1)
 
 
 def is_sparse(match: Match) -> tuple[bool, ...]:
-    """Say of each free feature whether its weight is sparse: those without a canonical weight.
+    """Return for each free feature whether its weight is sparse: if it has no canonical weight.
 
-    Where all have one, the shifts of all of them are sparse.
+    If all have one, the shifts of all of them are sparse.
 
     >>> is_sparse(Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 1.0])))
     (False, True)
@@ -36,8 +39,8 @@ def is_sparse(match: Match) -> tuple[bool, ...]:
 class Horseshoe(PriorFamily, frozen=True):
     """The regularised horseshoe for features without a canonical weight: see `SparseLogLinear`.
 
-    The others have the isotropic prior, which also gives each feature its unit. Weights are then a
-    function of several sites, so that the sampler is `nuts`, or `auto`, which takes it.
+    The others have the isotropic prior, which also sets the unit of each feature. Weights are then
+    a function of several sites, which needs the sampler `nuts`, or `auto`, which chooses it.
 
     Args:
         relevant: how many of the sparse features are expected to matter; τ is then about
@@ -54,13 +57,11 @@ class Horseshoe(PriorFamily, frozen=True):
     variance: Positive = 0.1
 
     def build(self, match: Match) -> Prior:
-        """Return the Gaussian whose mean and standard deviations are the units of the model."""
+        """Return the Gaussian whose mean and standard deviations set the units of the model."""
         return _units(self.variance, match)
 
     def model(self, match: Match) -> SparseLogLinear:
         """Return the NumPyro program of these features."""
-        from bpa_ppl.models.sparse import SparseLogLinear
-
         sparse = is_sparse(match)
         scale = self.relevant / max(sum(sparse) - self.relevant, 1.0)
         return SparseLogLinear(sparse, scale)
@@ -70,11 +71,11 @@ class SpikeSlab(PriorFamily, frozen=True):
     """λ ~ share · N(m, s²) + (1 − share) · N(m, (spike s)²) for features without canonical weight.
 
     A finite normal mixture (George & McCulloch 1993) whose indicators are summed out. The others
-    have the isotropic prior N(m, s²), which also gives each feature its unit.
+    have the isotropic prior N(m, s²), which also sets the unit of each feature.
 
     Args:
-        share: of the sparse features that are expected to matter.
-        spike: how wide the weights of the others are, as a share of s.
+        share: the expected share of the sparse features that matter.
+        spike: the standard deviation of the weights of the others, as a share of s.
         variance: σ_T of the isotropic prior.
 
     >>> match = Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 6.0]))
@@ -91,17 +92,55 @@ class SpikeSlab(PriorFamily, frozen=True):
         """Return the mixture over the free features."""
         units = _units(self.variance, match)
         narrow = np.where(is_sparse(match), self.spike, 1.0)
-        spread = np.sqrt(units.variance)
-        shares = np.broadcast_to([self.share, 1 - self.share], (len(spread), 2))
-        each = dist.MixtureSameFamily(
-            dist.Categorical(probs=shares),
-            dist.Normal(
-                np.stack([units.mean] * 2, axis=1), np.stack([spread, narrow * spread], axis=1)
-            ),
+        deviation = np.sqrt(units.variance)
+        shares = np.broadcast_to([self.share, 1 - self.share], (len(deviation), 2))
+        means, deviations = (
+            np.stack([units.mean] * 2, 1),
+            np.stack([deviation, narrow * deviation], 1),
         )
-        return Prior.named(match.free_names, each.to_event(1))
+        mixture = dist.MixtureSameFamily(
+            dist.Categorical(probs=shares), dist.Normal(means, deviations)
+        )
+        return Prior.named(match.free_names, mixture.to_event(1))
 
 
 def _units(variance: float, match: Match) -> Prior:
     family = Isotropic(variance=variance, scale=_SCALE)
     return family.build(match)._replace(names=match.free_names)
+
+
+@dataclass(frozen=True)
+class SparseLogLinear:
+    """λ_q = m_q + s_q z_q for dense weights, m_q + s_q τ κ_q z_q for sparse ones (z ~ N(0, I)).
+
+    m and s are mean and standard deviation of the prior; κ_q² = c² l_q² / (c² + τ² l_q²) with
+    l_q ~ C⁺(0, 1), τ ~ C⁺(0, `scale`) and c² ~ Inv-Γ(2, 2): the regularised horseshoe (Piironen &
+    Vehtari 2017) in its non-centred form, in units of s.
+
+    Sites: `unit` (Q,) is z, `local` (sparse,) l, `overall` () τ, `slab` () c²; `weights` (Q,) is a
+    function of them.
+
+    Args:
+        sparse: for each of the Q weights whether it is sparse.
+        scale: of τ.
+    """
+
+    sparse: tuple[bool, ...]
+    scale: float
+
+    def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
+        """Run the model."""
+        at, size = np.flatnonzero(self.sparse), (len(self.sparse),)
+        unit = numpyro.sample("unit", dist.Normal(0.0, 1.0).expand(size).to_event(1))
+        local = numpyro.sample("local", dist.HalfCauchy(1.0).expand((len(at),)).to_event(1))
+        overall = numpyro.sample("overall", dist.HalfCauchy(self.scale))
+        slab = numpyro.sample("slab", dist.InverseGamma(2.0, 2.0))
+        wide = overall * local
+        # wide c / √(c² + wide²), written so that neither limit overflows.
+        shrunk = wide / jnp.sqrt(1.0 + wide**2 / slab)
+        factor = jnp.ones(size).at[at].set(shrunk)
+        deviation = jnp.sqrt(jnp.asarray(prior.variance))
+        weights = numpyro.deterministic("weights", prior.mean + deviation * factor * unit)
+        likelihood = likelihood.sample_parameters()
+        with numpyro.plate("sentence", len(lists.oracle)):
+            likelihood.observe(lists, weights)

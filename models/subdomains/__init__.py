@@ -4,7 +4,7 @@ After H. Cuong, K. Sima'an and I. Titov, "Adapting to all domains at once: rewar
 invariance in SMT", TACL 4, 2016.
 """
 
+from bpa_ppl.models.subdomains.expectation_maximisation import Settings
 from bpa_ppl.models.subdomains.inducing import INDUCTIONS, induce
-from bpa_ppl.models.subdomains.settings import Settings
 
 __all__ = ["INDUCTIONS", "Settings", "induce"]

@@ -1,27 +1,39 @@
-"""From a parallel corpus to its latent subdomains, by EM or by LDA."""
+"""Induction of the latent subdomains of a parallel corpus, by EM or by LDA."""
 
 from __future__ import annotations
 
+import hashlib
+import warnings
+import zipfile
+import zlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from bpa_ppl import __version__
+from bpa_ppl.caching import key_of
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats.streams import AnyPath, origin_name
-from bpa_ppl.models.subdomains.expectation_maximisation import em
-from bpa_ppl.models.subdomains.settings import Found, Settings
-from bpa_ppl.models.subdomains.state import State
-from bpa_ppl.models.subdomains.working import workers
-from bpa_ppl.notes import tell
+from bpa_ppl.formats.streams import AnyPath, atomic_path, origin_name
+from bpa_ppl.models.subdomains.expectation_maximisation import (
+    Iteration,
+    Settings,
+    em,
+)
+from bpa_ppl.nbest import Float64
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.workers import parallel_workers
 
 #: A text: a file with one sentence a line, or sentences as sequences of words.
 Text = AnyPath | Sequence[Sequence[str]] | NumberedText
 INDUCTIONS = ("em", "lda")
+_LDA_BATCH = 4096  # sentences per update
+_LDA_PASSES = 5  # over the text
 
 
 def induce(
@@ -41,31 +53,31 @@ def induce(
     """Return the latent subdomains of a parallel corpus (Cuong, Sima'an & Titov 2016).
 
     Time and memory: an iteration of the full model visits each link (a source and a target token of
-    one sentence pair) K times in both directions. Memory is 4 bytes a link; 24 bytes for each pair
-    of words that occur together, and 16 more in each job; 80 bytes in each job for an n-gram, while
-    language models are estimated; and 80 bytes for each sentence pair and subdomain.
+    one sentence pair) K times in both directions. Memory is 4 bytes per link; 24 bytes per pair of
+    words that occur together, and 16 more in each job; 80 bytes in each job per n-gram, while
+    language models are estimated; and 80 bytes per sentence pair and subdomain.
 
     Args:
-        source: one side, a file or sentences; text is used as it is, words between spaces.
+        source: one side, a file or sentences; words are separated by spaces, text is not tokenised.
         target: its translation, sentence by sentence.
-        k: K, how many subdomains.
+        k: K, the number of subdomains.
         induction: `em`, or `lda` for Latent Dirichlet Allocation over the sentences of one side.
-        side: with `lda`, of which.
-        jobs: threads that work; the result is the same. -1 takes every core.
+        side: the side for `lda`.
+        jobs: threads, which do not change the result. -1 uses every core.
         backend: `local`, or `dask` for the workers of an existing cluster.
         scheduler: the address of the cluster's scheduler.
-        state: a file that keeps what was found after each iteration, from which an induction of the
-            same text and settings goes on if it was killed. It stays until you remove it.
+        state: a file with the result of each iteration, from which an interrupted induction of the
+            same text and settings continues. It is not removed at the end.
         progress: True for a bar, or a callback.
         settings: of `Settings`: em, iterations, order, prior, folds, start, seed, ….
 
     Raises:
         DataError: if a file cannot be read, the sides do not have equally many sentences, or there
             are fewer pairs with words than subdomains.
-        UsageError: if a setting makes no sense.
+        UsageError: if a setting is invalid.
 
-    >>> found = induce([["la", "loi"], ["un", "chat"]] * 4, [["law"], ["cat"]] * 4, 2)
-    >>> winners = found.winners().tolist()
+    >>> subdomains = induce([["la", "loi"], ["un", "chat"]] * 4, [["law"], ["cat"]] * 4, 2)
+    >>> winners = subdomains.winners().tolist()
     >>> winners == winners[:2] * 4, winners[0] != winners[1]
     (True, True)
     """
@@ -79,77 +91,92 @@ def induce(
         texts = _text(source), _text(target)
         _check(texts, (source, target), k)
         if induction == "lda":
-            return _topics(texts, chosen, side, report)
-        kept = State(state, texts, chosen)
-        history = kept.read()[: chosen.lm_iterations + chosen.iterations + 1]
-        with workers(jobs, backend, scheduler) as team:
-            for found in em(*texts, chosen, team, history, report):
-                history.append(found)
-                kept.write(history)
-    return _subdomains(texts, history, chosen)
+            return _lda_subdomains(texts, chosen, side, report)
+        saved = _State(state, texts, chosen)
+        history = saved.read()[: chosen.lm_iterations + chosen.iterations + 1]
+        kind = "threads" if backend == "local" else backend  # threads share the corpus
+        with parallel_workers(jobs, kind, scheduler) as parallel:
+            for iteration in em(*texts, chosen, parallel, history, report):
+                history.append(iteration)
+                saved.write(history)
+    last = history[-1]
+    if empty := int(np.count_nonzero(last.weights == 0)):
+        warn_user(f"{empty} of {chosen.k} subdomains have no sentence pair: ask for fewer")
+    record = {
+        "induction": "em",
+        **chosen.settings(),
+        "log_likelihoods": [iteration.log_likelihood for iteration in history[1:]],
+        "log_priors": [iteration.log_prior for iteration in history[1:]],
+    }
+    return Subdomains(*texts, last.posteriors, last.weights, record)
 
 
-def _topics(
+def _lda_subdomains(
     texts: tuple[NumberedText, NumberedText], settings: Settings, side: Side, report: Reporter
 ) -> Subdomains:
     """Return the subdomains that are topics of one side."""
-    from bpa_ppl.models.subdomains.topics import topic_posteriors
-
     report(0, 1, f"topics of the {side} sentences")
     text = texts[0 if side == "source" else 1]
     posteriors, bound = topic_posteriors(text, settings.k, settings.seed)
-    told = {
+    record = {
         "induction": "lda",
         "k": settings.k,
         "side": side,
         "seed": settings.seed,
         "lower_bound": bound,
     }
-    return Subdomains(*texts, posteriors.astype(np.float32), posteriors.mean(axis=0), told)
+    return Subdomains(*texts, posteriors.astype(np.float32), posteriors.mean(axis=0), record)
 
 
-def _subdomains(
-    texts: tuple[NumberedText, NumberedText], history: Sequence[Found], settings: Settings
-) -> Subdomains:
-    """Return what EM has found, with its settings and likelihoods."""
-    found = history[-1]
-    empty = int(np.count_nonzero(found.weights == 0))
-    if empty:
-        tell(f"{empty} of {settings.k} subdomains have no sentence pair: ask for fewer")
-    told = {
-        "induction": "em",
-        **settings.settings(),
-        "log_likelihoods": [entry.log_likelihood for entry in history[1:]],
-        "log_priors": [entry.log_prior for entry in history[1:]],
-    }
-    return Subdomains(*texts, found.posteriors, found.weights, told)
+def topic_posteriors(text: NumberedText, k: int, seed: int) -> tuple[Float64, float]:
+    """Return (sentences, K) the mean share of each topic in each sentence, by LDA.
+
+    D. Blei, A. Ng and M. Jordan, "Latent Dirichlet allocation", JMLR 3, 2003; online variational
+    Bayes of M. Hoffman, D. Blei and F. Bach (2010), from scikit-learn. Each sentence is a document,
+    and its posterior over topics is used as P(z | e, f). A sentence without words has the same
+    share of each topic.
+
+    Returns:
+        the shares, and the variational lower bound of the log-likelihood of the text.
+    """
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    counts = text.word_counts()
+    model = LatentDirichletAllocation(
+        k, learning_method="online", batch_size=_LDA_BATCH, max_iter=_LDA_PASSES, random_state=seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecations
+        shares = np.asarray(model.fit_transform(counts), np.float64)
+        bound = float(model.score(counts))
+    return shares / shares.sum(axis=1, keepdims=True), bound
 
 
-def _text(given: Text) -> NumberedText:
-    if isinstance(given, NumberedText):
-        return given
-    if isinstance(given, AnyPath):
-        return NumberedText.read(given)
-    if len(given) and isinstance(given[0], str):
+def _text(text: Text) -> NumberedText:
+    if isinstance(text, NumberedText):
+        return text
+    if isinstance(text, AnyPath):
+        return NumberedText.read(text)
+    if len(text) and isinstance(text[0], str):
         raise UsageError("a sentence is a sequence of its words: split the text first")
-    return NumberedText.of(given)
+    return NumberedText.of(text)
 
 
-def _check(texts: Sequence[NumberedText], given: Sequence[Text], k: int) -> None:
-    """Refuse texts that make no sentence pairs, or too few.
+def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> None:
+    """Refuse texts that are not parallel, or too short.
 
     Raises:
         DataError: see `induce`.
     """
     names = [
         origin_name(one) if isinstance(one, AnyPath) else f"the {side} text"
-        for one, side in zip(given, ("source", "target"), strict=True)
+        for one, side in zip(sources, ("source", "target"), strict=True)
     ]
     lengths = [len(text) for text in texts]
     if lengths[0] != lengths[1]:
         raise DataError(
             f"{lengths[0]:,} sentences, and {names[1]} has {lengths[1]:,}: "
-            "line n of the one must translate line n of the other",
+            "line n of one must be the translation of line n of the other",
             names[0],
         )
     for name, text in zip(names, texts, strict=True):
@@ -160,3 +187,67 @@ def _check(texts: Sequence[NumberedText], given: Sequence[Text], k: int) -> None
                 "give more text, or ask for fewer",
                 name,
             )
+
+
+class _State:
+    """A file with the results of all iterations so far, from which an induction continues.
+
+    It belongs to one corpus and its settings, except the number of iterations. A file of another
+    induction, or a damaged one, is ignored with a warning.
+
+    Args:
+        path: the file; None saves nothing.
+        texts: both sides of the corpus.
+        settings: of the induction.
+    """
+
+    def __init__(self, path: AnyPath | None, texts: Sequence[NumberedText], settings: Settings):
+        self._path = None if path is None else Path(path)
+        self._key = "" if path is None else _key(texts, settings)
+
+    def read(self) -> list[Iteration]:
+        """Return the saved iterations; none if there is no such file for this induction."""
+        if self._path is None or not self._path.exists():
+            return []
+        try:
+            with self._path.open("rb") as file, np.load(file) as arrays:
+                if str(arrays["key"]) == self._key:
+                    return [_iteration(arrays, n) for n in range(int(arrays["steps"]))]
+            reason = "belongs to other text or other settings"
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+            reason = "is damaged"
+        warn_user(f"{self._path} {reason}: the induction starts again")
+        return []
+
+    def write(self, history: Sequence[Iteration]) -> None:
+        """Save the iterations; the file is replaced only when it is complete.
+
+        Raises:
+            DataError: if the file cannot be written.
+        """
+        if self._path is None:
+            return
+        arrays: dict[str, Any] = {"key": self._key, "steps": len(history)}
+        for n, iteration in enumerate(history):
+            fields = iteration._asdict().items()
+            arrays |= {f"{name}{n}": value for name, value in fields if value is not None}
+        with atomic_path(self._path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)
+
+
+def _iteration(arrays: Any, n: int) -> Iteration:
+    fields = {f: arrays[f"{f}{n}"] for f in Iteration._fields if f"{f}{n}" in arrays}
+    fields.setdefault("shares", None)
+    for name in ("log_likelihood", "log_prior"):
+        fields[name] = float(fields[name])
+    return Iteration(**fields)
+
+
+def _key(texts: Sequence[NumberedText], settings: Settings) -> str:
+    """Return the hash of the corpus, the settings and the version."""
+    content = hashlib.sha256()
+    for text in texts:
+        content.update(text.numbers.tobytes() + text.starts.tobytes())
+        content.update("\n".join(text.words).encode())
+    options = {name: value for name, value in settings.settings().items() if name != "iterations"}
+    return key_of([__version__, content.hexdigest(), sorted(options.items())])

@@ -1,4 +1,8 @@
-"""Lexicons of subdomains: IBM Model 1 in both directions, of sentence pairs with weights."""
+"""Lexicons of subdomains: IBM Model 1 in both directions, of sentence pairs with weights.
+
+A link is a source and a target token of one sentence pair. The links of a sentence pair are stored
+by source token, as the number of their pair of words.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,15 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
-from bpa_ppl.models.subdomains.lexicon_compiled import (
-    expected_counts,
-    log_probabilities,
-    normalise,
-    numbered_links,
-)
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
-from bpa_ppl.text.ibm1_compiled import co_occurring, sentences_of_words
+from bpa_ppl.text.ibm1_compiled import Rows, co_occurring, longest_run, sentences_of_words
+from bpa_ppl.text.vocabulary import Ragged
 
-#: A lexicon: t of each pair of words that occur together, and of each word given the empty one.
+#: A lexicon: t of each pair of words that occur together, and of each word given the empty word.
 Table = tuple[Float64, Float64]
 
 _FIRST = 5  # iterations of the lexicon of the whole corpus
@@ -35,9 +35,10 @@ class Lexicons:
     Args:
         source: the source sentences.
         target: their translations.
-        prior: pseudo-counts of each given word, shared by the lexicon of the whole corpus: what
-            a subdomain has not seen is translated as elsewhere. Without any, each lexicon is the
-            one of greatest likelihood, and a translation that is new to it has probability 0.
+        prior: pseudo-counts of each conditioning word, distributed by the lexicon of the whole
+            corpus, so that words unseen in a subdomain are translated as elsewhere. Without them,
+            a lexicon is the maximum-likelihood estimate, and unseen translations have probability
+            0.
     """
 
     def __init__(self, source: NumberedText, target: NumberedText, prior: float = 1.0):
@@ -45,84 +46,266 @@ class Lexicons:
         self._pairs = len(source)
         self._sides = {"source": source.sentences, "target": target.sentences}
         self._sizes = {"source": len(source.words), "target": len(target.words)}
-        where = sentences_of_words(source.sentences, len(source.words))
-        there = sentences_of_words(target.sentences, len(target.words))
-        rows = co_occurring(there, source.sentences, len(source.words))
-        met = np.repeat(np.arange(len(source.words), dtype=np.int32), np.diff(rows[0]))
-        self._words: dict[str, Int32] = {"source": met, "target": rows[1]}
+        with_source = sentences_of_words(source.sentences, len(source.words))
+        with_target = sentences_of_words(target.sentences, len(target.words))
+        rows = co_occurring(with_target, source.sentences, len(source.words))
+        source_words = np.repeat(np.arange(len(source.words), dtype=np.int32), np.diff(rows[0]))
+        #: The source word and the target word of each pair of words, (pairs,) each.
+        self.words: dict[Side, Int32] = {"source": source_words, "target": rows[1]}
         sides = source.sentences, target.sentences
-        self._links: tuple[Int32, Int64] = numbered_links(rows, where, *sides, len(target.words))
+        self._links: tuple[Int32, Int64] = _numbered_links(
+            rows, with_source, *sides, len(target.words)
+        )
 
     @cached_property
     def whole(self) -> dict[Side, Table]:
-        """The lexicon of the whole corpus, by the side that is given: Model 1 from a flat start."""
-        return {side: self._learned_whole(side) for side in ("source", "target")}
+        """The lexicon of the whole corpus by conditioning side: Model 1 from a flat start."""
+        tables: dict[Side, Table] = {}
+        sides: tuple[Side, Side] = ("source", "target")
+        for side in sides:
+            tables[side] = self.flat(side)
+            for _ in range(_FIRST):
+                tables[side] = self.step(side, tables[side], np.ones(self._pairs))
+        return tables
 
-    def learned(self, given: Side, weights: Iterable[Float64]) -> Table:
+    def learned(self, condition: Side, weights: Iterable[Float64]) -> Table:
         """Return the lexicon after one step of EM for each of some weights of the sentence pairs.
 
         It starts from the lexicon of the whole corpus. A step sets each t to its expected count
-        and the pseudo-counts, normalised: with these the posterior density of the lexicon does not
-        fall, and without them the likelihood.
+        plus its pseudo-counts, normalised: the posterior density of the lexicon, or without
+        pseudo-counts its likelihood, does not decrease.
 
         Args:
-            given: the side that is given.
-            weights: for each step (sentences,) from 0 on.
+            condition: the conditioning side.
+            weights: for each step (sentences,), not negative.
         """
-        table = self.whole[given]
-        for own in weights:
-            table = self.step(given, table, own, self.prior)
+        table = self.whole[condition]
+        for of_step in weights:
+            table = self.step(condition, table, of_step, self.prior)
         return table
 
-    def step(self, given: Side, table: Table, weights: Float64, prior: float = 0.0) -> Table:
+    def step(self, condition: Side, table: Table, weights: Float64, prior: float = 0.0) -> Table:
         """Return a lexicon after one step of EM."""
-        found: Table = expected_counts(
-            self._links, *self._ordered(given), given == "source", *table, weights
+        counts: Table = _expected_counts(
+            self._links, *self._ordered(condition), condition == "source", *table, weights
         )
-        mean = self.whole[given] if prior else table
-        normalise(*found, self._words[given], self._sizes[given], (*mean, prior))
-        return found
+        mean = self.whole[condition] if prior else table
+        _normalise(*counts, self.words[condition], self._sizes[condition], (*mean, prior))
+        return counts
 
     def log_probabilities(
-        self, given: Side, table: Table, chosen: npt.NDArray[np.bool_] | None = None
+        self, condition: Side, table: Table, chosen: npt.NDArray[np.bool_] | None = None
     ) -> Float64:
         """Return (sentences,) natural log p of the other side given one, as in `text.ibm1`.
 
         Args:
-            given: the side that is given.
+            condition: the conditioning side.
             table: the lexicon.
             chosen: (sentences,) which are scored, the others get 0; None means all.
         """
-        every = np.ones(self._pairs, bool) if chosen is None else chosen
-        found: Float64 = log_probabilities(
-            self._links, *self._ordered(given), given == "source", *table, every
+        mask = np.ones(self._pairs, bool) if chosen is None else chosen
+        log_p: Float64 = _log_probabilities(
+            self._links, *self._ordered(condition), condition == "source", *table, mask
         )
-        return found
+        return log_p
 
-    def log_prior(self, given: Side, table: Table) -> float:
+    def log_prior(self, condition: Side, table: Table) -> float:
         """Return the log density of a lexicon under its pseudo-counts, up to a constant."""
         if not self.prior:
             return 0.0
-        mean = self.whole[given]
+        mean = self.whole[condition]
         parts = (np.sum(m * np.log(t)) for m, t in zip(mean, table, strict=True))
         return float(self.prior * sum(parts))
 
-    def flat(self, given: Side) -> Table:
+    def flat(self, condition: Side) -> Table:
         """Return the lexicon in which all words are equally probable."""
-        size = self._sizes["target" if given == "source" else "source"]
-        return np.full(len(self._words["source"]), 1 / size), np.full(size, 1 / size)
+        size = self._sizes["target" if condition == "source" else "source"]
+        return np.full(len(self.words["source"]), 1 / size), np.full(size, 1 / size)
 
-    def words_of_pairs(self) -> tuple[Int32, Int32]:
-        """Return the source word and the target word of each pair, (pairs,) each."""
-        return self._words["source"], self._words["target"]
+    def _ordered(self, condition: Side) -> tuple[Ragged, Ragged]:
+        """Return the sentences of the conditioning side, and those of the other."""
+        other: Side = "target" if condition == "source" else "source"
+        return self._sides[condition], self._sides[other]
 
-    def _learned_whole(self, given: Side) -> Table:
-        table, every = self.flat(given), np.ones(self._pairs)
-        for _ in range(_FIRST):
-            table = self.step(given, table, every)
-        return table
 
-    def _ordered(self, given: Side) -> tuple:
-        """Return the sentences of the side that is given, and those of the other."""
-        other: Side = "target" if given == "source" else "source"
-        return self._sides[given], self._sides[other]
+@njit(nogil=True, cache=True)
+def _numbered_links(
+    rows: Rows, with_source: Rows, source: Ragged, target: Ragged, size: int
+) -> tuple[Int32, Int64]:
+    """Return the numbers of all links, and the start of those of each sentence pair.
+
+    Args:
+        rows: the target words that co-occur with each source word, ascending.
+        with_source: the sentences of each source word, one per occurrence.
+        source: the source sentences.
+        target: the target sentences.
+        size: the number of target words.
+    """
+    starts = np.zeros(len(source[1]), np.int64)
+    for s in range(len(starts) - 1):
+        links = (source[1][s + 1] - source[1][s]) * (target[1][s + 1] - target[1][s])
+        starts[s + 1] = starts[s] + links
+    ids = np.empty(starts[-1], np.int32)
+    number = np.zeros(size, np.int32)  # of the pairs of the current source word
+    for f in range(len(rows[0]) - 1):
+        for k in range(rows[0][f], rows[0][f + 1]):
+            number[rows[1][k]] = k
+        last = -1
+        for s in with_source[1][with_source[0][f] : with_source[0][f + 1]]:
+            if s == last:
+                continue
+            last = s
+            words = target[0][target[1][s] : target[1][s + 1]]
+            for i in range(source[1][s], source[1][s + 1]):
+                if source[0][i] == f:
+                    at = starts[s] + (i - source[1][s]) * len(words)
+                    for j in range(len(words)):
+                        ids[at + j] = number[words[j]]
+    return ids, starts
+
+
+@njit
+def _add_up(
+    words: Int32,
+    ids: Int32,
+    along: int,
+    by_source: bool,
+    values: Float64,
+    empty: Float64,
+    sums: Float64,
+) -> None:
+    """Set sums to Σ t(word | conditioning word), over these words and the empty word.
+
+    Args:
+        words: the predicted words of a sentence pair.
+        ids: its links.
+        along: the number of conditioning words.
+        by_source: as for `_expected_counts`.
+        values: as for `_expected_counts`.
+        empty: as for `_expected_counts`.
+        sums: at least one per word; the first ones are set.
+    """
+    across = len(words)
+    for p in range(across):
+        sums[p] = empty[words[p]]
+    if by_source:
+        for g in range(along):
+            for p in range(across):
+                sums[p] += values[ids[g * across + p]]
+    else:
+        for p in range(across):
+            for g in range(along):
+                sums[p] += values[ids[p * along + g]]
+
+
+@njit(nogil=True, cache=True)
+def _expected_counts(
+    links: tuple[Int32, Int64],
+    condition: Ragged,
+    predicted: Ragged,
+    by_source: bool,
+    values: Float64,
+    empty: Float64,
+    weights: Float64,
+) -> tuple[Float64, Float64]:
+    """Return the expected counts of Model 1, each sentence pair with its weight.
+
+    Args:
+        links: from `_numbered_links`.
+        condition: the sentences of the conditioning side.
+        predicted: those of the other.
+        by_source: whether the source is the conditioning side.
+        values: (pairs,) t(predicted word | conditioning word).
+        empty: (predicted words,) t(predicted word | the empty word).
+        weights: (sentences,), not negative.
+
+    Returns:
+        the counts of pairs, and of the predicted words with the empty word.
+    """
+    counts, alone = np.zeros(len(values)), np.zeros(len(empty))
+    shares = np.empty(longest_run(predicted[1]))
+    for s in range(len(weights)):
+        if weights[s] == 0:
+            continue
+        words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
+        ids = links[0][links[1][s] : links[1][s + 1]]
+        across = len(words)
+        along = condition[1][s + 1] - condition[1][s]
+        _add_up(words, ids, along, by_source, values, empty, shares)
+        for p in range(across):
+            shares[p] = weights[s] / shares[p] if shares[p] > 0 else 0.0
+            alone[words[p]] += shares[p] * empty[words[p]]
+        if by_source:
+            for g in range(along):
+                for p in range(across):
+                    k = ids[g * across + p]
+                    counts[k] += shares[p] * values[k]
+        else:
+            for p in range(across):
+                for g in range(along):
+                    k = ids[p * along + g]
+                    counts[k] += shares[p] * values[k]
+    return counts, alone
+
+
+@njit(nogil=True, cache=True)
+def _log_probabilities(
+    links: tuple[Int32, Int64],
+    condition: Ragged,
+    predicted: Ragged,
+    by_source: bool,
+    values: Float64,
+    empty: Float64,
+    chosen: npt.NDArray[np.bool_],
+) -> Float64:
+    """Return (sentences,) natural log p(predicted | condition) of Model 1, 0 for those not chosen.
+
+    Args:
+        links: as above.
+        condition: as above.
+        predicted: as above.
+        by_source: as above.
+        values: as above.
+        empty: as above.
+        chosen: (sentences,) which are scored.
+    """
+    logs = np.zeros(len(condition[1]) - 1)
+    sums = np.empty(longest_run(predicted[1]))
+    for s in np.flatnonzero(chosen):
+        words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
+        ids = links[0][links[1][s] : links[1][s + 1]]
+        across = len(words)
+        along = condition[1][s + 1] - condition[1][s]
+        _add_up(words, ids, along, by_source, values, empty, sums)
+        for p in range(across):
+            logs[s] += np.log(sums[p])
+        logs[s] -= across * np.log(along + 1.0)
+    return logs
+
+
+@njit(nogil=True, cache=True)
+def _normalise(
+    counts: Float64, alone: Float64, rows: Int32, size: int, prior: tuple[Float64, Float64, float]
+) -> None:
+    """Turn counts into probabilities, with pseudo-counts; a row without any becomes zeros.
+
+    Args:
+        counts: (pairs,).
+        alone: (predicted words,) the counts of the empty word.
+        rows: (pairs,) the conditioning word of each.
+        size: the number of conditioning words.
+        prior: the probabilities (values, empty) that distribute the pseudo-counts, and the
+            pseudo-counts of each conditioning word.
+    """
+    totals = np.zeros(size)
+    total = 0.0
+    for k in range(len(counts)):
+        counts[k] += prior[2] * prior[0][k]
+        totals[rows[k]] += counts[k]
+    for k in range(len(counts)):
+        counts[k] = counts[k] / totals[rows[k]] if totals[rows[k]] > 0 else 0.0
+    for word in range(len(alone)):
+        alone[word] += prior[2] * prior[1][word]
+        total += alone[word]
+    for word in range(len(alone)):
+        alone[word] = alone[word] / total if total > 0 else 0.0

@@ -29,7 +29,7 @@ from measuring import canonical, lists
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Isotropic, Likelihood, Margin, Prior, Risk
-from bpa_ppl.models.likelihoods.base import decided
+from bpa_ppl.models.likelihoods.base import round_setting
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import TER, gains, statistics
 from bpa_ppl.sampling.adapting import target_of
@@ -52,7 +52,7 @@ class PerEdit(Margin, frozen=True):
 
     def scaled(self, edit: float) -> Margin:
         """Return the margin with γ in the unit of the gain."""
-        return Margin(gamma=decided(self.edits / edit))
+        return Margin(gamma=round_setting(self.edits / edit))
 
 
 class Split:
@@ -84,9 +84,9 @@ class Split:
         """Return the target of one draw, and its mode."""
         sample, oracle, worth = self.sample(size, seed, metric)
         edit = 1.0 if metric == TER.key else deviation_within(sample, worth)
-        likely = likelihood.scaled(edit)
+        likely = likelihood.with_defaults(edit)
         before = prior or self.prior
-        given = {"oracle": oracle, "gains": worth if likely.needs_gains else None}
+        given = {"oracle": oracle, "gains": worth if likely.observes == "gains" else None}
         with jax.enable_x64(True):
             target = target_of(sample, self.match, before, likelihood=likely, **given)
             return target, find_mode(target.program, target.data, target.start)

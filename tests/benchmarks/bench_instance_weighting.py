@@ -36,22 +36,14 @@ from bpa_ppl.models.instance_weighting import (
     Problem,
     Variant,
     fit,
-    held_out,
     problem_of,
     variant_named,
     weigh,
 )
-from bpa_ppl.models.instance_weighting.objective import log_likelihood
-from bpa_ppl.models.instance_weighting.variants import MIXTURES, prepared
-from bpa_ppl.phrases.mixtures import METHODS, counts_of, mix
-from bpa_ppl.phrases.mixtures import held_out as plain_held_out
-from bpa_ppl.phrases.pair_features import (
-    PAIR_FEATURES,
-    SVM,
-    pair_features,
-    read_corpus,
-    svm_feature,
-)
+from bpa_ppl.models.instance_weighting.mixture import MIXTURES, log_likelihood, unconstrained
+from bpa_ppl.phrases.mixtures import METHODS, counts_of, held_out, mix
+from bpa_ppl.phrases.pair_features import PAIR_FEATURES, pair_features, read_corpus
+from bpa_ppl.phrases.svm_feature import SVM, svm_feature
 from bpa_ppl.phrases.tables import PhraseCounts, read_counts, write_table
 
 SIDES = ("target", "source")
@@ -111,8 +103,13 @@ def form_of(name: str, mixture: str) -> Variant:
 def held_out_mean(problem: Problem, variant: Variant, prior: PhiPrior | None) -> float:
     """Return the mean log p of held-out pairs with support."""
     fold = np.random.default_rng(0).permutation(np.arange(len(problem.weight)) % FOLDS)
-    logs, there = held_out(problem, variant, fold, prior=prior), problem.supported
-    return float(np.average(logs[there], weights=problem.weight[there]))
+    probability = np.zeros(len(problem.weight))
+    for number in range(FOLDS):
+        rest = problem._replace(weight=np.where(fold == number, 0.0, problem.weight))
+        fitted = fit(rest, variant, prior=prior)
+        probability[fold == number] = fitted.probabilities(problem)[fold == number]
+    supported = problem.supported
+    return float(np.average(np.log(probability[supported]), weights=problem.weight[supported]))
 
 
 def likelihood(data: Material, forms: list[str]) -> None:
@@ -123,7 +120,7 @@ def likelihood(data: Material, forms: list[str]) -> None:
     for method in METHODS:
         counts = [counts_of(data.inside, data.outside, data.dev, side) for side in SIDES]  # type: ignore[arg-type]
         found = [
-            plain_held_out(method, each, data.dev.count, side, folds=FOLDS).log_likelihood  # type: ignore[arg-type]
+            held_out(method, each, data.dev.count, side, folds=FOLDS).log_likelihood  # type: ignore[arg-type]
             for each, side in zip(counts, SIDES, strict=True)
         ]
         line(method, found)
@@ -157,14 +154,14 @@ def speed(data: Material) -> None:
     print(f"{'fitting φ, p(t|s)':<36}{'seconds':>10}{'GB':>8}{'steps':>7}{'mean log p':>13}")
     for name, prior in (("weighted", PRIOR), ("weighted", None), ("svm", PRIOR)):
         variant = form_of(name, "map")
-        fit(problem.weighted(problem.weight * 2), variant, prior=prior)
+        fit(problem._replace(weight=problem.weight * 2), variant, prior=prior)
         with Peak() as peak:
             took, found = clock(partial(fit, problem, variant, prior=prior))
         what = f"{name}, {'prior' if prior else 'maximum likelihood'}"
         cells = f"{gigabytes(peak)[:-3]:>8}{found.iterations:>7}{found.log_likelihood:>13.5f}"
         print(f"{what:<36}{took:>10.2f}{cells}", flush=True)
     variant = form_of("weighted", "map")
-    ready, start = prepared(problem, variant), np.zeros(variant.size(problem))
+    ready, start = variant.apply(problem), np.zeros(variant.size(problem))
     took, found = clock(partial(fit, problem, variant, prior=PRIOR))
     mass = ready.weight[ready.supported].sum()
 
@@ -185,7 +182,7 @@ def restarts(data: Material) -> None:
     print(f"\n{f'log density, best of {RESTARTS} more starts':<36}{'ours':>14}{'theirs':>14}")
     for side in reversed(SIDES):
         problem, variant = data.problem(side), form_of("weighted", "map")
-        ready = prepared(problem, variant)
+        ready = variant.apply(problem)
         mass = ready.weight[ready.supported].sum()
 
         def cost(z: np.ndarray, ready: Problem = ready, mass: float = mass) -> float:
@@ -199,8 +196,6 @@ def restarts(data: Material) -> None:
 
 def cost_of(found: Any, variant: Variant, cost: Any) -> float:
     """Return the cost of a fit."""
-    from bpa_ppl.models.instance_weighting.variants import unconstrained
-
     return float(cost(unconstrained(variant, found.phi)))
 
 

@@ -34,7 +34,7 @@ from measuring import DATA, canonical
 from segmenting import Table, segmented
 
 import bpa_ppl as bpa
-from bpa_ppl.features import Invariance, adding
+from bpa_ppl.features import Invariance, feature_adder
 from bpa_ppl.features.segmentations import phrase_pairs
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases import Subdomains, read_counts
@@ -95,7 +95,7 @@ def agreement(task: Task, counts: Path, sources: Sequence[Invariance], lists: in
         f"\nsegmentations found: {len(made.features) / len(known.features):.1%}, of which like the "
         f"decoder's: {same.mean():.1%}"
     )
-    add = adding(sources[:1])
+    add = feature_adder(sources[:1])
     columns = [add(part).nbest.features[:, len(known.feature_names) :] for part in (known, made)]
     for name, *pair in zip(add(known).columns[0], *(c.T for c in columns), strict=True):
         inside = [_centred(values, known) for values in pair]
@@ -268,7 +268,7 @@ def main() -> None:
         agreement(plain, options.counts, sources)
     if "speed" in options.tables:
         speed(next(iter(paths.values())), plain.test)
-    add = adding(sources)
+    add = feature_adder(sources)
     test = add(plain.test)
     new = tuple(name for names in test.columns for name in names)
     tasks = [Task(add(pool).nbest, test.nbest, new) for pool in pools]

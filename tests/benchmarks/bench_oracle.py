@@ -18,8 +18,8 @@ import numpy as np
 from sacrebleu import metrics
 
 from bpa_ppl import NBest, oracles, read_nbest
-from bpa_ppl.quality import ter_edits
-from bpa_ppl.quality.scoring import distinct
+from bpa_ppl.quality import resolve, ter_edits
+from bpa_ppl.quality.scoring import distinct_lists
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
@@ -61,19 +61,19 @@ def compare(pool: NBest, sentences: int, seed: int) -> None:
     sample = pool.select(chosen)
     references = sample.references
     assert references is not None
-    found = distinct(sample)
+    distinct, inverse = distinct_lists(sample, resolve("ter"))
     lines = [sample.texts(s) for s in range(len(sample))]
     sides: list[tuple[str, Callable[[], np.ndarray], int]] = [
         ("sacreBLEU, every line", lambda: choose(sample, score_lines(lines, references)), 1),
         (
             "sacreBLEU, equal strings once",
-            lambda: choose(sample, score_lines(found.lists, references)[found.inverse]),
+            lambda: choose(sample, score_lines(distinct, references)[inverse]),
             1,
         ),
         ("oracles", lambda: oracles(sample, cache=False).index, 5),
         ("oracles, jobs=2", lambda: oracles(sample, cache=False, jobs=2).index, 5),
     ]
-    distinct_lines = sum(map(len, found.lists))
+    distinct_lines = sum(map(len, distinct))
     print(f"{len(sample)} sentences, {len(sample.features)} lines, {distinct_lines} distinct")
     print(f"{'':<32}{'seconds':>10}{'lines/s':>12}{'ratio':>9}")
     brute = expected = None

@@ -36,8 +36,8 @@ from bpa_ppl.models.subdomains import Settings, induce
 from bpa_ppl.models.subdomains.expectation_maximisation import em
 from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.models.subdomains.unigrams import unigram_posteriors
-from bpa_ppl.models.subdomains.working import workers
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.workers import parallel_workers
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "models"))
 
@@ -149,7 +149,7 @@ def out(labels: np.ndarray, chosen: dict[str, Any], jobs: int, keep: str | None)
     print(f"\nK = {settings.k}, {settings.em}, folds {settings.folds}, order {settings.order}")
     print(f"{'':<22}{'seconds':>9}{'CPU':>9}{'GB':>7}{'log p':>15}{'purity':>9}{'moved':>9}")
     start, cpu, last = time.perf_counter(), time.process_time(), None
-    with Peak() as peak, workers(jobs) as team:
+    with Peak() as peak, parallel_workers(jobs, "threads") as team:
         texts = [NumberedText.read(CORPORA / f"out.{side}.xz") for side in ("fr", "en")]
         for step, found in enumerate(em(texts[0], texts[1], settings, team)):
             hard = found.posteriors.ndim == 1

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from bpa_ppl.compiled import compiled, inner
 from bpa_ppl.nbest import Float64, Int32, Int64, NBest
 from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.phrases.tree import PhraseTree
@@ -180,7 +180,7 @@ def _text(begin: int, words: int) -> str:
     return f"{begin}" if words == 1 else f"{begin}-{begin + words - 1}"
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def search(
     spans: Int64, values: Float64, firsts: Int64, wanted: tuple[int, int, int, int], beam: int
 ) -> Int64:
@@ -228,7 +228,7 @@ def search(
     return path
 
 
-@inner
+@njit
 def _keep(
     states: Int64,
     best: Float64,

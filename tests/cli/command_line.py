@@ -39,11 +39,12 @@ def run(*arguments: object, stdin: str = "") -> Outcome:
     with (
         patch.object(sys, "argv", argv),
         patch.object(sys, "stdin", given),
+        patch.object(sys, "warnoptions", ["error"]),  # as pytest has it: warnings are errors
         redirect_stdout(out),
         redirect_stderr(err),
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("default", BpaWarning)
+        warnings.simplefilter("ignore", BpaWarning)  # shown as notes
         with pytest.raises(SystemExit) as ending:
             main()
     return Outcome(int(ending.value.code or 0), _written(out), _written(err))

@@ -190,7 +190,7 @@ def test_no_room_for_temporary_files(folder: Path) -> None:
         (("--prior-variance", "-1"), "the prior variance must be positive .*-1.*"),
         (("--prior-variance", "nan"), "the prior variance must be positive .*nan"),
         (("--default", "LM0=big"), "--default LM0 needs a number, not 'big'"),
-        (("--fixed", "LM7"), "nbest: cannot fix LM7, .*"),
+        (("--fixed", "LM7"), "nbest: LM7 is not a feature: .*"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

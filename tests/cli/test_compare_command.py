@@ -110,5 +110,6 @@ def test_ctrl_c_ends_a_calibration(folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "interrupted"
     assert "Traceback" not in err
     assert not Path("page.html").exists()

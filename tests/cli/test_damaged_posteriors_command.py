@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from command_line import Outcome, run
 from foreign import autoregressive, foreign
 
 from bpa_ppl.posterior import write_posterior
-from bpa_ppl.posterior.arviz_functions import groups_of
-from bpa_ppl.posterior.netcdf import to_bytes
+from bpa_ppl.posterior.arviz_functions import data_tree
+from bpa_ppl.posterior.files import to_bytes
 
 NAMES = ("LM0", "TM0")
 LISTS = "0 ||| a ||| LM0= 1 TM0= 2 ||| 0\n0 ||| b ||| LM0= 2 TM0= 1 ||| 0\n"
@@ -45,8 +46,12 @@ def test_what_one_command_refuses_all_refuse_in_one_line(good: Path) -> None:
     broken = autoregressive(0.1, 4, 400, 2, seed=3)
     broken[1, 7, 0] = np.nan
     content = good.read_bytes()
-    Path("nan.nc").write_bytes(to_bytes(groups_of(foreign(broken, NAMES))))
-    Path("flipped.nc").write_bytes(content[:5000] + bytes([content[5000] ^ 4]) + content[5001:])
+    Path("nan.nc").write_bytes(to_bytes(data_tree(foreign(broken, NAMES))))
+    with h5py.File(good, "r") as file:
+        place = file["posterior/weights"].id.get_chunk_info(0).byte_offset + 100
+    damaged = bytearray(content)
+    damaged[place] ^= 4
+    Path("flipped.nc").write_bytes(damaged)
     Path("short.nc").write_bytes(content[:5000])
     before = sorted(path.name for path in Path().iterdir())
     for name in ("nan.nc", "flipped.nc", "short.nc"):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 import warnings
 from pathlib import Path
 
 import pytest
 from command_line import run
 
-from bpa_ppl import BpaWarning
 from bpa_ppl.cli import options
 from bpa_ppl.cli.notes import shown
-from bpa_ppl.notes import LOGGER, note, tell
+from bpa_ppl.notes import LOGGER, log_info, warn_user
 
 ADAPT = ("adapt", "nbest", "-r", "long", "-w", "moses.ini", "--sampler", "map", "-o", "new.nc")
 NOTE = "nbest: lists for 12 sentences, but long has 14 references: the others are not used"
@@ -53,21 +53,24 @@ def test_quiet_leaves_warnings_alone() -> None:
     assert re.fullmatch(r"\d+ of 12 translations changed\n", done.err)
 
 
-def test_a_warning_is_shown_once_whoever_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown(), warnings.catch_warnings():
-        warnings.simplefilter("always")
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_a_warning_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown():
         for _ in range(3):
-            tell("a list\nis short (known)")
-            note("read")
-        warnings.warn("from a user's own code", BpaWarning, stacklevel=1)
+            warn_user("a list\nis short (known)")
+            log_info("read")
         warnings.warn("from a library", FutureWarning, stacklevel=1)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines() == [
-        "note: a list\\nis short (--with)",
-        *["read"] * 3,
-        "note: from a user's own code",
-    ]
+    assert err.splitlines() == ["note: a list\\nis short (--with)", *["read"] * 3]
+
+
+def test_warnings_of_libraries_are_shown_if_python_is_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "warnoptions", ["error"])
+    with shown(), pytest.raises(FutureWarning):
+        warnings.warn("from a library", FutureWarning, stacklevel=1)
 
 
 def test_reports_name_options(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,11 +82,11 @@ def test_reports_name_options(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_afterwards_everything_is_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
-    before = (LOGGER.level, list(LOGGER.handlers), warnings.showwarning)
+    before = (LOGGER.level, list(LOGGER.handlers), list(warnings.filters))
     with shown():
         assert LOGGER.isEnabledFor(logging.INFO)
-    assert (LOGGER.level, LOGGER.handlers, warnings.showwarning) == before
-    note("unheard")
+    assert (LOGGER.level, LOGGER.handlers, warnings.filters) == before
+    log_info("unheard")
     assert capsys.readouterr().err == ""
 
 

@@ -111,7 +111,7 @@ def test_variances_of_single_features(lists: Path) -> None:
         (("--metric", "chrf:word_order=x"), "word_order must be a whole number"),
         (("--metric", "column:negative=true"), "the metric column needs column"),
         (("--metric", "unbabel-comet"), "adapt needs --references"),
-        (("--categorical", "text"), "no column text of the hypotheses: there is system"),
+        (("--categorical", "text"), "the hypotheses have no column text"),
         (("--prior-variance", "x"), "--prior-variance takes a number or NAME=VALUE, not 'x'"),
         (("--prior-variance", "LM0=x"), "--prior-variance LM0 needs a number, not 'x'"),
         (("--prior-variance", "LM0=2"), "a prior variance of LM0, which is no feature"),

@@ -100,12 +100,14 @@ def test_columns_that_are_features_are_chosen_and_recorded() -> None:
         assert new.code == 0
         assert "not used" not in new.err
     refused = run(*ADAPT, "--gain", "mqm", "--features", "qe_c")
-    message = "qe_c is no feature of the lists: choose from logprob, mqm, qe_a, qe_b, place"
+    message = "qe_c is not a feature of the lists: choose from logprob, mqm, qe_a, qe_b, place"
     assert message in refused.err
     del lines[0]["candidates"][0]["qe_a"]
     written("lists.jsonl", lines)
     refused = run(*ADAPT, "--gain", "mqm", "--features", "qe_a")
-    assert "qe_a is no feature of the lists (it is no number, or missing for some" in refused.err
+    assert (
+        "qe_a is not a feature of the lists (it is not a number, or missing for some" in refused.err
+    )
 
 
 @pytest.mark.parametrize("name", ["details.jsonl", "details.jsonl.gz", "details.tsv"])

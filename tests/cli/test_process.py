@@ -62,6 +62,7 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "interrupted"
     assert "Traceback" not in err
     assert sorted(os.listdir()) == before
 

@@ -30,7 +30,7 @@ def test_workers_are_asked_for(
         raise UsageError(f"asked for {given}")
 
     monkeypatch.setattr(reranking, "_SMALL", 1)
-    monkeypatch.setattr(reranking, "pool", refuse)
+    monkeypatch.setattr(reranking, "parallel_workers", refuse)
     assert run(*RERANK, *options, "-q").err == f"error: asked for {asked}\n"
 
 
@@ -51,7 +51,7 @@ def test_an_error_writes_neither_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (("--jobs", "0"), "0 jobs do no work"),
+        (("--jobs", "0"), "jobs must be at least 1"),
         (("--backend", "slurm"), "choose one of local, dask"),
         (("--backend", "dask"), "go together: give both"),
     ],

@@ -68,7 +68,7 @@ def test_topics(work: Path) -> None:
         (("fr", "en", "--set", "order=9"), "order must be a whole number from 1 and up to 5"),
         (("fr", "en", "--induction", "gibbs"), "unknown induction 'gibbs': choose one of em, lda"),
         (("fr", "en", "--induction", "lda", "--soft"), "em: settings of EM, not LDA"),
-        (("fr", "en", "--jobs", "0"), "0 jobs do no work"),
+        (("fr", "en", "--jobs", "0"), "jobs must be at least 1"),
         (("fr", "en", "--seed", "-1"), "a seed is a whole number from 0"),
         (("fr", "en", "--backend", "dask"), "the backend dask and the address of a scheduler"),
     ],

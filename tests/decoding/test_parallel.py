@@ -92,14 +92,16 @@ def test_processes_bring_the_same_files(
 def test_few_lists_start_no_process(
     lists: NBest, posterior: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reranking, "pool", lambda *_: pytest.fail("a process was started"))
+    monkeypatch.setattr(
+        reranking, "parallel_workers", lambda *_: pytest.fail("a process was started")
+    )
     assert len(rerank(lists, posterior, unchecked=True, jobs=2).texts) == LISTS
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"jobs": 0}, "0 jobs do no work"),
+        ({"jobs": 0}, "jobs must be at least 1"),
         ({"backend": "slurm"}, "choose one of local, dask"),
         ({"backend": "dask"}, "go together"),
         ({"scheduler": "tcp://here:1"}, "go together"),

@@ -38,7 +38,7 @@ from bpa_ppl.diagnostics.baselines.table import (
 )
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.posterior.statistics import unseen
+from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality import Column
 
 NAMES = ("LM0", "TM0", "Length")
@@ -84,7 +84,7 @@ def posterior(pool: NBest, seed: int = 0, **known: object) -> Draws:
 
 def recorded(pool: NBest) -> Draws:
     draws = posterior(pool)
-    return draws.noted(baselines=compare_baselines(pool, draws).record())
+    return draws.with_attrs(baselines=compare_baselines(pool, draws).record())
 
 
 def shared(scores: list[float], gains: list[float]) -> float:
@@ -214,7 +214,7 @@ def left_out(pool: NBest, draws: Draws) -> list[np.ndarray]:
     found = []
     for s in range(len(pool)):
         log_p = np.asarray(draws.pointwise).reshape(200, -1)[:, s]
-        weight = np.exp(unseen(np.zeros(200), log_p)[0])
+        weight = np.exp(loo_log_weights(np.zeros(200), log_p)[0])
         found += plain.predictive(pool[s], draws.flat, weight)
     return found
 
@@ -352,7 +352,7 @@ def test_a_record_is_read_back_as_it_was() -> None:
     assert str(again) == str(compare_baselines(pool, draws))
     assert again.record() == draws.attrs["baselines"]
     with pytest.raises(DataError, match="adapt again"):
-        recorded_comparison(draws.noted(baselines={"rows": 3}))
+        recorded_comparison(draws.with_attrs(baselines={"rows": 3}))
 
 
 def row(name: str, difference: float, reach: float) -> BaselineRow:

@@ -19,7 +19,7 @@ from bpa_ppl.experiments.calibration import LOG_LIKELIHOOD, calibrate_sampler, s
 from bpa_ppl.models import Prior
 from bpa_ppl.sampling import RandomWalk, Sampled, Target, target_of
 from bpa_ppl.sampling.chains import Plan, run_chains
-from bpa_ppl.sampling.mode import around, require_mode
+from bpa_ppl.sampling.mode import dispersed_starts, require_mode
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis
 from bpa_ppl.weights import match
 
@@ -179,7 +179,8 @@ class Forgetting(RandomWalkMetropolis, frozen=True):
     def sample(self, target: Target) -> Sampled:
         mode = require_mode(target)
         plan = Plan(_forgetful, target.program, self, ("accept_prob", "potential_energy"))
-        return run_chains(plan, target, mode.covariance, around(target, mode, self.chains))
+        start = dispersed_starts(target, mode, self.chains)
+        return run_chains(plan, target, mode.covariance, start)
 
 
 def test_a_wrong_accept_ratio_is_found() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pages import Outline
 
 from bpa_ppl.diagnostics.learned_prior import as_table, learned_prior_page, sharing, sharing_figure
-from bpa_ppl.models.priors.learned import Domain, Hierarchy
+from bpa_ppl.models.priors.learned import DomainWeights, Hierarchy
 from bpa_ppl.posterior import Draws
 
 NAMES = ("alike", "apart", "unsure", "lm")
@@ -20,7 +20,7 @@ def hierarchy() -> Hierarchy:
     deviation = np.array([0.05, 0.1, 0.4, 0.3])
     mean = np.array([0.5, 1.0, -0.5, 0.2])
     domains = {
-        label: Domain(
+        label: DomainWeights(
             mean + apart.get(label, np.zeros(4)),
             np.diag(np.square([0.1, 0.2, 0.3, 0.4])),
             np.asarray(apart.get(label, np.zeros(4))),

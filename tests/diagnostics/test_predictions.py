@@ -16,7 +16,7 @@ from targets import SENTENCES, balanced, integrated
 from bpa_ppl import DataError, Draws, NBest, as_draws, read_posterior, write_posterior
 from bpa_ppl.diagnostics import with_predictions
 from bpa_ppl.posterior import import_arviz, importance_weights
-from bpa_ppl.posterior.arviz_functions import InferenceData, datasets, generation
+from bpa_ppl.posterior.arviz_functions import InferenceData, data_tree, generation
 
 VARIANCE = 0.1
 NAMES = ("LM0", "WP0")
@@ -93,9 +93,9 @@ def test_its_groups_survive_a_file(tmp_path: Path) -> None:
     drawn = data["posterior"]["weights"].values[..., 0]
     np.testing.assert_allclose(data["log_prior"]["weights"].values, log_prior(drawn), atol=1e-5)
     write_posterior(data, tmp_path / "posterior.nc")
-    again = datasets(read_posterior(tmp_path / "posterior.nc"))
+    again = data_tree(read_posterior(tmp_path / "posterior.nc"))
     for name in ("log_prior", "posterior_predictive", "observed_data"):
-        assert again[name].equals(datasets(data)[name])
+        assert again[name].equals(data_tree(data)[name])
 
 
 @pytest.mark.parametrize("component", ["prior", "likelihood"])

@@ -10,7 +10,7 @@ import plain
 import pytest
 from foreign import autoregressive, foreign
 from pages import Outline
-from xarray import DataArray
+from xarray import DataArray, DataTree
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
@@ -18,7 +18,7 @@ from bpa_ppl.diagnostics import Thresholds, check
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.diagnostics.report_tables import highest_density
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
-from bpa_ppl.posterior.arviz_functions import TAILS, generation, of_datasets
+from bpa_ppl.posterior.arviz_functions import TAILS, arviz_data, generation
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -67,7 +67,7 @@ def bare(draws: np.ndarray) -> InferenceData:
     dims = ["chain", "draw", "row", "column"][: draws.ndim]
     coords = {dim: np.arange(size) for dim, size in zip(dims, draws.shape, strict=True)}
     weights = DataArray(draws, coords, dims, name="weights")
-    return of_datasets({"posterior": weights.to_dataset()}, {})
+    return arviz_data(DataTree.from_dict({"posterior": weights.to_dataset()}))
 
 
 def titles(outline: Outline) -> list[str]:
@@ -283,7 +283,7 @@ def test_the_order_of_dimensions_is_found_by_name() -> None:
     draws = np.random.default_rng(2).normal(size=(4, 50, 3))
     posterior = foreign(draws, NAMES)
     turned = posterior["posterior"]["weights"].transpose("feature", "draw", "chain")
-    other = of_datasets({"posterior": turned.to_dataset()}, {})
+    other = arviz_data(DataTree.from_dict({"posterior": turned.to_dataset()}))
     np.testing.assert_array_equal(as_draws(other).weights, draws)
 
 
@@ -432,7 +432,7 @@ def test_a_draw_that_is_no_number_is_named(wrong: float) -> None:
 
 def test_draws_without_chains_are_refused() -> None:
     weights = foreign(np.zeros((2, 9, 3)), NAMES)["posterior"]["weights"].isel(chain=0, drop=True)
-    other = of_datasets({"posterior": weights.to_dataset()}, {})
+    other = arviz_data(DataTree.from_dict({"posterior": weights.to_dataset()}))
     with pytest.raises(DataError, match="dimensions draw, feature: it needs chain and draw"):
         posterior_page(other)
 

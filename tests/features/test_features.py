@@ -46,7 +46,7 @@ def sourced(toy: NBest) -> NBest:
     )
 
 
-def test_features_come_after_those_that_are_there(toy: NBest) -> None:
+def test_features_come_after_existing_ones(toy: NBest) -> None:
     longer = add_features(toy, "length")
     assert longer.feature_names == (*toy.feature_names, "LengthWords")
     assert longer.features[:, :3].tobytes() == toy.features.tobytes()
@@ -100,21 +100,21 @@ def test_each_distinct_text_is_computed_once() -> None:
     assert sorted(asked) == ["b", "c"]
 
 
-def test_what_is_needed_must_be_there(toy: NBest, scaled: None) -> None:
+def test_missing_inputs(toy: NBest, scaled: None) -> None:
     with pytest.raises(DataError, match="the features length need sources, which the lists do not"):
         add_features(toy, Length(ratio=True))
     with pytest.raises(DataError, match="the features scaled need difficulty"):
         add_features(toy, "scaled")
 
 
-def test_names_that_are_there_already(toy: NBest) -> None:
+def test_names_that_exist_already(toy: NBest) -> None:
     with pytest.raises(DataError, match="there is a feature LengthWords already"):
         add_features(add_features(toy, "length"), "length")
     with pytest.raises(DataError, match="there is a feature LengthWords already"):
         add_features(toy, ["length", Length(characters=True)])
 
 
-def test_sources_that_are_none(toy: NBest) -> None:
+def test_invalid_sources(toy: NBest) -> None:
     with pytest.raises(UsageError, match="unknown feature source 'widht': choose one of lm, "):
         add_features(toy, "widht")
     with pytest.raises(UsageError, match="a feature source is a name"):
@@ -125,11 +125,13 @@ def test_sources_that_are_none(toy: NBest) -> None:
         Length(words="yes")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("made", [(["F"], [1.0, 2.0]), {"F": [1.0, 2.0]}, (["F", "G"], [[1.0]])])
-def test_columns_of_the_wrong_shape(toy: NBest, made: Any) -> None:
+@pytest.mark.parametrize(
+    "features", [(["F"], [1.0, 2.0]), {"F": [1.0, 2.0]}, (["F", "G"], [[1.0]])]
+)
+def test_columns_of_the_wrong_shape(toy: NBest, features: Any) -> None:
     class Wrong(FeatureSource, frozen=True):
         def columns(self, nbest: NBest) -> Features:
-            return made
+            return features
 
     with pytest.raises(DataError, match=r"the features Wrong have the shape \(.*\), not \(9, "):
         add_features(toy, Wrong())
@@ -145,15 +147,15 @@ def test_values_that_are_not_finite_are_located(toy: NBest) -> None:
 
 
 def test_what_features_are_made_from(scaled: None) -> None:
-    assert Length(ratio=True).made_from() == {
+    assert Length(ratio=True).recipe() == {
         "source": "length",
         "words": True,
         "characters": False,
         "ratio": True,
     }
-    assert Scaled(scale=2).made_from()["source"] == "scaled"
-    found = Length(ratio=True).made_from()
-    assert FEATURES.resolve(found.pop("source"), found) == Length(ratio=True)
+    assert Scaled(scale=2).recipe()["source"] == "scaled"
+    result = Length(ratio=True).recipe()
+    assert FEATURES.resolve(result.pop("source"), result) == Length(ratio=True)
 
 
 def test_nothing_heavy_is_imported() -> None:

@@ -53,8 +53,8 @@ def lists() -> NBest:
     features = [np.arange(len(part), dtype=float)[:, None] for part in texts]
     references = [part[1] for part in texts]
     sources = [source for source, _ in LISTS]
-    made = NBest.from_lists(texts, features, ["LM0"], references=references, sources=sources)
-    return made.with_extras(segmentation=[spans for _, part in LISTS for _, spans in part])
+    added = NBest.from_lists(texts, features, ["LM0"], references=references, sources=sources)
+    return added.with_extras(segmentation=[spans for _, part in LISTS for _, spans in part])
 
 
 def spread(phrase: str, sentences: list[list[str]], shares: Any, beta: float) -> list[float]:
@@ -155,13 +155,13 @@ def test_the_order_of_the_entropy(lists: NBest, tmp_path: Path) -> None:
     np.testing.assert_allclose(columns["safe.specificity.source"], expected, rtol=1e-5)
 
 
-def test_columns_stand_in_one_order(lists: NBest, tmp_path: Path) -> None:
+def test_order_of_columns(lists: NBest, tmp_path: Path) -> None:
     path = subdomains(tmp_path / "z.parquet")
-    made = add_features(lists, Invariance(subdomains=path, features=("coherence", "specificity")))
-    assert made.feature_names[1:] == tuple(
+    added = add_features(lists, Invariance(subdomains=path, features=("coherence", "specificity")))
+    assert added.feature_names[1:] == tuple(
         f"invariance.{name}" for name in ("specificity.source", "specificity.target", "coherence")
     )
-    assert add_features(lists, Invariance(subdomains=path)).feature_names == made.feature_names
+    assert add_features(lists, Invariance(subdomains=path)).feature_names == added.feature_names
 
 
 def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, tmp_path: Path) -> None:
@@ -183,11 +183,11 @@ def test_a_copied_word_has_the_weights_of_the_subdomains(lists: NBest, tmp_path:
     np.testing.assert_allclose(columns["invariance.specificity.target"], [renyi([*WEIGHTS])])
 
 
-def test_a_corpus_of_another_language_is_told_once(lists: NBest, tmp_path: Path) -> None:
+def test_a_corpus_of_another_language_is_warned_about_once(lists: NBest, tmp_path: Path) -> None:
     texts = NumberedText.of(TARGETS), NumberedText.of(SOURCES)
     Subdomains(*texts, HARD, WEIGHTS).save(tmp_path / "turned.parquet")
     compute = Invariance(subdomains=str(tmp_path / "turned.parquet")).opened()
-    with pytest.warns(BpaWarning, match="is it of these languages in this order"):
+    with pytest.warns(BpaWarning, match="languages"):
         compute(lists)
     compute(lists)
 
@@ -197,21 +197,21 @@ def test_a_corpus_of_another_language_is_told_once(lists: NBest, tmp_path: Path)
     [
         ({"features": "safety"}, "unknown measure of invariance 'safety': choose one of spec"),
         ({"features": "kullback-leibler"}, "give smoothing above 0"),
-        ({"features": "subdomain"}, "the measure subdomain and z go together"),
-        ({"z": 1}, "the measure subdomain and z go together"),
+        ({"features": "subdomain"}, "subdomain needs z"),
+        ({"z": 1}, "subdomain needs z"),
         ({"features": "subdomain", "z": -1}, "z must be a whole number from 0 on"),
         ({"alpha": 0.0}, "alpha must be a number above 0"),
         ({"smoothing": -1.0}, "smoothing must be"),
     ],
 )
-def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Invariance(subdomains="z.parquet", **settings)
 
 
-def test_what_is_not_there(lists: NBest, tmp_path: Path) -> None:
+def test_missing_inputs(lists: NBest, tmp_path: Path) -> None:
     path = subdomains(tmp_path / "z.parquet")
-    with pytest.raises(UsageError, match="has the subdomains 0 to 2, and not 3"):
+    with pytest.raises(UsageError, match="subdomains 0 to 2"):
         Invariance(subdomains=path, features="subdomain", z=3).columns(lists)
     with pytest.raises(DataError, match="need segmentation"):
         add_features(lists.without("segmentation"), Invariance(subdomains=path))
@@ -229,14 +229,14 @@ def test_the_recipe_is_in_the_posterior(lists: NBest, tmp_path: Path) -> None:
     path = subdomains(tmp_path / "z.parquet")
     source = Invariance(subdomains=path)
     posterior = adapt(lists, {"LM0": 0.5}, sampler="map", add=source)
-    known = add_features(lists, source)
-    zeros = dict.fromkeys(known.feature_names[1:], 0.0)
-    by_hand = adapt(known, {"LM0": 0.5}, sampler="map", defaults=zeros)
-    weights = [as_draws(one).aligned(known)[0] for one in (posterior, by_hand)]
+    extended = add_features(lists, source)
+    zeros = dict.fromkeys(extended.feature_names[1:], 0.0)
+    by_hand = adapt(extended, {"LM0": 0.5}, sampler="map", defaults=zeros)
+    weights = [as_draws(one).aligned(extended)[0] for one in (posterior, by_hand)]
     np.testing.assert_array_equal(*weights)
     assert (weights[0][1:] != 0).all()
     chosen = rerank(lists, posterior).texts
-    assert chosen == rerank(known, by_hand).texts
+    assert chosen == rerank(extended, by_hand).texts
     subdomains(Path(path), HARD)
     with pytest.raises(DataError, match="has changed since the weights of invariance were adapted"):
         rerank(lists, posterior)
@@ -253,8 +253,8 @@ def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
     lists = lists.with_sources(texts[0][: len(lists)])
     sentences = [[line.split() for line in side] for side in texts]
     groups = np.arange(len(texts[0])) % K
-    made = Subdomains(*map(NumberedText.of, sentences), groups, WEIGHTS)
-    made.save(tmp_path / "z.parquet")
+    added = Subdomains(*map(NumberedText.of, sentences), groups, WEIGHTS)
+    added.save(tmp_path / "z.parquet")
     columns: Any = Invariance(subdomains=str(tmp_path / "z.parquet")).columns(lists)
     counts: list[dict[str, np.ndarray]] = [{}, {}]
     for part, side in zip(counts, sentences, strict=True):
@@ -271,8 +271,8 @@ def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
         for pair in spans.split():
             ends = [[int(n) for n in span.split("-")] for span in pair.split("=")]
             phrases = [" ".join(w[e[0] : e[-1] + 1]) for w, e in zip(words, ends, strict=True)]
-            found = [part.get(p, WEIGHTS) for part, p in zip(counts, phrases, strict=True)]
-            total += np.abs(np.subtract(*(one / one.sum() for one in found))).max()
+            result = [part.get(p, WEIGHTS) for part, p in zip(counts, phrases, strict=True)]
+            total += np.abs(np.subtract(*(one / one.sum() for one in result))).max()
         expected.append(total)
     np.testing.assert_allclose(columns["invariance.coherence"], expected, rtol=1e-6)
     assert len(set(expected)) > 20

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
-from bpa_ppl.features.folds import fold_of
+from bpa_ppl.features.base import fold_of
 from bpa_ppl.features.lexicon import Lexicon
-from bpa_ppl.features.recipes import recorded, remade, stored
+from bpa_ppl.features.recipes import recorded, sources_from_records, stored
 from bpa_ppl.registry import FEATURES
 from bpa_ppl.text.ibm1 import IBM1
 
@@ -103,11 +103,11 @@ def test_lists_one_at_a_time(lists: NBest, memory: tuple[str, str]) -> None:
         assert np.array_equal(column, np.concatenate([dict(part)[name] for part in parts]))
 
 
-def test_adaptation_sentences_are_judged_by_the_others(lists: NBest) -> None:
+def test_adaptation_sentences_are_scored_by_the_others(lists: NBest) -> None:
     source = Lexicon(pairs="self", folds=3)
     assert source.unlearned
     assert source.needs == {"sources", "references"}
-    found = add_features(lists, source)
+    result = add_features(lists, source)
     pairs = [(s, r[0]) for s, r in zip(lists.sources or (), lists.references or (), strict=True)]
     folds = fold_of(pairs, 3)
     assert folds[0] == folds[5]
@@ -116,26 +116,26 @@ def test_adaptation_sentences_are_judged_by_the_others(lists: NBest) -> None:
         judged = lists.select(folds == fold)
         expected = by_hand(others, judged).astype(np.float32)
         rows = np.repeat(folds == fold, lists.sizes)
-        assert found.features[rows, 1:] == pytest.approx(expected, rel=1e-6)
+        assert result.features[rows, 1:] == pytest.approx(expected, rel=1e-6)
 
 
-def test_new_lists_are_judged_by_all_adaptation_sentences(lists: NBest) -> None:
+def test_new_lists_are_scored_by_all_adaptation_sentences(lists: NBest) -> None:
     fitted = Lexicon(pairs="self").fitted(lists)
     assert not fitted.unlearned
     assert fitted.files() == ()
-    assert len(fitted.own) == 5  # a sentence that was drawn twice counts once
-    found = add_features(lists, fitted).features[:, 1:]
-    expected = by_hand(list(fitted.own), lists)
-    assert found == pytest.approx(expected.astype(np.float32), rel=1e-6)
-    own = fitted.columns_of_own(lists)
-    assert not np.allclose(np.transpose(list(dict(own).values())), found)
+    assert len(fitted.learned_pairs) == 5  # a sentence that was drawn twice counts once
+    result = add_features(lists, fitted).features[:, 1:]
+    expected = by_hand(list(fitted.learned_pairs), lists)
+    assert result == pytest.approx(expected.astype(np.float32), rel=1e-6)
+    own = fitted.cross_fitted_columns(lists)
+    assert not np.allclose(np.transpose(list(dict(own).values())), result)
     # It has learned already, and stays as it is.
     assert fitted.fitted(lists[:2]) == fitted
 
 
 def test_several_references_are_several_pairs(lists: NBest) -> None:
     several = lists.with_references([(*refs, "a cat") for refs in lists.references or ()])
-    own = Lexicon(pairs="self").fitted(several).own
+    own = Lexicon(pairs="self").fitted(several).learned_pairs
     assert ("le chat", "the cat") in own
     assert ("le chat", "a cat") in own
     assert len(own) == 10
@@ -143,29 +143,29 @@ def test_several_references_are_several_pairs(lists: NBest) -> None:
 
 def test_few_sentences_leave_one_out(lists: NBest) -> None:
     two = lists[1:3]
-    found = add_features(two, Lexicon(pairs="self")).features[:, 1:]
+    result = add_features(two, Lexicon(pairs="self")).features[:, 1:]
     for s, other in ((0, 1), (1, 0)):
         pair = (two.sources or ())[other], (two.references or ())[other][0]
         expected = by_hand([pair], two[s]).astype(np.float32)
-        assert found[two.rows(s)] == pytest.approx(expected, rel=1e-6)
+        assert result[two.rows(s)] == pytest.approx(expected, rel=1e-6)
 
 
-def test_one_sentence_alone_teaches_nothing(lists: NBest) -> None:
+def test_one_sentence_cannot_be_cross_fitted(lists: NBest) -> None:
     for one in (lists[0], lists[[0, 5, 0]]):
-        with pytest.raises(DataError, match="there is only 1: give more adaptation sentences"):
+        with pytest.raises(DataError, match="give more adaptation sentences"):
             add_features(one, Lexicon(pairs="self"))
 
 
 def test_pairs_may_be_carried(lists: NBest, memory: tuple[str, str]) -> None:
     source = Lexicon(pairs=memory, carry=True)
     fitted = source.fitted(lists)
-    assert fitted.own == tuple(zip(SOURCES, TARGETS, strict=True))
+    assert fitted.learned_pairs == tuple(zip(SOURCES, TARGETS, strict=True))
     assert fitted.files() == ()
     before = add_features(lists, source).features
     for path in memory:
         Path(path).unlink()
     assert np.array_equal(add_features(lists, fitted).features, before)
-    assert "own" not in fitted.made_from()
+    assert "learned_pairs" not in fitted.recipe()
 
 
 def test_too_much_text_is_not_carried(lists: NBest, memory: tuple[str, str]) -> None:
@@ -205,11 +205,13 @@ def test_pairs_with_an_empty_side_are_skipped(lists: NBest, memory: tuple[str, s
     Path(memory[0]).write_text("\n".join([*SOURCES, "", "rien"]) + "\n")
     Path(memory[1]).write_text("\n".join([*TARGETS, "nothing", ""]) + "\n")
     with pytest.warns(BpaWarning, match="2 pairs have no words on one side: skipped"):
-        found = add_features(lists, Lexicon(pairs=memory)).features
-    assert np.array_equal(found, clean)
+        result = add_features(lists, Lexicon(pairs=memory)).features
+    assert np.array_equal(result, clean)
 
 
-def test_a_text_of_another_language_is_told_once(lists: NBest, memory: tuple[str, str]) -> None:
+def test_a_text_of_another_language_is_warned_about_once(
+    lists: NBest, memory: tuple[str, str]
+) -> None:
     swapped = Lexicon(pairs=(memory[1], memory[0])).opened()
     with pytest.warns(BpaWarning, match=r"100% of the words of the source sentences are not in"):
         swapped(lists)
@@ -230,8 +232,8 @@ def test_lists_without_sources(lists: NBest, memory: tuple[str, str]) -> None:
         Lexicon(pairs="self").fitted(lists.without("references"))
 
 
-def test_it_must_learn_first(lists: NBest) -> None:
-    with pytest.raises(UsageError, match="has not learned yet: use fitted"):
+def test_it_must_be_fitted_first(lists: NBest) -> None:
+    with pytest.raises(UsageError, match="use fitted"):
         Lexicon(pairs="self").columns(lists)
 
 
@@ -253,10 +255,10 @@ def test_a_posterior_remembers_it(lists: NBest, memory: tuple[str, str], given: 
     pairs = "self" if given == "self" else memory
     source = Lexicon(pairs=pairs, carry=given == "carried", floor=0.01).fitted(lists)
     records = json.loads(json.dumps(recorded([source], [("lexicon.direct", "lexicon.inverse")])))
-    assert remade(records, stored([source])) == (source,)
+    assert sources_from_records(records, stored([source])) == (source,)
     Path(memory[1]).write_text("other\n" * 6)
     if given == "files":
         with pytest.raises(DataError, match="has changed since the weights of lexicon"):
-            remade(records, stored([source]))
+            sources_from_records(records, stored([source]))
     else:
-        assert remade(records, stored([source])) == (source,)
+        assert sources_from_records(records, stored([source])) == (source,)

@@ -43,7 +43,7 @@ class Known(FeatureSource, frozen=True):
         words = {word for refs in nbest.references for ref in refs for word in ref.split()}
         return msgspec.structs.replace(self, words=tuple(sorted(words)))
 
-    def columns_of_own(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, nbest: NBest) -> Features:
         if self.text != SELF:
             return self.opened()(nbest)
         parts = [
@@ -160,7 +160,7 @@ def test_a_file_that_has_changed_or_gone_is_refused(
     assert len(rerank(lists, posterior, where={"known": kept}).texts) == 20
     with pytest.raises(UsageError, match=r"where=.'lm': .* is of no source .* it has known"):
         rerank(lists, posterior, where={"lm": kept})
-    with pytest.raises(UsageError, match="say where 1 file lies, not a, b"):
+    with pytest.raises(UsageError, match="path of 1 file, not a, b"):
         rerank(lists, posterior, where={"known": ["a", "b"]})
 
 

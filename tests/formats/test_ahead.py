@@ -12,7 +12,7 @@ import pytest
 
 from bpa_ppl import BpaWarning, DataError, iter_nbest
 from bpa_ppl.formats.ahead import ahead
-from bpa_ppl.notes import held, tell
+from bpa_ppl.notes import capture_notes, warn_user
 
 WAIT = 10  # seconds after which something that should happen has not
 
@@ -37,13 +37,13 @@ def test_one_item_is_made_meanwhile_and_no_more() -> None:
 def test_what_is_told_comes_with_its_item_and_in_the_thread_of_the_caller() -> None:
     def items() -> Iterator[int]:
         for number in range(3):
-            tell(f"of item {number}")
+            warn_user(f"of item {number}")
             yield number
-        tell("of the end")
+        warn_user("of the end")
 
     stream = ahead(items())
     for number in range(3):
-        with held() as notes:
+        with capture_notes() as notes:
             assert next(stream) == number
         assert [note.message for note in notes] == [f"of item {number}"]
     with pytest.warns(BpaWarning, match="of the end") as warned:
@@ -54,12 +54,12 @@ def test_what_is_told_comes_with_its_item_and_in_the_thread_of_the_caller() -> N
 def test_an_error_comes_after_the_items_and_notes_before_it() -> None:
     def items() -> Iterator[int]:
         yield 0
-        tell("it looks bad")
+        warn_user("it looks bad")
         raise DataError("it is bad", "dev", 7)
 
     stream = ahead(items())
     assert next(stream) == 0
-    with held() as notes, pytest.raises(DataError, match=r"^dev:7: it is bad$"):
+    with capture_notes() as notes, pytest.raises(DataError, match=r"^dev:7: it is bad$"):
         next(stream)
     assert [note.message for note in notes] == ["it looks bad"]
     assert list(stream) == []

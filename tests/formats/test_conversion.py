@@ -13,7 +13,7 @@ from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.plain import Plain
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples/data"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/demo_data"
 WHOLE = {
     "jsonl": Jsonl(),
     "long": Jsonl(long=True),

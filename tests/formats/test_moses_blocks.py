@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from bpa_ppl import read_nbest
-from bpa_ppl.compiled import compiled as compiled_function
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.base import ReadOptions, Rows
@@ -200,7 +200,7 @@ def test_irregular_columns_are_left_to_the_other_parser() -> None:
     assert compiled([b"0 ||| a ||| 2 ||| LM0= 1"]) is None
 
 
-@compiled_function
+@njit(nogil=True)
 def first_number(data: np.ndarray) -> tuple[float, int]:
     return number_at(data, 0)
 
@@ -263,8 +263,8 @@ def test_texts_of_one_hash_slot_are_told_apart() -> None:
     assert rows.string_index.tolist() == [i % 700 for i in range(1000)]
 
 
-def test_both_read_the_real_lists_alike(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = shared_data / "authored/leaflet.nbest100.gz"
+def test_both_read_the_real_lists_alike(demo_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = demo_data / "leaflet.nbest100.gz"
     calls = recorded_calls(monkeypatch)
     fast = read_nbest(path)
     assert calls

@@ -49,7 +49,7 @@ def test_a_line_that_is_not_utf8(write: Write) -> None:
         read_references(write("a", b"caf\xe9\n", name="ref"))
 
 
-def test_real_references(shared_data: Path) -> None:
-    references = read_references(shared_data / "medical/adapt.ref")
-    assert len(references) == 500
-    assert references[3] == ("date of onset of symptoms",)
+def test_real_references(demo_data: Path) -> None:
+    references = read_references(demo_data / "leaflet.ref")
+    assert len(references) == 240
+    assert references[3] == ("the leaflet has been updated since your last prescription .",)

@@ -260,9 +260,9 @@ def test_any_lists_read_back_with_the_same_bits(
 
 @FORMATS
 def test_real_lists_read_back_with_the_same_bits(
-    shared_data: Path, tmp_path: Path, name: str
+    demo_data: Path, tmp_path: Path, name: str
 ) -> None:
-    nbest = next(iter_nbest(shared_data / "authored/leaflet.nbest100.gz", chunk=40))
+    nbest = next(iter_nbest(demo_data / "leaflet.nbest100.gz", chunk=40))
     write_nbest(nbest, tmp_path / "out", format=name)
     assert content(read_nbest(tmp_path / "out", format=name)) == content(nbest)
 

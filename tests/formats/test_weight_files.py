@@ -164,10 +164,15 @@ class TestReading:
         if not content.startswith("# mine\n\n{"):  # a flow mapping might be JSON
             assert dict(read_weights(write(content, name="w"))) == expected
 
-    def test_the_weights_of_the_real_lists(self, shared_data: Path) -> None:
-        weights = read_weights(shared_data / "moses.ini")
+    def test_the_weights_of_the_real_lists(self, demo_data: Path) -> None:
+        weights = read_weights(demo_data / "moses.ini")
         assert len(weights) == 15
         assert weights["TranslationModel0[3]"] == 0.0166145
+
+    def test_the_order_is_that_of_the_original_tools(
+        self, demo_data: Path, shared_data: Path
+    ) -> None:
+        weights = read_weights(demo_data / "moses.ini")
         order = [float(v) for v in (shared_data / "tools/init.txt").read_text().split()]
         assert list(weights.values())[:14] == order
 
@@ -245,8 +250,8 @@ class TestTemplate:
         write_weights({"LM0": 0.5, "TM0[0]": 0.1, "TM0[2]": 1 / 3}, out, template=template)
         assert out.read_bytes() == INI.replace("-3e-1", "0.3333333333333333").encode()
 
-    def test_equal_weights_give_the_same_bytes(self, shared_data: Path, tmp_path: Path) -> None:
-        template = shared_data / "moses.ini"
+    def test_equal_weights_give_the_same_bytes(self, demo_data: Path, tmp_path: Path) -> None:
+        template = demo_data / "moses.ini"
         write_weights(read_weights(template), tmp_path / "new.ini", template=template)
         assert (tmp_path / "new.ini").read_bytes() == template.read_bytes()
 

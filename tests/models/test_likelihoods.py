@@ -33,7 +33,7 @@ def lists() -> NBest:
 
 
 def log_p(lists: NBest, weights: plain.Array, gamma: float) -> plain.Array:
-    """log of the softmax-margin of each sentence, from edits."""
+    """Log of the softmax-margin of each sentence, from edits."""
     worth, best = (
         gains(lists, "ter", cache=False),
         oracles(lists, preference=lists.scores([0.4, -0.2]), cache=False).index,
@@ -78,11 +78,6 @@ def test_equal_features_of_another_worth_have_rows_of_their_own(lists: NBest) ->
     seeing = tabulate(lists, matched, [0, 0, 0], gains=worth)
     rows = [sum(int((b.hypothesis >= 0).sum()) for b in found.buckets) for found in (blind, seeing)]
     assert rows == [14, 15]
-
-
-def test_a_margin_needs_gains(lists: NBest) -> None:
-    with pytest.raises(UsageError, match="needs gains"):
-        Margin().prepare(tabulate(lists, match(CANONICAL, lists), [0, 0, 0]))
 
 
 def test_another_margin_is_not_another_program(lists: NBest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -12,7 +13,7 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy.optimize import approx_fprime
 
-from bpa_ppl import NBest, UsageError, Weights, read_nbest, read_weights
+from bpa_ppl import NBest, UsageError, Weights, read_weights
 from bpa_ppl.models import Oracle, Prior, log_linear, tabulate
 from bpa_ppl.sampling import Data
 from bpa_ppl.weights import Match, match
@@ -126,9 +127,12 @@ def test_a_variance_must_be_positive_and_finite(ragged: NBest, variance: npt.Arr
         given(ragged, match(CANONICAL, ragged), ORACLE, variance)
 
 
-def test_real_lists_have_the_density_that_scipy_computes(shared_data: Path) -> None:
-    pool = read_nbest(shared_data / "captions" / "adapt.nbest.gz").select(np.arange(20))
-    matched = match(read_weights(shared_data / "moses.ini"), pool)
+@pytest.mark.parametrize("name", ["leaflet", "captions/adapt"])
+def test_real_lists_have_the_density_that_scipy_computes(
+    real_lists: Callable[[str], NBest], demo_data: Path, name: str
+) -> None:
+    pool = real_lists(name).select(np.arange(20))
+    matched = match(read_weights(demo_data / "moses.ini"), pool)
     rng = np.random.default_rng(5)
     oracle = [int(rng.integers(size)) for size in pool.sizes]
     data = given(pool, matched, oracle, 0.1)

@@ -20,8 +20,8 @@ from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.base import Target
-from bpa_ppl.sampling.comparisons import compared
 from bpa_ppl.sampling.density import evaluate, potential
+from bpa_ppl.sampling.sentences import preference_sentences
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
@@ -80,7 +80,7 @@ def target(
     lists: NBest, likelihood: Preference, canonical: Any = CANONICAL, variance: float = VARIANCE
 ) -> Target:
     """The posterior of some compared lists."""
-    known = compared(lists, match(canonical, lists), likelihood)
+    known = preference_sentences(lists, match(canonical, lists), likelihood)
     free = dict(zip(known.match.free_names, known.match.free_values.tolist(), strict=True))
     return target_of(
         known.nbest,
@@ -111,7 +111,7 @@ def case(request: pytest.FixtureRequest, lists: NBest) -> tuple[NBest, Preferenc
 
 
 def log_density(lists: NBest, likelihood: Preference, flat: Array, free: bool) -> float:
-    """log p(z, data) by brute force, of z = (log ν, λ) where ν is free, else λ."""
+    """Log p(z, data) by brute force, of z = (log ν, λ) where ν is free, else λ."""
     log_nu, weights = (flat[0], flat[1:]) if free else (None, flat)
     nu = likelihood.nu if log_nu is None else float(np.exp(log_nu))
     prior = log_prior(weights, [0.4, -0.2], VARIANCE)

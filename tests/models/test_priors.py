@@ -14,7 +14,7 @@ from scipy.stats import laplace, multivariate_normal
 
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt
 from bpa_ppl.models import Isotropic, Prior
-from bpa_ppl.models.priors.isotropic import completed, variances
+from bpa_ppl.models.priors.isotropic import complete_prior, variances
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.weights import Match, match
 
@@ -50,7 +50,7 @@ def test_features_are_matched_by_name() -> None:
     np.testing.assert_allclose(alone.covariance, [[1 / precision[1, 1]]])
     np.testing.assert_allclose(alone.mean, [-1.0 + precision[1, 0] / precision[1, 1] * 0.5])
     assert full.matched(["LM0", "WP0"]) is full
-    with pytest.raises(DataError, match="the prior has no TM0: it is of LM0, WP0"):
+    with pytest.raises(DataError, match="no feature TM0"):
         full.matched(["LM0", "TM0"])
     heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
     with pytest.raises(UsageError, match="in this order"):
@@ -72,8 +72,8 @@ def test_what_a_prior_does_not_know_is_isotropic_and_independent() -> None:
         np.array([True, True, True, True, False]),
         np.array([np.nan, 3.0, np.nan, np.nan, np.nan]),
     )
-    with pytest.warns(BpaWarning, match=r"nothing of new \(0 ± 0.236\), TM0 \(0.2 ± 0.316\): "):
-        prior, new = completed(learned, match)
+    with pytest.warns(BpaWarning, match=r"new \(0 ± 0.236\), TM0 \(0.2 ± 0.316\)"):
+        prior, new = complete_prior(learned, match)
     assert (prior.names, new) == (match.free_names, ["new", "TM0"])
     at = [0.1, 0.3, -0.2, 0.9]
     mean = list(names.values())
@@ -81,11 +81,11 @@ def test_what_a_prior_does_not_know_is_isotropic_and_independent() -> None:
     known -= multivariate_normal([3.0, 0.0], whole[1::2, 1::2]).logpdf([0.0, 2.0])
     expected = known + plain.log_prior([0.3, 0.9], [0.0, 0.2], [1 / 18, 0.1])
     assert log_density(prior, at) == pytest.approx(expected)
-    with pytest.raises(DataError, match="the prior has no a, b, c, d: it is of WP0, other, LM0"):
-        completed(learned, match._replace(names=("a", "b", "c", "d", "fixed")))
+    with pytest.raises(DataError, match="no feature a, b, c, d"):
+        complete_prior(learned, match._replace(names=("a", "b", "c", "d", "fixed")))
     heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
-    with pytest.raises(DataError, match="the prior has no new, TM0"):
-        completed(heavy, match)
+    with pytest.raises(DataError, match="no feature new, TM0"):
+        complete_prior(heavy, match)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_is_no_prior_is_refused_with_its_file(content: str, tmp_path: Path)
 
 def test_a_distribution_is_not_written(tmp_path: Path) -> None:
     heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
-    with pytest.raises(UsageError, match="only Gaussian priors"):
+    with pytest.raises(UsageError, match="Gaussian"):
         heavy.write(tmp_path / "prior.json")
 
 
@@ -169,7 +169,7 @@ def test_the_mode_under_a_full_covariance_is_stationary() -> None:
 
 def test_a_variance_goes_with_the_isotropic_prior_alone() -> None:
     prior = Prior.gaussian(CANONICAL, COVARIANCE)
-    with pytest.raises(UsageError, match="a setting of the isotropic prior"):
+    with pytest.raises(UsageError, match="isotropic"):
         adapt(LISTS, CANONICAL, prior=prior, prior_variance=0.1, oracle=GIVEN)
 
 
@@ -202,12 +202,12 @@ class TestScales:
     def test_single_features_and_labels(self) -> None:
         built = Isotropic(single={"TM0": 3.0, "comet": 7.0}).build(self.match)
         assert built.variance.tolist() == [0.1, 3.0, 3.0, 7.0, 0.1]
-        with pytest.raises(DataError, match=r"variance of LM1, which is no feature .*: those"):
+        with pytest.raises(DataError, match="prior variance of LM1"):
             Isotropic(single={"LM1": 3.0}).build(self.match)
         with pytest.raises(UsageError, match="positive and finite, not -1"):
             Isotropic(single={"comet": -1.0})
 
     @pytest.mark.parametrize("variance", ["much", {"LM0": "much"}, [[1.0], [1.0, 2.0]], object()])
     def test_what_is_no_number_is_refused(self, variance: object) -> None:
-        with pytest.raises(UsageError, match="the prior variance is one number, one for each"):
+        with pytest.raises(UsageError, match="prior variance"):
             Isotropic(**variances(variance)).build(self.match)

@@ -19,15 +19,15 @@ def counts() -> np.ndarray:
 
 def test_replicates_are_scores_of_sentences_drawn_again(counts: np.ndarray) -> None:
     new = resamples(50, sentences=40, draws=3, seed=2)
-    found = replicates(counts, "ter", new)
+    result = replicates(counts, "ter", new)
     value = resolve("ter").value
     for b in range(50):
         rows = np.repeat(np.arange(40), new.sentences[b].astype(int))
         each = [value(draw[rows].sum(axis=0)) for draw in counts]
-        assert found.sentences[b] == pytest.approx(np.mean(each))
-        assert found.both[b] == pytest.approx(np.mean([each[d] for d in new.draws[b]]))
+        assert result.sentences[b] == pytest.approx(np.mean(each))
+        assert result.both[b] == pytest.approx(np.mean([each[d] for d in new.draws[b]]))
         whole = [value(counts[d].sum(axis=0)) for d in new.draws[b]]
-        assert found.draws[b] == pytest.approx(np.mean(whole))
+        assert result.draws[b] == pytest.approx(np.mean(whole))
 
 
 def test_the_random_numbers_are_those_of_published_intervals() -> None:
@@ -43,9 +43,9 @@ def test_the_random_numbers_are_those_of_published_intervals() -> None:
 def test_differences_are_paired(counts: np.ndarray) -> None:
     better = counts[0].copy()
     better[:, 0] = np.maximum(better[:, 0] - 1, 0)
-    found = score_difference(better, counts[0], "ter", seed=3)
-    assert found.low < found.difference < found.high < 0
+    result = score_difference(better, counts[0], "ter", seed=3)
+    assert result.low < result.difference < result.high < 0
     unpaired = replicates(counts[:1], "ter", resamples(1000, 40, 1)).sentences.std()
-    assert found.high - found.low < unpaired
+    assert result.high - result.low < unpaired
     same = score_difference(counts[0], counts[0], "ter")
     assert (same.difference, same.low, same.high) == (0, 0, 0)

@@ -1,4 +1,4 @@
-"""Scores that the lists bring along, functions and COMET, as metrics."""
+"""Columns of the lists, functions and COMET as metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ import pytest
 from judged import judged
 
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles, reestimate
-from bpa_ppl.quality import Column, by_name, choice_score, headroom, resolve, set_aside, statistics
+from bpa_ppl.quality import (
+    Column,
+    by_name,
+    choice_score,
+    demote_to_extras,
+    headroom,
+    resolve,
+    statistics,
+)
 from bpa_ppl.quality.comet import Comet, CometKiwi, _loaded
 
 LISTS = NBest.from_lists(
@@ -33,14 +41,14 @@ class TestColumns:
             ("-LM0", [1, 1], [4.0, 1.0], [1, 1]),
         ],
     )
-    def test_oracles_have_the_best_value_and_equal_texts_stay_apart(
+    def test_oracles_have_the_best_value_and_equal_texts_are_kept(
         self, name: str, index: list[int], score: list[float], tied: list[int]
     ) -> None:
-        found = oracles(LISTS, name)
-        assert found.index.tolist() == index
-        assert found.score.tolist() == score
-        assert found.tied.tolist() == tied
-        assert found.metric == name
+        result = oracles(LISTS, name)
+        assert result.index.tolist() == index
+        assert result.score.tolist() == score
+        assert result.tied.tolist() == tied
+        assert result.metric == name
 
     def test_gains_are_values_and_less_is_better_on_request(self) -> None:
         assert gains(LISTS, "mqm").tolist() == [-5, 0, -1, -1, -1]
@@ -55,7 +63,7 @@ class TestColumns:
         assert choice_score(LISTS, [2, 1], "mqm").value == -1
         assert statistics(LISTS, "comet").corpus([0, 3]) == 2.5
 
-    def test_it_does_not_depend_on_how_sentences_are_handed_out(self) -> None:
+    def test_it_does_not_depend_on_chunks_of_sentences(self) -> None:
         lists = judged(100)
         expected = lists.features[:, 1].astype(float)
         assert np.array_equal(gains(lists, "comet"), expected)
@@ -64,25 +72,25 @@ class TestColumns:
         )
 
     def test_names_of_metrics_come_first_in_any_case(self) -> None:
-        lists = set_aside(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
+        lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
         assert resolve("TER", lists).key == resolve("ter", lists).key == "ter"
         assert resolve("-ter", lists) == Column(column="ter", negative=True) == by_name("-ter")
         assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
 
     @pytest.mark.parametrize("name", ["Comet", "system", "-", "", "--comet"])
-    def test_what_is_no_column_is_refused_with_the_choices(self, name: str) -> None:
+    def test_unknown_names_are_errors_that_list_the_choices(self, name: str) -> None:
         with pytest.raises(
             UsageError, match=r"one of ter, .* column of the lists: comet, LM0, mqm"
         ):
             oracles(LISTS, name)
 
-    def test_texts_alone_have_no_column(self) -> None:
+    def test_texts_have_no_column(self) -> None:
         with pytest.raises(UsageError, match="unknown metric 'comet'"):
             corpus_score(["a"], None, "comet")
         with pytest.raises(UsageError, match="comet is a column of n-best lists"):
             corpus_score(["a"], None, Column(column="comet"))
 
-    def test_what_is_no_number_is_named(self) -> None:
+    def test_invalid_values_are_located(self) -> None:
         with pytest.raises(
             DataError, match="no column of numbers bleurt: they have comet, LM0, mqm"
         ):
@@ -101,33 +109,33 @@ class TestColumns:
             oracles(LISTS.with_extras(mqm=[None, None, 1, None, 2]), "mqm")
 
     @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
-    def test_tuners_optimise_its_mean_and_never_look_at_it(self, tuner: str) -> None:
+    def test_tuners_optimise_its_mean_without_using_it_as_a_feature(self, tuner: str) -> None:
         lists = judged(30).with_features("good", judged(30).features[:, 1] ** 3)
-        found = reestimate(lists, {"logprob": 1.0, "good": 0.0}, tuner=tuner, metric="comet")
-        assert found.weights.names == ("logprob", "good")
-        assert found.after > found.before + 0.3
+        result = reestimate(lists, {"logprob": 1.0, "good": 0.0}, tuner=tuner, metric="comet")
+        assert result.weights.names == ("logprob", "good")
+        assert result.after > result.before + 0.3
         rows = lists.offsets[:-1] + lists.best(
-            lists.scores([found.weights["logprob"], 0, found.weights["good"]])
+            lists.scores([result.weights["logprob"], 0, result.weights["good"]])
         )
-        assert found.after == pytest.approx(lists.features[rows, 1].mean(), rel=1e-6)
-        assert str(found).startswith("comet of the lists: ")
+        assert result.after == pytest.approx(lists.features[rows, 1].mean(), rel=1e-6)
+        assert str(result).startswith("comet of the lists: ")
 
 
 class TestFunctions:
-    def test_it_gets_one_entry_a_hypothesis(self) -> None:
-        seen = []
+    def test_it_gets_one_entry_per_hypothesis(self) -> None:
+        calls = []
 
         def overlap(hypotheses: list[str], references: list[tuple[str, ...]]) -> list[float]:
-            seen.append((hypotheses, references))
+            calls.append((hypotheses, references))
             return [float(h in r) for h, r in zip(hypotheses, references, strict=True)]
 
         lists = LISTS.with_references([("a", "b"), ("d",)])
-        found = oracles(lists, overlap)
-        assert found.index.tolist() == [0, 1]
-        assert (found.metric, found.signature) == ("overlap", "function:overlap")
-        assert seen == [(["a", "b", "c", "d"], [("a", "b"), ("a", "b"), ("d",), ("d",)])]
+        result = oracles(lists, overlap)
+        assert result.index.tolist() == [0, 1]
+        assert (result.metric, result.signature) == ("overlap", "function:overlap")
+        assert calls == [(["a", "b", "c", "d"], [("a", "b"), ("a", "b"), ("d",), ("d",)])]
 
-    def test_it_may_take_texts_alone_or_sources(self) -> None:
+    def test_it_may_take_texts_only_or_sources(self) -> None:
         assert (
             oracles(LISTS, lambda hypotheses: [float(h == "b") for h in hypotheses]).index[0] == 1
         )
@@ -140,19 +148,19 @@ class TestFunctions:
             oracles(LISTS, lambda hypotheses, references: [0.0] * len(hypotheses))
 
     @pytest.mark.parametrize("wrong", [None, 1.0, [1.0], ["x"] * 4, [np.nan] * 4])
-    def test_what_it_returns_is_checked(self, wrong: Any) -> None:
+    def test_its_result_is_checked(self, wrong: Any) -> None:
         with pytest.raises(DataError, match="must return one finite number for each of 4"):
             oracles(LISTS, lambda hypotheses: wrong)
 
     @pytest.mark.parametrize("wrong", [lambda: 1, lambda a, b, c, d: 1, 5, None, [1.0]])
-    def test_anything_else_is_refused(self, wrong: Any) -> None:
+    def test_other_objects_are_errors(self, wrong: Any) -> None:
         with pytest.raises(UsageError, match="metric"):
             oracles(LISTS, wrong)
 
 
 @dataclass
 class Prediction:
-    """What unbabel-comet returns, as far as it is looked at."""
+    """The result of unbabel-comet."""
 
     scores: list[float]
 
@@ -210,7 +218,7 @@ class TestComet:
         with pytest.raises(DataError, match="needs the source"):
             oracles(self.lists.without("sources"), "unbabel-cometkiwi")
 
-    def test_a_checkpoint_of_ones_own(self, stub: Stub, tmp_path: Any) -> None:
+    def test_a_local_checkpoint(self, stub: Stub, tmp_path: Any) -> None:
         path = tmp_path / "mine.ckpt"
         with pytest.raises(DataError, match=r"mine\.ckpt: no such file"):
             oracles(self.lists, Comet(model=str(path)))
@@ -223,11 +231,11 @@ class TestComet:
         with pytest.raises(DataError, match=r"broken: the COMET model cannot be loaded .*a \.ckpt"):
             oracles(self.lists, Comet(model="broken"))
 
-    def test_what_to_do_where_it_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_error_if_it_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "comet", None)
         _loaded.cache_clear()
         with pytest.raises(UsageError, match=r"install bpa_ppl\[comet\]"):
             oracles(self.lists, "unbabel-comet")
 
-    def test_a_column_called_comet_is_the_column(self) -> None:
+    def test_a_column_named_comet(self) -> None:
         assert oracles(LISTS, "comet").signature == "column:comet|better:higher"

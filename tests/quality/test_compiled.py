@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import bpa_ppl
-from bpa_ppl.compiled import compiled, inner
 
 
 def run(code: str, **environment: str) -> str:
@@ -38,22 +37,3 @@ def test_machine_code_is_kept_where_numba_is_asked_to(tmp_path: Path) -> None:
     code = "from bpa_ppl.quality import ter_edits as t; print(t(['b a c'], [('a b c',)])[0][0])"
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1"
     assert list(tmp_path.rglob("*.nbi"))
-
-
-def test_runs_where_machine_code_cannot_be_kept() -> None:
-    code = (
-        "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
-        "from bpa_ppl.compiled import compiled\n"
-        "print(compiled(lambda x: x + 1)(1))"
-    )
-    assert run(code) == "2"
-
-
-def test_what_compiled_functions_call_says_so_where_python_calls_it() -> None:
-    @inner
-    def half(x: float) -> float:
-        return x / 2
-
-    assert compiled(lambda x: half(x))(3.0) == 1.5
-    with pytest.raises(TypeError, match="half can be called by compiled functions alone"):
-        half(3.0)

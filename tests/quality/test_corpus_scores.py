@@ -1,8 +1,8 @@
-"""Corpus scores against sacreBLEU, and what is said where none can be given."""
+"""Corpus scores against sacreBLEU, and errors."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import sacrebleu.metrics as sacre
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpa_ppl import read_nbest
+from bpa_ppl import NBest
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.quality import BLEU, CHRF, TER, corpus_score
 from bpa_ppl.quality.base import Metric, streams_of
@@ -43,25 +43,25 @@ CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_s
 
 
 @pytest.mark.parametrize(("config", "scorer"), SCORERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(corpus=CORPUS)
 def test_same_number_and_signature_as_sacrebleu(config: Metric, scorer: Any, corpus: list) -> None:
     hypotheses, references = [h for h, _ in corpus], [r for _, r in corpus]
     theirs = scorer()
-    wanted = theirs.corpus_score(hypotheses, streams_of(references))
+    expected = theirs.corpus_score(hypotheses, streams_of(references))
     ours = corpus_score(hypotheses, references, config)
-    assert (ours.value, ours.name) == (wanted.score, wanted.name)
+    assert (ours.value, ours.name) == (expected.score, expected.name)
     assert ours.signature == str(theirs.get_signature())
 
 
-def test_bleu_tells_its_parts() -> None:
+def test_details_of_bleu() -> None:
     details = corpus_score(["a b c d e", "f"], [("a b c d x",), ("f g",)], "bleu").details
     assert details["precisions"] == pytest.approx((500 / 6, 75.0, 200 / 3, 50.0))
     assert details["brevity_penalty"] == pytest.approx(np.exp(1 - 7 / 6))
     assert details["length_ratio"] == pytest.approx(6 / 7)
 
 
-def test_ter_tells_its_parts() -> None:
+def test_details_of_ter() -> None:
     score = corpus_score(["a b", "c"], [("b a",), ("c d", "c d e f")])
     assert score.details == {"edits": 2, "reference_length": 5.0}
     assert score.value == 40.0
@@ -82,7 +82,7 @@ def test_a_score_prints_with_its_signature() -> None:
         ((["a"], [("a",)], "rouge"), UsageError, "choose one of ter, bleu, chrf"),
     ],
 )
-def test_what_cannot_be_scored(arguments: tuple, error: type[Exception], message: str) -> None:
+def test_invalid_input(arguments: tuple, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         corpus_score(*arguments)
 
@@ -90,31 +90,29 @@ def test_what_cannot_be_scored(arguments: tuple, error: type[Exception], message
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        (
-            lambda: BLEU(tokenize="14a"),
-            "tokenize must be one of none, 13a, intl, char, zh, not '14a'",
-        ),
-        (
-            lambda: BLEU(smoothing="some"),
-            "smoothing must be one of exp, floor, add-k, none, not 'some'",
-        ),
-        (lambda: CHRF(char_order=0), "char_order must be a whole number from 1 on, not 0"),
-        (lambda: CHRF(word_order=-1), "word_order must be a whole number from 0 on, not -1"),
-        (lambda: CHRF(beta=0), "beta must be a whole number from 1 on, not 0"),
+        (lambda: BLEU(tokenize="14a"), "tokenize"),
+        (lambda: BLEU(smoothing="some"), "smoothing"),
+        (lambda: CHRF(char_order=0), "char_order"),
+        (lambda: CHRF(word_order=-1), "word_order"),
+        (lambda: CHRF(beta=0), "beta"),
     ],
 )
-def test_settings_that_make_no_sense(settings_: Any, message: str) -> None:
+def test_invalid_settings(settings_: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         settings_()
 
 
-# As printed in the description of the data, where sacreBLEU's command line computed them.
-FIRST_BEST = {"captions/adapt": (53.27, 20.12), "conversation/adapt": (48.44, 26.38)}
+# TER and BLEU by the command line of sacreBLEU.
+FIRST_BEST = {
+    "leaflet": (57.55, 19.77),
+    "captions/adapt": (53.27, 20.12),
+    "conversation/adapt": (48.44, 26.38),
+}
 
 
 @pytest.mark.parametrize("text", FIRST_BEST)
-def test_first_best_of_real_lists(shared_data: Path, text: str) -> None:
-    lists = read_nbest(shared_data / f"{text}.nbest.gz", references=shared_data / f"{text}.ref")
+def test_first_best_of_real_lists(real_lists: Callable[[str], NBest], text: str) -> None:
+    lists = real_lists(text)
     assert lists.references is not None
     first = lists.chosen(np.zeros(len(lists), dtype=int))
     values = [corpus_score(first, lists.references, metric).value for metric in ("ter", "bleu")]

@@ -49,30 +49,30 @@ def test_the_corpus_score_is_the_mean_of_both_of_sacrebleu(lists: NBest) -> None
     streams = [[refs[0] for refs in references]]
     ter = sacre.TER().corpus_score(texts, streams).score
     bleu = sacre.BLEU(tokenize="none", force=True).corpus_score(texts, streams).score
-    found = corpus_score(texts, references, "ter+bleu")
-    assert found.value == pytest.approx((100 - ter + bleu) / 2, rel=1e-12)
-    assert found.details == pytest.approx({"ter": ter, "bleu": bleu}, rel=1e-12)
+    result = corpus_score(texts, references, "ter+bleu")
+    assert result.value == pytest.approx((100 - ter + bleu) / 2, rel=1e-12)
+    assert result.details == pytest.approx({"ter": ter, "bleu": bleu}, rel=1e-12)
     counted = statistics(lists, "ter+bleu")
-    assert counted.corpus(lists.offsets[:-1] + choice) == pytest.approx(found.value, rel=1e-12)
+    assert counted.corpus(lists.offsets[:-1] + choice) == pytest.approx(result.value, rel=1e-12)
 
 
 def test_a_gain_is_half_the_edits_and_half_bleu_in_words(lists: NBest) -> None:
-    found = gains(lists, Mixed(), cache=False)
+    result = gains(lists, Mixed(), cache=False)
     assert lists.references is not None
     for s, (reference,) in enumerate(lists.references):
-        for row in range(*lists.rows(s).indices(len(found))):
+        for row in range(*lists.rows(s).indices(len(result))):
             text = lists.text(row)
             edits = sacre.TER().sentence_score(text, [reference]).num_edits
             worth = -edits / 2 + bleu_plus_one(text, reference) * len(reference.split()) / 2
-            assert found[row] == pytest.approx(worth, rel=1e-12)
+            assert result[row] == pytest.approx(worth, rel=1e-12)
 
 
 def test_the_oracle_has_the_highest_gain(lists: NBest) -> None:
     worth = gains(lists, "ter+bleu", cache=False)
     best = np.maximum.reduceat(worth, lists.offsets[:-1])
     for ties in ("canonical", "shared"):
-        found = oracles(lists, "ter+bleu", ties=ties, cache=False)
-        np.testing.assert_array_equal(worth[lists.offsets[:-1] + found.index], best)
+        result = oracles(lists, "ter+bleu", ties=ties, cache=False)
+        np.testing.assert_array_equal(worth[lists.offsets[:-1] + result.index], best)
     differs = oracles(lists, "ter", cache=False).index != oracles(lists, "bleu", cache=False).index
     assert differs.any()
 
@@ -93,6 +93,6 @@ def test_case_counts_in_both_or_in_neither(lists: NBest) -> None:
 @pytest.mark.parametrize("tuner", ["mert", "mira"])
 def test_tuners_take_it(lists: NBest, tuner: str) -> None:
     few = {"restarts": 2} if tuner == "mert" else {"epochs": 5}
-    found = reestimate(lists, {"LM0": 0.4, "WP0": -0.2}, metric="ter+bleu", tuner=tuner, **few)
-    assert found.after > found.before
-    assert str(found).startswith("TER+BLEU of the lists: ")
+    result = reestimate(lists, {"LM0": 0.4, "WP0": -0.2}, metric="ter+bleu", tuner=tuner, **few)
+    assert result.after > result.before
+    assert str(result).startswith("TER+BLEU of the lists: ")

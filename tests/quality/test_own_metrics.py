@@ -1,4 +1,4 @@
-"""Metrics from outside the package: what each hook is good for, and metrics as values."""
+"""Custom metrics: which methods they need for what, and metrics as values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Overlap(Metric, frozen=True):
     key: ClassVar[str] = "overlap"
 
     def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
-        """Return one score a hypothesis."""
+        """Return one score per hypothesis."""
         return np.array(
             [
                 100 * len(set(text.split()) & set(refs[0].split())) / len(set(refs[0].split()))
@@ -65,7 +65,7 @@ class Lengths(Metric, frozen=True):
         return 100 * self.weight * sums[..., 0] / sums[..., 1]
 
     def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
-        """Return one score a hypothesis."""
+        """Return one score per hypothesis."""
         return self.value(self.counts(lists, references))
 
 
@@ -76,7 +76,7 @@ class Brevity(Metric, frozen=True):
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
-        """Return one score a hypothesis."""
+        """Return one score per hypothesis."""
         assert list(references) == [()] * len(lists)
         return -np.array([float(len(text.split())) for texts in lists for text in texts])
 
@@ -90,7 +90,7 @@ class Copied(Metric, frozen=True):
     def sentences(
         self, lists: Any, references: Any, *, only_best: bool, sources: Any
     ) -> np.ndarray:
-        """Return one score a hypothesis."""
+        """Return one score per hypothesis."""
         return np.array(
             [float(t == s) for texts, s in zip(lists, sources, strict=True) for t in texts]
         )
@@ -113,10 +113,10 @@ def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
 LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])
 
 
-def test_sentence_scores_alone_give_oracles_headroom_and_gains(registered: None) -> None:
-    found = oracles(LISTS, "overlap", cache=False)
-    assert (found.index.tolist(), found.metric) == ([1, 0], "overlap")
-    assert found.signature == "overlap|nrefs:1"
+def test_sentence_scores_are_enough_for_oracles_headroom_and_gains(registered: None) -> None:
+    result = oracles(LISTS, "overlap", cache=False)
+    assert (result.index.tolist(), result.metric) == ([1, 0], "overlap")
+    assert result.signature == "overlap|nrefs:1"
     room = headroom(LISTS, metric="overlap", cache=False)
     assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
     assert corpus_score(["a b", "a"], [["a b c"], ["a"]], "overlap").value == pytest.approx(250 / 3)
@@ -127,7 +127,7 @@ def test_sentence_scores_alone_give_oracles_headroom_and_gains(registered: None)
         reestimate(LISTS, {"LM0": 1.0}, metric="overlap")
 
 
-def test_sentence_scores_alone_are_enough_to_adapt(registered: None) -> None:
+def test_sentence_scores_are_enough_to_adapt(registered: None) -> None:
     posterior = adapt(LISTS, {"LM0": 1.0}, metric="overlap", sampler="laplace")
     assert posterior.attrs["oracle_metric"] == "overlap"
     mean = float(posterior["posterior"]["weights"].mean())
@@ -135,11 +135,11 @@ def test_sentence_scores_alone_are_enough_to_adapt(registered: None) -> None:
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
-def test_counts_and_value_are_all_that_a_tuner_needs(registered: None, tuner: str) -> None:
+def test_counts_and_value_are_enough_to_tune(registered: None, tuner: str) -> None:
     worse = lists_of([["a b c", "a b", "x"], ["a", "b c"]], ["a b c", "a"])
-    found = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **FEW[tuner])
-    assert found.before == 75.0
-    assert found.after == 0.0
+    result = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **FEW[tuner])
+    assert result.before == 75.0
+    assert result.after == 0.0
     assert counted_metrics() == ("ter", "bleu", "lengths")
 
 

@@ -1,4 +1,4 @@
-"""Texts of a list against one another: sacreBLEU's sentence scores, and every pair of them."""
+"""Scores of pairs of texts, against sacreBLEU."""
 
 from __future__ import annotations
 
@@ -28,33 +28,35 @@ def table(texts: list[str], metric: str) -> np.ndarray:
     )
 
 
-def made(seed: int, count: int, longest: int) -> list[str]:
-    """Different texts, with an empty one and some that differ by case or order alone."""
+def random_texts(seed: int, count: int, longest: int) -> list[str]:
+    """Distinct texts, including an empty one and some that differ in case or order only."""
     rng = np.random.default_rng(seed)
     every = {" ".join(rng.choice(WORDS, size=rng.integers(1, longest))) for _ in range(count)}
     return ["", "ab c", "Ab c", "c Ab", *sorted(every - {"ab c", "Ab c", "c Ab"})]
 
 
 @pytest.fixture(scope="module")
-def known() -> dict[str, tuple[list[str], np.ndarray]]:
-    texts = made(1, 22, 8)
+def by_metric() -> dict[str, tuple[list[str], np.ndarray]]:
+    texts = random_texts(1, 22, 8)
     return {metric: (texts, table(texts, metric)) for metric in PAIRED}
 
 
 @pytest.mark.parametrize("metric", PAIRED)
-def test_scores_are_sacrebleus(known: dict[str, tuple[list[str], np.ndarray]], metric: str) -> None:
-    texts, expected = known[metric]
+def test_scores_are_sacrebleus(
+    by_metric: dict[str, tuple[list[str], np.ndarray]], metric: str
+) -> None:
+    texts, expected = by_metric[metric]
     rows, columns = np.array([5, 0, 3, 1]), np.arange(len(texts))[::-1]
-    found = pairs_of(texts, metric).scores(rows, columns)
-    np.testing.assert_allclose(found, expected[np.ix_(rows, columns)], atol=1e-9)
+    result = pairs_of(texts, metric).scores(rows, columns)
+    np.testing.assert_allclose(result, expected[np.ix_(rows, columns)], atol=1e-9)
 
 
 @pytest.mark.parametrize("metric", PAIRED)
 @pytest.mark.parametrize("concentration", [0.02, 0.3, 5.0])
-def test_the_best_is_that_of_all_pairs(
-    known: dict[str, tuple[list[str], np.ndarray]], metric: str, concentration: float
+def test_the_best_text_is_that_of_all_pairs(
+    by_metric: dict[str, tuple[list[str], np.ndarray]], metric: str, concentration: float
 ) -> None:
-    texts, scores = known[metric]
+    texts, scores = by_metric[metric]
     rng = np.random.default_rng(7)
     for _ in range(15):
         p = rng.dirichlet(np.full(len(texts), concentration))
@@ -67,7 +69,7 @@ def test_the_best_is_that_of_all_pairs(
 
 
 @pytest.mark.parametrize("metric", PAIRED)
-def test_of_equally_good_texts_the_more_probable_is_taken_then_the_first(metric: str) -> None:
+def test_ties_are_broken_by_probability_then_position(metric: str) -> None:
     # One right text: it is the best; two that are the mirror image of each other: equally good.
     texts = ["x y", "a b", "b a", "z"]
     assert pairs_of(texts, metric).best(np.array([0.0, 0.5, 0.5, 0.0]))[0] == 1
@@ -77,7 +79,7 @@ def test_of_equally_good_texts_the_more_probable_is_taken_then_the_first(metric:
     )
 
 
-def test_texts_that_differ_by_case_alone_are_the_same_to_ter() -> None:
+def test_ter_ignores_case() -> None:
     assert pairs_of(["A b", "a B"]).scores(np.array([0]), np.array([0, 1])).tolist() == [[0, 0]]
     assert pairs_of(["A b", "a B", "c"]).best(np.array([0.2, 0.3, 0.5]))[0] in (1, 2)
 
@@ -95,21 +97,21 @@ def test_real_lists(metric: str) -> None:
         assert (scores @ p)[best] >= (scores @ p).max() - TIE
 
 
-def test_few_pairs_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bounds do their work: a small part of all pairs is scored where one text stands out."""
+def test_few_pairs_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds exclude most pairs if one text is clearly the best."""
     rng = np.random.default_rng(2)
     words = [f"w{k}" for k in range(12)]
     texts = sorted({" ".join(np.where(rng.uniform(size=12) < 0.3, "x", words)) for _ in range(90)})
-    pairs, seen = pairs_of(texts), []
+    pairs, sizes = pairs_of(texts), []
     edits = pairs.edits
-    monkeypatch.setattr(pairs, "edits", lambda r, c: seen.append(len(r) * len(c)) or edits(r, c))
+    monkeypatch.setattr(pairs, "edits", lambda r, c: sizes.append(len(r) * len(c)) or edits(r, c))
     p = rng.dirichlet(np.full(len(texts), 0.1))
     best, _ = pairs.best(p)
     every = np.arange(len(texts))
     assert best == int(np.argmax(pairs_of(texts).scores(every, every) @ p))
-    assert sum(seen) < 0.2 * len(texts) ** 2
+    assert sum(sizes) < 0.2 * len(texts) ** 2
 
 
-def test_an_unknown_metric_is_refused() -> None:
+def test_an_unknown_metric() -> None:
     with pytest.raises(UsageError, match="choose one of ter, bleu, chrf"):
         pairs_of(["a"], "comet")

@@ -67,22 +67,22 @@ def test_only_judged_candidates_are_left(partly: NBest) -> None:
 def test_oracles_are_those_of_plain_loops(partly: NBest, sign: int) -> None:
     scores = np.random.default_rng(1).normal(size=len(partly.features))
     name = "mqm" if sign == 1 else "-mqm"
-    found = oracles(partly, name, preference=scores)
+    result = oracles(partly, name, preference=scores)
     skipped = 0
     for s in range(len(partly)):
         there = values(partly, s)
         of = scores[partly.rows(s)]
         if len(there) < 2:
             skipped += 1
-            assert np.isnan(found.score[s])
-            assert (found.tied[s], found.index[s]) == (0, np.argmax(of))
+            assert np.isnan(result.score[s])
+            assert (result.tied[s], result.index[s]) == (0, np.argmax(of))
             continue
         best = max(sign * value for _, value in there)
         ties = [k for k, value in there if sign * value == best]
-        assert found.score[s] == sign * best
-        assert found.tied[s] == len(ties)
-        assert found.index[s] == max(ties, key=lambda k: of[k])
-    assert found.skipped == skipped > 0
+        assert result.score[s] == sign * best
+        assert result.tied[s] == len(ties)
+        assert result.index[s] == max(ties, key=lambda k: of[k])
+    assert result.skipped == skipped > 0
 
 
 def test_headroom_is_of_the_judged_candidates(partly: NBest) -> None:

@@ -31,8 +31,8 @@ def test_scores_are_those_of_sacrebleu_whatever_comes_first(metric: str) -> None
     for scores, texts in ((board.before, ["a b", "x y"]), (board.after, ["a b c d", "x y z w v"])):
         for score in scores:
             if score.metric in scorers:
-                wanted = scorers[score.metric].corpus_score(texts, streams).score
-                assert score.value == pytest.approx(wanted)
+                expected = scorers[score.metric].corpus_score(texts, streams).score
+                assert score.value == pytest.approx(expected)
     assert board.changes[-1] == f"length {4 / 9:.3f} → {9 / 9:.3f}"
     assert [line.split()[0] for line in str(board).splitlines()[1:4]] == [
         *(score.metric.upper() if metric != "comet" else score.metric for score in board.after[:1]),

@@ -73,7 +73,7 @@ def test_sums_give_the_corpus_score(lists: NBest, metric: str | Metric) -> None:
     ],
 )
 @pytest.mark.parametrize("metric", COUNTED, ids=str)
-def test_scores_at_the_edge(texts: list[str], references: list[str], metric: str | Metric) -> None:
+def test_edge_cases(texts: list[str], references: list[str], metric: str | Metric) -> None:
     refs = [(reference,) for reference in references]
     lists = NBest.from_lists([[t] for t in texts], [[[0.0]]] * len(texts), ["F"], references=refs)
     expected = corpus_score(texts, refs, metric).value
@@ -90,17 +90,17 @@ def test_many_sums_at_once(lists: NBest) -> None:
     np.testing.assert_array_equal(value(sums)[0], each)
 
 
-def test_lists_without_references_are_refused() -> None:
+def test_lists_without_references() -> None:
     with pytest.raises(DataError, match="no references"):
         statistics(NBest.from_lists([["a"]], [[[0.0]]], ["LM0"]))
 
 
-def test_other_metrics_have_no_such_counts(toy: NBest) -> None:
+def test_other_metrics_have_no_counts(toy: NBest) -> None:
     with pytest.raises(UsageError, match="chrf has no counts to sum: choose ter or bleu"):
         statistics(toy, "chrf")
 
 
-def test_what_a_study_reports_beyond_bleu_is_what_sacrebleu_says(lists: NBest) -> None:
+def test_details_of_bleu_are_those_of_sacrebleu(lists: NBest) -> None:
     counted = statistics(lists, "bleu")
     rows = lists.offsets[:-1]
     details = counted.metric.details_of(counted.counts[rows].sum(axis=0))
@@ -115,7 +115,7 @@ def test_what_a_study_reports_beyond_bleu_is_what_sacrebleu_says(lists: NBest) -
 
 
 @pytest.mark.parametrize("metric", COUNTED, ids=str)
-def test_a_hypothesis_has_as_many_counts_as_is_said(toy: NBest, metric: str | Metric) -> None:
+def test_the_width_is_the_number_of_counts(toy: NBest, metric: str | Metric) -> None:
     assert statistics(toy, metric).counts.shape[1] == resolve(metric).width
 
 
@@ -125,22 +125,22 @@ def test_gains_of_ter_are_edits_and_higher_is_better(lists: NBest) -> None:
 
 def test_gains_of_bleu_are_smoothed_and_in_words(lists: NBest) -> None:
     scorer = metrics.BLEU(tokenize="none", force=True)
-    found = gains(lists, "bleu")
+    result = gains(lists, "bleu")
     for s, refs in enumerate(lists.references or ()):
-        for row in range(*lists.rows(s).indices(len(found))):
+        for row in range(*lists.rows(s).indices(len(result))):
             one = scorer.corpus_score([lists.text(row)], [[ref] for ref in refs])
             precisions = (np.array(one.counts) + 1) / (np.array(one.totals) + 1)
             brevity = np.exp(min(0, 1 - one.ref_len / max(one.sys_len, 1)))
-            assert found[row] == pytest.approx(brevity * precisions.prod() ** 0.25 * one.ref_len)
+            assert result[row] == pytest.approx(brevity * precisions.prod() ** 0.25 * one.ref_len)
 
 
 def test_gains_of_chrf_are_sentence_scores_in_words(toy: NBest) -> None:
-    found = gains(toy, "chrf")
+    result = gains(toy, "chrf")
     scorer = metrics.CHRF()
     for s, refs in enumerate(toy.references or ()):
-        wanted = [scorer.sentence_score(text, list(refs)).score for text in toy.texts(s)]
+        scores = [scorer.sentence_score(text, list(refs)).score for text in toy.texts(s)]
         length = np.mean([len(ref.split()) for ref in refs])
-        np.testing.assert_allclose(found[toy.rows(s)], np.array(wanted) / 100 * length)
+        np.testing.assert_allclose(result[toy.rows(s)], np.array(scores) / 100 * length)
 
 
 @pytest.mark.parametrize("metric", ["bleu", "ter", "chrf"])
@@ -155,5 +155,5 @@ def test_bleu_of_the_original_extractor(shared_data: Path) -> None:
     lists = read_nbest(tools / "nbest.gz", references=read_references([tools / "ref"]))
     weights = np.array((tools / "init.txt").read_text().split(), dtype=float)
     rows = lists.offsets[:-1] + lists.best(lists.scores(weights))
-    known = json.loads((tools / "results.json").read_text())["canonical"]["dev_bleu"]
-    assert statistics(lists, "bleu").corpus(rows) == pytest.approx(known, rel=1e-6)
+    published = json.loads((tools / "results.json").read_text())["canonical"]["dev_bleu"]
+    assert statistics(lists, "bleu").corpus(rows) == pytest.approx(published, rel=1e-6)

@@ -72,5 +72,5 @@ def test_it_falls_back_to_nuts(pool: NBest, model: object) -> None:
 
 
 def test_a_sampler_that_needs_a_mode_says_so(pool: NBest) -> None:
-    with pytest.raises(DataError, match=r"no mode .* use the sampler nuts"):
+    with pytest.raises(DataError, match="no mode"):
         adapt(pool, {"A": 0.1, "B": 0.2}, sampler="imh", model=_modeless)

@@ -16,7 +16,7 @@ from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.mode import find_mode
-from bpa_ppl.sampling.skewed import skewed
+from bpa_ppl.sampling.skewed import fit_skewed
 from bpa_ppl.weights import match
 
 Posteriors = Callable[..., InferenceData]
@@ -77,7 +77,7 @@ def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression()
     prior = Isotropic(variance=known.variance).build(matched)
     target = target_of(known.pool, matched, prior, oracle=[0] * SENTENCES)
     mode = find_mode(target.program, target.data, target.start)
-    found = skewed(target, mode).cubic
+    found = fit_skewed(target, mode).cubic
     assert found is not None
     features = known.pool.features.astype(np.float64).reshape(SENTENCES, 2, len(names))
     rows, canonical = features[:, 1] - features[:, 0], np.array(list(known.canonical.values()))

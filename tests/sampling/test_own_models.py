@@ -96,7 +96,7 @@ def without_weights(lists: Any, prior: Any, likelihood: Any) -> None:
 @pytest.mark.parametrize("sampler", ["nuts", "map"])
 def test_a_model_without_the_weights_is_refused(sampler: str) -> None:
     target = TARGETS["balanced"]()
-    with pytest.raises(UsageError, match="needs a site called `weights`"):
+    with pytest.raises(UsageError, match="needs a site `weights`"):
         adapt(
             target.pool,
             target.canonical,

@@ -30,7 +30,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics import predictive_check, reliability
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import held
+from bpa_ppl.notes import capture_notes
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"logprob": 0.1}
@@ -93,7 +93,7 @@ def test_predictive_checks_look_at_the_same_features(posterior: Any) -> None:
 
 
 def test_a_scaled_prior_is_said_and_recorded() -> None:
-    with held() as notes:
+    with capture_notes() as notes:
         found = as_draws(
             adapt(LISTS, CANONICAL, metric="comet", categorical=["system"], sampler="map")
         )
@@ -122,7 +122,7 @@ def test_with_canonical_weights_nothing_is_scaled_or_said(recwarn: pytest.Warnin
 
 
 def test_without_any_weights() -> None:
-    with held() as notes:
+    with capture_notes() as notes:
         found = adapt(LISTS, None, metric="comet", categorical="system", sampler="map")
     assert any(re.search(r"except logprob \(0\.\d+\), and standard", n.message) for n in notes)
     draws = as_draws(found)
@@ -150,9 +150,7 @@ def test_a_margin_in_the_unit_of_the_column() -> None:
 def test_weights_that_the_data_cannot_move_are_told() -> None:
     tiny = LISTS.with_features("tiny", 1e-3 * LISTS.features[:, 1])
     canonical = {"logprob": 0.1, "tiny": 0.0}
-    with pytest.warns(
-        BpaWarning, match=r"could not move the weight of tiny \(0\.000\d\): that little"
-    ):
+    with pytest.warns(BpaWarning, match=r"could not change the weight of tiny \(0\.000\d\)"):
         adapt(tiny, canonical, metric="comet", sampler="laplace")
     # With a prior to its measure it moves, and all choices are the best.
     found = adapt(tiny, canonical, metric="comet", sampler="map", prior_variance={"tiny": 1e6})
@@ -165,9 +163,7 @@ def test_a_posterior_of_ones_own_without_the_fixed_feature() -> None:
         {"weights": np.ones((2, 200, 1))}, ("logprob",), constants={"canonical": np.ones(1)}
     )
     lists = lists.without_features("comet")
-    with pytest.warns(
-        BpaWarning, match="UnknownWordPenalty0 not used: the posterior has no weight"
-    ):
+    with pytest.warns(BpaWarning, match="UnknownWordPenalty0 not used"):
         rerank(lists, mine, unchecked=True)
     held = rerank(lists, mine, unchecked=True, defaults={"UnknownWordPenalty0": 1.0})
     assert held.choice.tolist() == held.canonical.tolist() == [0] * 5

@@ -107,8 +107,14 @@ def test_acceptance_tells_the_size_of_the_steps(variance: float, low: float, hig
 
 
 def test_a_covariance_turns_the_steps() -> None:
+    def flat() -> None:
+        numpyro.sample("x", dist.ImproperUniform(dist.constraints.real_vector, (), (2,)))
+
     covariance = jnp.array([[1.0, 0.9], [0.9, 1.0]])
-    kernel = RandomWalk(gaussian, proposal_variance=4.0, covariance=covariance)
-    propose = jax.vmap(lambda key: kernel.propose(key, jnp.zeros(2))[0])
-    steps = np.asarray(propose(jax.random.split(jax.random.key(0), 20_000)))
+    kernel = RandomWalk(flat, proposal_variance=4.0, covariance=covariance)
+
+    def step(key: jax.Array) -> jax.Array:
+        return kernel.sample(kernel.init(key, 0, {"x": jnp.zeros(2)}, (), {}), (), {}).z["x"]
+
+    steps = np.asarray(jax.vmap(step)(jax.random.split(jax.random.key(0), 20_000)))
     assert_moments(steps[None], np.zeros(2), 4.0 * np.asarray(covariance))

@@ -23,7 +23,7 @@ import numpy as np
 from bpa_ppl import NBest, adapt
 from bpa_ppl.models import Prior, tabulate
 from bpa_ppl.sampling import Data
-from bpa_ppl.sampling.placement import place
+from bpa_ppl.sampling.base import place
 from bpa_ppl.weights import match
 
 rng = np.random.default_rng(3)

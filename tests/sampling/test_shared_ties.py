@@ -26,9 +26,9 @@ from bpa_ppl import (
     update,
     write_nbest,
 )
-from bpa_ppl.models import Margin, Oracle, tabulate
-from bpa_ppl.models.choice import _shared_log_p, of_lists
-from bpa_ppl.notes import held
+from bpa_ppl.models import Bucket, Lists, Margin, Oracle, tabulate
+from bpa_ppl.models.choice import SharedChoice
+from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import match
 
@@ -122,10 +122,11 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
     weights = rng.normal(size=(draws, 2)).astype(np.float32)
     base = np.zeros((1, lists, size), np.float32)
 
-    def one(vector: Any) -> Any:
-        return of_lists(_shared_log_p, features[None], base, share[None], vector)[0]
-
-    found = np.asarray(jax.jit(jax.vmap(one))(weights))
+    bucket = Bucket(features[None], base, np.zeros_like(base), share=share[None])
+    oracle = np.zeros(lists, np.int32)
+    table = Lists((bucket,), oracle, oracle, oracle)
+    log_p = jax.vmap(lambda vector: SharedChoice(table, vector).log_prob(oracle))
+    found = np.asarray(jax.jit(log_p)(weights))
     scores = np.einsum("dq,qsn->dsn", weights.astype(np.float64), features)
     expected = scores[..., :2].mean(axis=-1) - np.logaddexp.reduce(scores, axis=-1)
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -193,7 +194,7 @@ def test_all_candidates_equally_good_is_an_error_and_ties_are_counted() -> None:
     same = pool.with_extras(mqm=[0.0] * len(pool.features))
     with pytest.raises(DataError, match="all candidates have the same mqm in each of 12 lists"):
         adapt(same, None, metric="mqm", sampler="map")
-    with held() as notes:
+    with capture_notes() as notes:
         adapt(pool, None, metric="mqm", sampler="map")
     tied = int((oracles(pool, "mqm").tied > 1).sum())
     (said,) = [n.message for n in notes if "several best candidates" in n.message]

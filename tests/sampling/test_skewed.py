@@ -8,8 +8,13 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal, multivariate_t
 
 from bpa_ppl.sampling.mode import Mode
-from bpa_ppl.sampling.proposals import Proposal, Proposals, mixed, settled, student
-from bpa_ppl.sampling.skewed import OPPOSED, Skewed, _directions, _tensor
+from bpa_ppl.sampling.proposals import Proposal, Proposals, log_mixture, with_tuned_mixture
+from bpa_ppl.sampling.skewed import (
+    ANTITHETIC_CORRELATION,
+    Skewed,
+    third_derivative_directions,
+    third_derivatives,
+)
 
 
 def symmetric(size: int, seed: int, scale: float = 0.2) -> np.ndarray:
@@ -23,25 +28,25 @@ def standard_mode(size: int) -> Mode:
 
 
 def test_the_density_is_that_of_the_draws_by_change_of_variables() -> None:
-    bent = Skewed(symmetric(5, 1))
+    skewed = Skewed(symmetric(5, 1))
     u = np.random.default_rng(2).normal(size=(50, 5)) * 1.5
     step = 1e-6
-    x = bent.bent(u)
+    draw = skewed.from_standard_normal
+    x = draw(u)
     for i in range(0, len(u), 5):
         columns = [
-            (bent.bent(u[i : i + 1] + step * e) - bent.bent(u[i : i + 1] - step * e))[0]
-            / (2 * step)
+            (draw(u[i : i + 1] + step * e) - draw(u[i : i + 1] - step * e))[0] / (2 * step)
             for e in np.eye(5)
         ]
         log_slope = np.linalg.slogdet(np.array(columns))[1]
         known = multivariate_normal(np.zeros(5)).logpdf(u[i]) - log_slope
-        assert bent.log_density(x[i : i + 1])[0] == pytest.approx(known, abs=1e-6)
+        assert skewed.log_density(x[i : i + 1])[0] == pytest.approx(known, abs=1e-6)
 
 
 @pytest.mark.parametrize("skew", [-3.0, -0.4, 0.0, 0.4, 3.0])
 def test_the_density_of_one_value_integrates_to_one(skew: float) -> None:
-    bent = Skewed(np.full((1, 1, 1), skew))
-    total = quad(lambda x: np.exp(bent.log_density(np.array([[x]]))[0]), -15, 15, limit=200)[0]
+    skewed = Skewed(np.full((1, 1, 1), skew))
+    total = quad(lambda x: np.exp(skewed.log_density(np.array([[x]]))[0]), -15, 15, limit=200)[0]
     assert total == pytest.approx(1.0, abs=1e-7)
 
 
@@ -50,13 +55,13 @@ def test_without_third_derivatives_it_is_the_gaussian() -> None:
     known = multivariate_normal(np.zeros(4)).logpdf(x)
     np.testing.assert_allclose(Skewed().log_density(x), known)
     np.testing.assert_allclose(Skewed(np.zeros((4, 4, 4))).log_density(x), known)
-    assert Skewed().bent(x) is x
+    assert Skewed().from_standard_normal(x) is x
 
 
 def test_the_third_cumulants_of_the_draws_are_the_third_derivatives() -> None:
     """To first order, for the density exp(−½|x|² + ⅙ T(x, x, x))."""
     cubic = symmetric(3, 5, 0.08)
-    x = Skewed(cubic).bent(np.random.default_rng(6).normal(size=(400_000, 3)))
+    x = Skewed(cubic).from_standard_normal(np.random.default_rng(6).normal(size=(400_000, 3)))
     centred = x - x.mean(axis=0)
     found = np.einsum("na,nb,nc->abc", centred, centred, centred) / len(x)
     np.testing.assert_allclose(found, cubic, atol=0.03)
@@ -65,34 +70,36 @@ def test_the_third_cumulants_of_the_draws_are_the_third_derivatives() -> None:
     np.testing.assert_allclose(x.mean(axis=0), np.einsum("abb->a", cubic) / 2, atol=0.012)
 
 
-def test_what_is_bent_is_straightened() -> None:
-    bent, u = Skewed(symmetric(4, 2)), np.random.default_rng(7).normal(size=(30, 4)) * 2
-    np.testing.assert_allclose(bent.straight(bent.bent(u))[0], u, atol=1e-9)
+def test_the_inverse_restores_the_normal_draws() -> None:
+    skewed, u = Skewed(symmetric(4, 2)), np.random.default_rng(7).normal(size=(30, 4)) * 2
+    x = skewed.from_standard_normal(u)
+    np.testing.assert_allclose(skewed.to_standard_normal(x)[0], u, atol=1e-9)
 
 
 def test_partners_are_opposed_and_follow_the_same_distribution() -> None:
-    bent, rng = Skewed(symmetric(2, 3)), np.random.default_rng(1)
-    x = bent.bent(rng.normal(size=(200_000, 2)))[None]
-    other = bent.partners(rng, x)
+    skewed, rng = Skewed(symmetric(2, 3)), np.random.default_rng(1)
+    x = skewed.from_standard_normal(rng.normal(size=(200_000, 2)))[None]
+    other = skewed.antithetic(rng, x)
     assert other.shape == x.shape
-    u, v = bent.straight(x[0])[0], bent.straight(other[0])[0]
+    u, v = skewed.to_standard_normal(x[0])[0], skewed.to_standard_normal(other[0])[0]
     both = np.cov(np.hstack([u, v]).T)
-    known = np.block([[np.eye(2), OPPOSED * np.eye(2)], [OPPOSED * np.eye(2), np.eye(2)]])
+    opposed = ANTITHETIC_CORRELATION * np.eye(2)
+    known = np.block([[np.eye(2), opposed], [opposed, np.eye(2)]])
     np.testing.assert_allclose(both, known, atol=5 / np.sqrt(200_000) * 1.5)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 8])
-def test_all_third_derivatives_are_found_from_the_directions(size: int) -> None:
+def test_all_third_derivatives_are_found_from_thethird_derivative_directions(size: int) -> None:
     known = symmetric(size, size)
-    along, pairs = _directions(size)
+    along, pairs = third_derivative_directions(size)
     bends = np.einsum("va,vb,abc->vc", along, along, known)
-    np.testing.assert_allclose(_tensor(bends, pairs), known, atol=1e-12)
+    np.testing.assert_allclose(third_derivatives(bends, pairs), known, atol=1e-12)
 
 
 def test_of_many_values_those_with_two_alike_are_found() -> None:
     known = symmetric(30, 1)
-    along, pairs = _directions(30)
-    found = _tensor(np.einsum("va,vb,abc->vc", along, along, known), pairs)
+    along, pairs = third_derivative_directions(30)
+    found = third_derivatives(np.einsum("va,vb,abc->vc", along, along, known), pairs)
     assert pairs == []
     a, b, c = np.indices(found.shape)
     expected = np.where((a == b) | (a == c) | (b == c), known, 0.0)
@@ -123,13 +130,13 @@ def test_the_pilot_chooses_the_share_of_the_tails(degrees: float, share: float) 
     x = first.draw(np.random.default_rng(1), 2000)
     log_p = multivariate_t(np.zeros(2), np.eye(2), df=degrees).logpdf(x)
     pilot = Proposals({}, log_p[None], log_p[None], log_p[None], {}, x[None])
-    assert settled(first, pilot).share == share
+    assert with_tuned_mixture(first, pilot).share == share
     few = pilot._replace(log_density=log_p[None, :10], position=x[None, :10])
-    assert settled(first, few).share == settled(first, None).share == 0.1
+    assert with_tuned_mixture(first, few).share == with_tuned_mixture(first, None).share == 0.1
 
 
 def test_the_student_alone_has_no_other_part() -> None:
     x = np.random.default_rng(2).normal(size=(10, 2))
     known = multivariate_t(np.zeros(2), 1.1 * np.eye(2), df=8).logpdf(x)
-    np.testing.assert_allclose(student(standard_mode(2), 8.0).log_density(x), known)
-    assert mixed(np.zeros(1), np.array([-1.0]), 1.0) == -1.0
+    np.testing.assert_allclose(Proposal(standard_mode(2), Skewed(), 8.0, 1.0).log_density(x), known)
+    assert log_mixture(np.zeros(1), np.array([-1.0]), 1.0) == -1.0

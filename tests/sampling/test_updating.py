@@ -103,7 +103,7 @@ def test_known_lists_make_fresh_draws_exact() -> None:
 @pytest.mark.slow
 def test_without_them_a_gaussian_stands_for_those_and_that_is_told() -> None:
     start = adapted(2, draws=400)
-    with pytest.warns(BpaWarning, match="first 2 sentences .* mean and the covariance"):
+    with pytest.warns(BpaWarning, match="first 2 sentences"):
         growing = grown(start, SENTENCES, SENTENCES - 2, sampler="laplace")
     assert [step.afresh for step in growing.steps] == ["Gaussian"]
     found = growing.draws()
@@ -278,15 +278,13 @@ def test_what_does_not_fit_is_told_with_the_remedy() -> None:
     one = pool[3:4]
     named = one.with_references(["oracle"])
     said = {
-        "no WP0, which the posterior has weights for: the lists have LM0, TM0": lambda: Sequential(
-            start
-        ).add(other[3:4]),
+        "no feature WP0": lambda: Sequential(start).add(other[3:4]),
         "lists are empty": lambda: Sequential(start).add(pool[:0]),
         "no references": lambda: Sequential(foreign(oracle_signature="")).add(one),
-        "another metric, given": lambda: Sequential(start).add(named),
-        "known by its name": lambda: Sequential(foreign(oracle_metric="mine")).add(named),
+        "another metric": lambda: Sequential(start).add(named),
+        "has no name": lambda: Sequential(foreign(oracle_metric="mine")).add(named),
         "does not record its likelihood": lambda: Sequential(foreign(likelihood="?")),
-        "how many sentences": lambda: Sequential(foreign(adaptation_sentences="?")),
+        "number of its adaptation sentences": lambda: Sequential(foreign(adaptation_sentences="?")),
         "are of 4 sentences, .* adapted to 3": lambda: Sequential(start, known=pool[:4]),
         "not those that the posterior": lambda: Sequential(start, known=pool[4:7]),
         "adapt again": lambda: Sequential(
@@ -304,7 +302,7 @@ def test_a_model_of_another_form_is_reweighted_and_not_drawn_afresh() -> None:
     pool = plain.pairs(rows(), NAMES)
     growing.add(pool[3:4], oracle=plain.given(0))
     before = growing.draws()
-    with pytest.raises(DataError, match="model mine cannot be made afresh"):
+    with pytest.raises(DataError, match="model mine"):
         growing.add(pool[4:], oracle=plain.given(*[0] * (SENTENCES - 4)))
     # Nothing of the step is left.
     np.testing.assert_array_equal(growing.draws().importance, before.importance)

@@ -1,4 +1,4 @@
-"""The weighted mixture as a NumPyro program, so that its parameters have a posterior."""
+"""The weighted mixture of instance weighting as a NumPyro program, as a reference."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from bpa_ppl.models.instance_weighting.objective import BOUND
-from bpa_ppl.models.instance_weighting.priors import PhiPrior
-from bpa_ppl.models.instance_weighting.problem import Problem
-from bpa_ppl.models.instance_weighting.variants import Variant
+from bpa_ppl.models.instance_weighting import PhiPrior, Problem, Variant
+from bpa_ppl.models.instance_weighting.mixture import BOUND
 
 
 def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> None:
@@ -22,11 +20,11 @@ def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> Non
     Up to a constant the counts of the x of one y are multinomial.
 
     Sites: `weights` (Q,), λ; `alpha` of a linear mixture, `beta` of a MAP one; `gamma` where it
-    is fitted; `dev` (D,), observed, in a plate over pairs. Those without support, and those that
-    were not seen, have log-likelihood 0.
+    is fitted; `dev` (D,), observed, in a plate over pairs. Those without support and those with
+    count 0 have log-likelihood 0.
 
     Args:
-        problem: as `prepared` for the variant.
+        problem: from `Variant.apply`.
         variant: the form of the mixture.
         prior: of φ.
     """
@@ -49,7 +47,7 @@ def log_likelihoods(
     """Return n(x, y) log p(x | y; φ) of each dev pair, (D,), as a function that JAX differentiates.
 
     Args:
-        problem: as `prepared` for the variant.
+        problem: from `Variant.apply`.
         variant: the form of the mixture.
         mixing: () α or β.
         gamma: () γ.
@@ -67,17 +65,17 @@ def _computed(
     factor = jax.nn.sigmoid(eta) if variant.link == "logistic" else jnp.exp(eta)
     weighted = problem.count * factor
     total = jax.ops.segment_sum(weighted, problem.group, groups, indices_are_sorted=True)
-    rows, known = problem.starts[1:] - problem.starts[:-1], problem.outside
-    divisor = jnp.where(known, problem.missing * total + gamma, 1.0)
-    uniform = known / jnp.maximum(problem.missing * rows, 1.0)
+    rows, in_out = problem.starts[1:] - problem.starts[:-1], problem.outside
+    divisor = jnp.where(in_out, problem.missing * total + gamma, 1.0)
+    uniform = in_out / jnp.maximum(problem.missing * rows, 1.0)
     if variant.mixture == "map":
         share = problem.in_total / (problem.in_total + mixing)
     else:
         share = jnp.full(groups, mixing)
     if variant.complete:
-        share = jnp.where(known, jnp.where(problem.in_total > 0, share, 0.0), 1.0)
-    own = jnp.append(weighted, 0.0)[at]
-    outer = jnp.where(at < 0, 0.0, (own + gamma * uniform[group]) / divisor[group])
+        share = jnp.where(in_out, jnp.where(problem.in_total > 0, share, 0.0), 1.0)
+    count = jnp.append(weighted, 0.0)[at]
+    outer = jnp.where(at < 0, 0.0, (count + gamma * uniform[group]) / divisor[group])
     probability = share[group] * problem.asked_in + (1 - share[group]) * outer
-    seen = problem.supported & (problem.weight > 0)
-    return problem.weight * jnp.log(jnp.where(seen, probability, 1.0))
+    used = problem.supported & (problem.weight > 0)
+    return problem.weight * jnp.log(jnp.where(used, probability, 1.0))

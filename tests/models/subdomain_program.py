@@ -20,7 +20,7 @@ from jax.scipy.special import logsumexp
 from bpa_ppl.nbest import Int32
 from bpa_ppl.phrases.subdomains import NumberedText
 
-_NONE = -1  # where a sentence has no word any more
+_NONE = -1  # beyond the end of a sentence
 
 
 class PaddedText(NamedTuple):
@@ -90,14 +90,14 @@ def subdomain_mixture(source: PaddedText, target: PaddedText, k: int) -> None:
         numpyro.sample("pairs", Summed(joint), obs=jnp.zeros(len(source.words)))
 
 
-class Summed(dist.Distribution):
+class Summed(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
     """What was observed with a hidden choice summed out; the value itself says nothing.
 
     Args:
         joint: (…, K) log p(choice, observation).
     """
 
-    arg_constraints: ClassVar[dict] = {}
+    arg_constraints: ClassVar[dict[str, Any]] = {}
     support = dist.constraints.real
 
     def __init__(self, joint: Any):

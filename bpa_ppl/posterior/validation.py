@@ -1,4 +1,4 @@
-"""What draws must be before anything is computed of them: shapes, kinds of numbers, no NaN."""
+"""Validation of draws: shapes, types, and finite numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bpa_ppl.errors import DataError, one_of
 if TYPE_CHECKING:
     from bpa_ppl.posterior.draws import Draws
 
-#: What draws are: chains that follow the posterior, draws with importance weights, or one point.
+#: Chains that follow the posterior, draws with importance weights, or one point.
 KINDS = ("chains", "weighted", "point")
 WEIGHTS = "weights"
 
 _NUMBERS = "biuf"
 _BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "mode")
-#: Attributes that are computed with, and what each must be; others are only shown.
+#: Attributes used in computations, with their types; other attributes are only displayed.
 _ATTRIBUTES: Mapping[str, tuple[Any, str]] = {
     "likelihood_exponent": (float, "a number"),
     "pareto_k": (float, "a number"),
@@ -29,24 +29,24 @@ _ATTRIBUTES: Mapping[str, tuple[Any, str]] = {
 }
 
 
-def check_form(draws: Draws) -> None:
-    """Raise unless the parts of draws fit together, whatever numbers are in them.
+def validate_shapes(draws: Draws) -> None:
+    """Raise unless names, shapes and types of the parts of draws are consistent.
 
     Raises:
-        DataError: naming the first part that does not fit, and how it should be.
-        UsageError: if there is no such kind of draws.
+        DataError: naming the first inconsistent part and the shape or type it should have.
+        UsageError: if the kind of draws does not exist.
     """
     one_of(draws.kind, KINDS, "kind of draws")
     if (draws.kind == "weighted") != (draws.log_weight is not None):
         raise DataError(
             f"draws of the kind {draws.kind} {'lack' if draws.log_weight is None else 'have'} "
-            "importance weights (log_weight): weighted draws have them, and no others"
+            "importance weights (log_weight): only weighted draws have them"
         )
     found = np.shape(draws.values[WEIGHTS])
     if len(found) != 3 or found[2] != len(draws.features):
         raise DataError(
-            f"weights has the shape {found}: it needs chains, draws and {len(draws.features)} "
-            "features"
+            f"weights has the shape {found}: it must be (chains, draws, {len(draws.features)} "
+            "features)"
         )
     _check_names(draws)
     for name, values, shape in _shaped(draws):
@@ -55,19 +55,17 @@ def check_form(draws: Draws) -> None:
 
 
 def _check_names(draws: Draws) -> None:
-    """Raise where a feature has two weights, or a site is named of which there are no draws."""
+    """Raise if a feature has two weights, or a sampled site has no draws."""
     twice = [name for name, n in Counter((*draws.features, *draws.fixed)).items() if n > 1]
     if twice:
-        raise DataError(
-            f"{twice[0]!r:.80} names two weights: every feature needs a name of its own"
-        )
+        raise DataError(f"{twice[0]!r:.80} names two weights: feature names must be unique")
     unknown = [site for site in draws.sites if site not in draws.values]
     if unknown:
-        raise DataError(f"{unknown[0]!r:.80} is said to be sampled, and there are no draws of it")
+        raise DataError(f"there are no draws of the sampled site {unknown[0]!r:.80}")
 
 
 def _shaped(draws: Draws) -> list[tuple[str, Any, tuple[int | None, ...]]]:
-    """Return name, values and shape of all arrays; the shape is as far as it must be so."""
+    """Return name, values and required leading shape of all arrays."""
     each = np.shape(draws.values[WEIGHTS])[:2]
     size = len(draws.features)
     found: list[tuple[str, Any, tuple[int | None, ...]]] = [
@@ -87,10 +85,10 @@ def _shaped(draws: Draws) -> list[tuple[str, Any, tuple[int | None, ...]]]:
 def _check_array(name: str, values: Any, shape: tuple[int | None, ...]) -> None:
     array = np.asarray(values)
     if array.dtype.kind not in _NUMBERS:
-        raise DataError(f"{name} is of {array.dtype}, not of numbers: make the posterior again")
+        raise DataError(f"{name} has the type {array.dtype}, not numbers: make the posterior again")
     if array.shape[: len(shape)] != shape:
         raise DataError(
-            f"{name} has the shape {array.shape}, which should begin with {shape}: it does not "
+            f"{name} has the shape {array.shape}, which must begin with {shape}: it does not "
             "belong to these weights"
         )
 
@@ -107,7 +105,7 @@ def _check_attributes(attrs: Mapping[str, Any]) -> None:
 
 
 def check_finite(draws: Draws) -> None:
-    """Raise where a number that decides on translations is none.
+    """Raise if any weight or log density is not finite.
 
     Raises:
         DataError: naming the feature and the draw.
@@ -117,20 +115,20 @@ def check_finite(draws: Draws) -> None:
         chain, draw, feature = np.argwhere(wrong)[0].tolist()
         raise DataError(
             f"the weight of {draws.features[feature]} is not a finite number in draw "
-            f"{draw} of chain {chain} ({int(wrong.any(axis=2).sum())} draws in all): mend the "
-            "sampler that wrote it"
+            f"{draw} of chain {chain} ({int(wrong.any(axis=2).sum())} draws in total): fix the "
+            "sampler that wrote this file"
         )
     for name in _BY_FEATURE:
         if name in draws.constants and not np.isfinite(draws.constants[name]).all():
-            raise DataError(f"{name} holds what is not a finite number: adapt again")
+            raise DataError(f"{name} holds a value that is not a finite number: adapt again")
     for name, values in (("log_weight", draws.log_weight), ("log density", draws.log_density)):
         if values is not None and not _logarithms(np.asarray(values)):
             raise DataError(
-                f"the {name} of the draws holds NaN or +inf, or is −inf everywhere: mend the "
-                "sampler that wrote it"
+                f"the {name} of the draws holds NaN or +inf, or is −inf everywhere: fix the "
+                "sampler that wrote this file"
             )
 
 
 def _logarithms(values: Any) -> bool:
-    """Say whether values can be logarithms of weights: of which some are above nothing."""
+    """Return whether values are logarithms of weights, not all zero."""
     return bool((values < np.inf).all() and (values > -np.inf).any())

@@ -1,0 +1,142 @@
+"""Lists that grow by a sentence at a time: stored one by one, and stacked in few shapes.
+
+`tabulate` makes tables as small as possible, so that a few more sentences have another shape and
+need another compilation. Here a single sentence has its own shape, and several fill whole blocks,
+whose number is a power of two: a hundred sentences of 500 hypotheses, added one by one, have six
+shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.models import Bucket, Lists, tabulate
+from bpa_ppl.models.lists import PADDING
+from bpa_ppl.nbest import NBest
+from bpa_ppl.weights import Match
+
+#: Rows of a block: a processor's cache holds one block.
+_BLOCK_ROWS = 4096
+_STORED = "added_{}"
+#: The stored columns of a bucket; the last three are optional and have these types.
+_OPTIONAL = {"gain": np.float32, "count": np.int32, "share": np.float32}
+_COLUMNS = ("features", "base", *_OPTIONAL)
+
+
+def sentence_buckets(
+    nbest: NBest,
+    match: Match,
+    oracle: npt.ArrayLike,
+    gains: npt.ArrayLike | None = None,
+    share: npt.ArrayLike | None = None,
+) -> list[Bucket]:
+    """Return a bucket without padding for each sentence, with shapes (1, …, 1, N).
+
+    Arguments and errors are those of `tabulate`.
+
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> sentence_buckets(nbest, match({"LM0": 0.5}, nbest), [1])[0].features.tolist()
+    [[[[0.0, -2.0]]]]
+    """
+    index = np.asarray(oracle, np.int64)
+    buckets = []
+    for s in range(len(nbest)):
+        gain, part = (None if c is None else np.asarray(c)[nbest.rows(s)] for c in (gains, share))
+        lists = tabulate(nbest[s], match, index[s : s + 1], gains=gain, share=part)
+        bucket = lists.buckets[0]
+        used = bucket.hypothesis[0, 0] >= 0
+        buckets.append(Bucket(*(None if c is None else c[..., used] for c in bucket)))
+    return buckets
+
+
+def stack_buckets(buckets: Sequence[Bucket], features: int) -> Lists:
+    """Combine the buckets of single sentences for a model, in order, padded to one of few shapes.
+
+    Args:
+        buckets: at least one, all with gains or all without.
+        features: Q.
+
+    >>> one = Bucket(np.zeros((1, 2, 1, 3), np.float32), np.zeros((1, 1, 3), np.float32), None)
+    >>> [stack_buckets([one] * n, 2).buckets[0].features.shape for n in (1, 2, 1024)]
+    [(1, 2, 1, 4), (1, 2, 1024, 4), (1, 2, 1024, 4)]
+    """
+    width = _power_of_two(max(bucket.base.shape[-1] for bucket in buckets))
+    per_block = 1 if len(buckets) == 1 else max(_BLOCK_ROWS // width, 1)
+    shape = (_power_of_two(-(-len(buckets) // per_block)), per_block, width)
+    table = np.zeros((shape[0], features, *shape[1:]), np.float32)
+    base = np.full(shape, PADDING, np.float32)
+    base[:, :, 0] = 0.0
+    hypothesis = np.full(shape, -1, np.int32)
+    optional = {
+        name: np.zeros(shape, dtype)
+        for name, dtype in _OPTIONAL.items()
+        if any(getattr(bucket, name) is not None for bucket in buckets)
+    }
+    for place, bucket in enumerate(buckets):
+        block, at = divmod(place, per_block)
+        used = slice(bucket.base.shape[-1])
+        table[block, :, at, used] = bucket.features[0, :, 0]
+        base[block, at, used] = bucket.base[0, 0]
+        hypothesis[block, at, used] = np.arange(bucket.base.shape[-1])
+        for name, values in optional.items():
+            values[block, at, used] = _column(bucket, name)[0, 0]
+    sentence = np.full(shape[0] * per_block, -1, np.int32)
+    sentence[: len(buckets)] = np.arange(len(buckets))
+    zeros = np.zeros_like(sentence)
+    return Lists((Bucket(table, base, hypothesis, **optional),), zeros, sentence, zeros)
+
+
+def _column(bucket: Bucket, name: str) -> Any:
+    """Return a column of a bucket; without shares row 0 has the whole observation."""
+    values = getattr(bucket, name)
+    return np.eye(1, bucket.base.shape[-1], dtype=np.float32)[None] if values is None else values
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def bucket_arrays(buckets: Sequence[Bucket]) -> dict[str, npt.NDArray[Any]]:
+    """Return buckets as arrays by name, for a posterior to store; `buckets_from` reads them."""
+    if not buckets:
+        return {}
+    arrays = {
+        name: np.concatenate([_column(bucket, name) for bucket in buckets], axis=-1)
+        for name in _COLUMNS
+        if any(getattr(bucket, name) is not None for bucket in buckets)
+    }
+    stored = {name: values.squeeze((0, -2)) for name, values in arrays.items()}
+    stored["size"] = np.array([bucket.base.shape[-1] for bucket in buckets])
+    return {_STORED.format(name): values for name, values in stored.items()}
+
+
+def buckets_from(constants: Mapping[str, Any]) -> list[Bucket]:
+    """Return the buckets that a posterior stores.
+
+    Raises:
+        DataError: if their arrays do not fit together.
+
+    >>> one = Bucket(np.zeros((1, 2, 1, 3), np.float32), np.zeros((1, 1, 3), np.float32), None)
+    >>> [bucket.features.shape for bucket in buckets_from(bucket_arrays([one, one]))]
+    [(1, 2, 1, 3), (1, 2, 1, 3)]
+    """
+    sizes = np.asarray(constants.get(_STORED.format("size"), ()), np.int64)
+    columns = {name: constants.get(_STORED.format(name)) for name in _COLUMNS}
+    lengths = {np.shape(values)[-1] for values in columns.values() if values is not None}
+    if len(sizes) and (lengths != {int(sizes.sum())} or sizes.min() < 1):
+        raise DataError("the sentences stored in the posterior are inconsistent: adapt again")
+    ends = np.cumsum(sizes).tolist()
+
+    def part(values: Any, end: int, size: int) -> Any:
+        return None if values is None else np.asarray(values)[None, ..., None, end - size : end]
+
+    return [
+        Bucket(hypothesis=None, **{n: part(values, end, size) for n, values in columns.items()})
+        for end, size in zip(ends, sizes.tolist(), strict=True)
+    ]

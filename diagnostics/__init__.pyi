@@ -1,0 +1,58 @@
+"""Public names; `__init__.py` imports each from its module on first use."""
+
+from .baselines.comparing import (
+    compare_baselines as compare_baselines,
+)
+from .baselines.table import (
+    BaselineComparison as BaselineComparison,
+)
+from .calibration import (
+    Calibration as Calibration,
+    Replication as Replication,
+    calibrate as calibrate,
+)
+from .checks import (
+    Finding as Finding,
+    Report as Report,
+    Thresholds as Thresholds,
+    check as check,
+    refuse_unconverged as refuse_unconverged,
+)
+from .comparison.comparison import (
+    Comparison as Comparison,
+    compare as compare,
+)
+from .confidence import (
+    RiskCoverage as RiskCoverage,
+    Temperature as Temperature,
+    calibrated as calibrated,
+    risk_coverage as risk_coverage,
+    temperature as temperature,
+)
+from .leave_one_out import (
+    Loo as Loo,
+    Ranked as Ranked,
+    Sensitivity as Sensitivity,
+    compare_loo as compare_loo,
+    loo as loo,
+    power_sensitivity as power_sensitivity,
+)
+from .pages.page import (
+    write_page as write_page,
+)
+from .predictive_checks import (
+    PredictiveCheck as PredictiveCheck,
+    Reliability as Reliability,
+    predictive_check as predictive_check,
+    reliability as reliability,
+    with_predictions as with_predictions,
+)
+from .report_figures import (
+    plot_trace as plot_trace,
+)
+from .report_page import (
+    posterior_page as posterior_page,
+)
+from .subdomains import (
+    subdomains_page as subdomains_page,
+)

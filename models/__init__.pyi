@@ -1,0 +1,38 @@
+"""Public names; `__init__.py` imports each from its module on first use."""
+
+from .choice import (
+    OracleChoice as OracleChoice,
+)
+from .hierarchical import (
+    Hierarchical as Hierarchical,
+)
+from .likelihoods import (
+    Likelihood as Likelihood,
+    Margin as Margin,
+    Oracle as Oracle,
+    Preference as Preference,
+    Risk as Risk,
+)
+from .lists import (
+    Bucket as Bucket,
+    Lists as Lists,
+    in_order as in_order,
+    tabulate as tabulate,
+)
+from .log_linear import (
+    log_linear as log_linear,
+)
+from .preparing import (
+    Preparation as Preparation,
+    preparation as preparation,
+)
+from .priors import (
+    Horseshoe as Horseshoe,
+    Isotropic as Isotropic,
+    Prior as Prior,
+    PriorFamily as PriorFamily,
+    SpikeSlab as SpikeSlab,
+)
+from .probabilities import (
+    log_probabilities as log_probabilities,
+)
