@@ -62,13 +62,13 @@ def test_phrases_of_lists(found: Subdomains) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("z.parquet", "--lists", "nbest"), "give lists with both, or a phrase table"),
+        (("z.parquet", "--lists", "nbest"), "give both, or a phrase table"),
         (("z.parquet", "--lists", "nbest", "-s", "src", "--phrases", "table.txt"), "give one"),
         (("z.parquet", "--moved-file", "lm=x"), "are for posteriors"),
         (("z.parquet", "--min-count", 0), "(--min-count)"),
-        (("table.parquet",), "table.parquet: no subdomains"),
+        (("table.parquet",), "table.parquet: not a file of subdomains"),
         (("src", "--phrases", "table.txt"), "--phrases is for subdomains"),
-        (("cut.parquet",), "no whole Parquet file"),
+        (("cut.parquet",), "not a valid Parquet file"),
         (("src",), "src: not a readable NetCDF posterior"),
     ],
 )
@@ -98,9 +98,9 @@ def test_features_with_their_settings(found: Subdomains) -> None:
     ("settings", "message"),
     [
         ("none.parquet", "none.parquet: no such file"),
-        ("src", "src: no subdomains: give a file that `bpa subdomains` wrote"),
+        ("src", "src: not a file of subdomains"),
         ("z.parquet,features=safety", "unknown measure of invariance 'safety'"),
-        ("z.parquet,features=subdomain,z=2", "has the subdomains 0 to 1, and not 2"),
+        ("z.parquet,features=subdomain,z=2", "has the subdomains 0 to 1, not 2"),
     ],
 )
 def test_features_that_cannot_be_had(found: Subdomains, settings: str, message: str) -> None:

@@ -115,7 +115,7 @@ def test_a_loop_that_fails_goes_on_where_it_was(folder: Path) -> None:
     assert whole.err.splitlines()[-1] == done.err.splitlines()[-1]
     other = run(*tune, "--rounds", "kept", "--seed", "1")
     assert (other.code, other.out) == (2, "")
-    assert "kept: this folder is of a loop with other settings" in other.err
+    assert "kept: this folder was created with other settings" in other.err
     assert "(--rounds)" in other.err
 
 

@@ -162,15 +162,15 @@ def test_one_step_of_mira() -> None:
 
 def test_the_classifier_of_pro_has_its_known_answer() -> None:
     # n pairs that differ by 1: λ is where the penalty λ balances 2·C·n·p(wrong order).
-    pairs = pro.Pairs(np.ones((7, 1)), np.zeros(7))
+    pairs = pro._RankedPairs(np.ones((7, 1)), np.zeros(7))
     (weight,) = pro._classifier(pairs, np.array([0.0]), penalty=0.5)
     assert weight == pytest.approx(2 * 0.5 * 7 / (1 + np.exp(weight)), rel=1e-4)
 
 
 def test_what_is_fixed_counts_in_the_classifier_of_pro() -> None:
     # Features with fixed weights that order every pair already leave next to nothing to learn.
-    free = pro._classifier(pro.Pairs(np.ones((7, 1)), np.zeros(7)), np.zeros(1), 1.0)
-    fixed = pro._classifier(pro.Pairs(np.ones((7, 1)), np.full(7, 20.0)), np.zeros(1), 1.0)
+    free = pro._classifier(pro._RankedPairs(np.ones((7, 1)), np.zeros(7)), np.zeros(1), 1.0)
+    fixed = pro._classifier(pro._RankedPairs(np.ones((7, 1)), np.full(7, 20.0)), np.zeros(1), 1.0)
     assert free[0] > 1
     assert abs(fixed[0]) < 1e-6
 
