@@ -154,7 +154,11 @@ class AdaptOptions:
         return sampler, self.likelihood if named else preset.get("likelihood")
 
     def resolved_sampler(self) -> Sampler:
-        """Return the sampler with its settings."""
+        """Return the sampler with its settings.
+
+        >>> AdaptOptions(sampler="imh", settings={"draws": 500}).resolved_sampler().draws
+        500
+        """
         return SAMPLERS.resolve(self.chosen()[0], self.settings)
 
 

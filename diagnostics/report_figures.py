@@ -12,7 +12,7 @@ from bpa_ppl.diagnostics.pages.figures import empty_figure, label, log_axis, wri
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws, quantiles
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import autocorrelation, rank_plot
+from bpa_ppl.posterior.statistics import autocorrelation, rank_counts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_CHAINS = 8
 _ROW = 1.15  # height of a component, in inches
 _LAGS = 100
+_RANK_BINS = 20
 _NEGLIGIBLE = 1e-3  # draws with less of the largest importance weight do not set the limits
 
 
@@ -70,7 +71,13 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
         axes.margins(x=0)
 
     def ranks(axes: Any, name: str) -> None:
-        rank_plot(axes, kept[name][:MAX_CHAINS])
+        counts, edges = rank_counts(kept[name][:MAX_CHAINS], _RANK_BINS)
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        levels = np.arange(len(shares)) * 2 / _RANK_BINS
+        for level, share in zip(levels, shares, strict=True):
+            axes.stairs(level + share, edges, baseline=level, fill=True)
+            axes.axhline(level + share.mean(), linestyle="--", color="k")
+        axes.set_yticks(levels, range(len(levels)))
 
     return _two_columns(names, {"trace, by draw": trace, "ranks of the draws, by chain": ranks})
 

@@ -198,7 +198,6 @@ def _chains(draws: Draws, top: int) -> Section:
                 f"Acceptance rate over time, {mean:.2f} on average",
                 "Acceptance rate of each chain, averaged over 1/50 of the draws; "
                 f"{mean:.3f} in all.",
-                "svg",
             )
         )
     return Section("Chains", blocks)

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: From the ground up; a room imports from those in lower layers, and from itself.
+#: From the ground up; a package imports from those in lower layers, and from itself.
 #: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
 LAYERS = (
     ("errors", "labels", "progress", "tables"),
@@ -22,6 +22,7 @@ LAYERS = (
     ("columns", "component", "workers"),
     ("nbest", "registry"),
     ("caching", "rows", "weights"),
+    ("options",),
     ("formats",),
     ("text",),
     ("phrases",),
@@ -50,6 +51,7 @@ GROUPS = {
 HEAVY = ("arviz", "jax", "matplotlib", "numba", "numpyro", "sklearn")
 #: Package -> the module that it installs, where that has another name.
 MODULES = {
+    "pillow": "PIL",
     "arviz-stats": "arviz_stats",
     "lazy-loader": "lazy_loader",
     "pyyaml": "yaml",
@@ -86,17 +88,17 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def layer(room: str) -> int:
-    """Return the number of the layer of a room."""
-    found = [number for number, rooms in enumerate(LAYERS) if room in rooms]
-    assert found, f"bpa_ppl.{room} has no place in LAYERS yet"
+def layer(package: str) -> int:
+    """Return the number of the layer of a package."""
+    found = [number for number, packages in enumerate(LAYERS) if package in packages]
+    assert found, f"bpa_ppl.{package} has no place in LAYERS yet"
     return found[0]
 
 
-def room_of(dotted: str) -> str:
-    """Return the room of the thing that `bpa_ppl.<…>` names."""
-    room = f"{dotted}.".split(".")[1]
-    return room if room in {name.split(".")[0] for name in SOURCES} else "bpa_ppl"
+def package_of(dotted: str) -> str:
+    """Return the package of the thing that `bpa_ppl.<…>` names."""
+    package = f"{dotted}.".split(".")[1]
+    return package if package in {name.split(".")[0] for name in SOURCES} else "bpa_ppl"
 
 
 def run_time(tree: ast.Module) -> ast.Module:
@@ -125,13 +127,13 @@ def groups_used(tree: ast.AST) -> set[str]:
 @pytest.mark.parametrize("name", [name for name in SOURCES if name != "__init__"])
 def test_imports_run_one_way(name: str) -> None:
     own = name.split(".")[0]
-    # The registry names the types of all rooms, and loads none of them before it is asked.
-    tree = run_time(TREES[name]) if name == "registry" else TREES[name]
+    # The registry and the options name types of all packages, and import none of them.
+    tree = run_time(TREES[name]) if name in ("registry", "options") else TREES[name]
     ours = {i for i in imported(tree) if i.split(".")[0] == "bpa_ppl"}
-    theirs = {room_of(i) for i in ours - {"bpa_ppl.__version__"}}
+    theirs = {package_of(i) for i in ours - {"bpa_ppl.__version__"}}
     # NBest.from_records and its relatives load their readers when they are called.
     theirs -= {"rows"} if name == "nbest" else set()
-    upward = {room for room in theirs - {own} if layer(room) >= layer(own)}
+    upward = {package for package in theirs - {own} if layer(package) >= layer(own)}
     assert not upward, f"bpa_ppl.{name} must not import from {upward}"
 
 

@@ -75,8 +75,8 @@ CLASSES = {
     "UsageError": "code",
     "Weights": "names normalised updated values_array",
 }
-#: Room -> what it offers to other rooms and to additions from outside.
-ROOMS = {
+#: Package -> what it offers to other packages and to extensions.
+PACKAGES = {
     "decoding": "AlignedWriter CRITERIA Confidence Expected GAPS RerankOptions Reranked Rule "
     "Scoreboard SentenceRanking Summary Voters next_sentences refuse_unconverged rerank "
     "rerank_stream rerank_to scoreboard selective write_details write_texts",
@@ -102,7 +102,7 @@ ROOMS = {
     "Scoreboard TER by_name choice_score choice_sets column_of compared corpus_score "
     "counted_metrics demote_to_extras gains has_preferences headroom judged judged_lists "
     "numeric_columns only_judged oracles resolve statistics ter_edits",
-    "rows": "Gatherer Identifiers Rows SentenceLines",
+    "rows": "Gatherer Rows SchemaReader SentenceLines",
     "sampling": "Data Model Program RandomWalk Sampled Sampler Sequential Step Target adapt "
     "adapt_draws draws_of evaluate learn_hierarchy learn_prior learn_prior_jointly perturbed "
     "target_of update",
@@ -145,7 +145,7 @@ def _word(parameter: inspect.Parameter) -> str:
 
 
 def test_names() -> None:
-    packages = set(ROOMS) - {"formats", "rows"}
+    packages = set(PACKAGES) - {"formats", "rows"}
     assert set(bpa_ppl.__all__) == {*FUNCTIONS, *CLASSES, *packages} == set(dir(bpa_ppl))
 
 
@@ -162,15 +162,15 @@ def test_members_of_class(name: str) -> None:
     assert " ".join(sorted(members)) == CLASSES[name]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_names_of_room(room: str) -> None:
-    names = import_module(f"bpa_ppl.{room}").__all__
-    assert " ".join(sorted(names)) == ROOMS[room]
+@pytest.mark.parametrize("package", PACKAGES)
+def test_names_of_package(package: str) -> None:
+    names = import_module(f"bpa_ppl.{package}").__all__
+    assert " ".join(sorted(names)) == PACKAGES[package]
 
 
-def test_every_room_is_listed() -> None:
+def test_every_package_is_listed() -> None:
     packages = {m.name for m in pkgutil.iter_modules(bpa_ppl.__path__[:1]) if m.ispkg}
-    assert packages | {"diagnostics", "models"} == set(ROOMS) | {"cli", "text"}
+    assert packages | {"diagnostics", "models"} == set(PACKAGES) | {"cli", "text"}
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -189,11 +189,13 @@ def test_unknown_name_is_an_attribute_error() -> None:
         _ = bpa_ppl.reranked
 
 
-@pytest.mark.parametrize("room", ["models", "diagnostics", "quality", "sampling"])
-def test_rooms_are_there_without_an_import(room: str) -> None:
-    code = f"import sys, bpa_ppl as bpa; assert 'jax' not in sys.modules; print(bpa.{room}.__all__)"
+@pytest.mark.parametrize("package", ["models", "diagnostics", "quality", "sampling"])
+def test_packages_are_imported_lazily(package: str) -> None:
+    code = (
+        f"import sys, bpa_ppl as bpa; assert 'jax' not in sys.modules; print(bpa.{package}.__all__)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ast.literal_eval(run.stdout) == import_module(f"bpa_ppl.{room}").__all__
+    assert ast.literal_eval(run.stdout) == import_module(f"bpa_ppl.{package}").__all__
 
 
 @pytest.mark.slow

@@ -13,8 +13,6 @@ from bpa_ppl.posterior import arviz_functions as arviz
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 
-#: Bars per chain in a rank plot.
-_RANK_BINS = 20
 #: With fewer importance weights, their tail cannot be fitted.
 _MIN_WEIGHTS = 25
 
@@ -161,14 +159,3 @@ def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
     ranks = rankdata(values).reshape(values.shape) - 0.5  # bin centres
     counts = np.array([np.histogram(own, edges)[0] for own in ranks], np.float64)
     return counts.reshape(-1, bins), edges
-
-
-def rank_plot(axes: Any, chains: npt.ArrayLike) -> None:
-    """Draw a rank plot of each chain, (C, D)."""
-    counts, edges = rank_counts(chains, _RANK_BINS)
-    middle = (edges[1:] + edges[:-1]) / 2
-    for chain, share in enumerate(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)):
-        level = chain * 2 / _RANK_BINS
-        axes.bar(middle, share, width=edges[1], bottom=level, color=f"C{chain}", edgecolor="white")
-        axes.axhline(level + share.mean(), linestyle="--", color="k")
-    axes.set_yticks([chain * 2 / _RANK_BINS for chain in range(len(counts))], range(len(counts)))

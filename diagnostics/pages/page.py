@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 #: Kinds of images and their media types.
 _MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
-_DPI = 120
+_DPI = 100
+_COLOURS = 64  # of a PNG image
 _NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?")
 _SHORT = 26  # characters of a cell that are not wrapped
 _NARROW = 3  # columns
@@ -289,6 +290,12 @@ def drawn(
     """
     file = BytesIO()
     save(figure, file, kind, _DPI)
+    if kind == "png":  # a palette makes the image a quarter as large
+        from PIL import Image
+
+        image = Image.open(file).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+        file = BytesIO()
+        image.save(file, "png")
     return Figure(file.getvalue(), alternative, caption, kind)
 
 
