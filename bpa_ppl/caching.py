@@ -24,15 +24,15 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import warn_user
 
 _LIMIT = 1024  # MiB
-_MIN_COMPILE_SECONDS = 0.1  # by default JAX keeps only what took a second to compile
-_STALE = 3600  # seconds, after which a partial file is that of a killed process
+_MIN_COMPILE_SECONDS = 0.1  # by default JAX caches only programs that took a second to compile
+_STALE = 3600  # seconds, after which a partial file must be from a killed process
 
 
 def cache_folder() -> Path:
     """Return the folder `BPA_PPL_CACHE`, or else the user's cache folder."""
-    named = os.environ.get("BPA_PPL_CACHE")
-    if named:
-        return Path(named).absolute()
+    path = os.environ.get("BPA_PPL_CACHE")
+    if path:
+        return Path(path).absolute()
     import platformdirs
 
     return platformdirs.user_cache_path("bpa_ppl")
@@ -72,7 +72,7 @@ def key_of_code(modules: Iterable[str]) -> str | None:
 
 @cache
 def _source(module: str) -> str | None:
-    """Return the hash of a module's source, read once: later edits do not change what runs."""
+    """Return the hash of a module's source, read once: later edits do not affect this process."""
     loaded = sys.modules.get(module)
     path = getattr(loaded, "__file__", None)
     if loaded is None:
@@ -85,7 +85,7 @@ def _source(module: str) -> str | None:
 
 
 def read_array(key: str, size: int) -> Float64 | None:
-    """Return the numbers cached under a key; None if there are none, or the file is damaged.
+    """Return the numbers cached under a key; None if missing or damaged.
 
     Args:
         key: from `key_of`.
@@ -106,7 +106,7 @@ def read_array(key: str, size: int) -> Float64 | None:
 
 
 def write_array(key: str, values: Float64) -> None:
-    """Cache numbers under a key, within the limit; a reader sees all of them or none.
+    """Cache numbers under a key, within the limit, atomically.
 
     Warns if the folder cannot be written.
 

@@ -163,8 +163,8 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
     if isinstance(parts[0], Mapping):
         groups = [part for part in parts if isinstance(part, Mapping)]
         several: dict[str, Any] = {}
-        for own in dict.fromkeys(chain.from_iterable(groups)):
-            several[own] = joined(own, [group.get(own) for group in groups], origins)
+        for key in dict.fromkeys(chain.from_iterable(groups)):
+            several[key] = joined(key, [group.get(key) for group in groups], origins)
         return several
     columns = [part for part in parts if part is not None and not isinstance(part, Mapping)]
     if not columns:
@@ -199,23 +199,23 @@ def check_counts(
         DataError: if they do not.
     """
     seen: set[str] = set()
-    for name, of, column in columns:
+    for name, kind, column in columns:
         if name in seen:
             raise DataError(f"there is a column {name} already: choose another name", origin)
         seen.add(name)
-        if len(column) != counts[of]:
-            what = counted(counts[of], of)
-            raise DataError(f"{len(column)} values of {name} for {what}", origin)
+        if len(column) != counts[kind]:
+            expected = counted(counts[kind], kind)
+            raise DataError(f"{len(column)} values of {name} for {expected}", origin)
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 
     >>> counted(1, "sentence"), counted(250_000, "hypothesis")
     ('1 sentence', '250,000 hypotheses')
     """
-    plural = what.removesuffix("is") + "es" if what.endswith("is") else f"{what}s"
-    return f"{number:,} {what if number == 1 else plural}"
+    plural = noun.removesuffix("is") + "es" if noun.endswith("is") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def intern(texts: Iterable[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
@@ -225,9 +225,9 @@ def intern(texts: Iterable[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int32]
     >>> strings, index.tolist()
     (('b', 'a'), [0, 1, 0])
     """
-    known: dict[str, int] = {}
-    index = [known.setdefault(text, len(known)) for text in texts]
-    return tuple(known), np.array(index, dtype=np.int32)
+    numbers: dict[str, int] = {}
+    index = [numbers.setdefault(text, len(numbers)) for text in texts]
+    return tuple(numbers), np.array(index, dtype=np.int32)
 
 
 def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -251,9 +251,9 @@ def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
         return (
             values.astype(np.float64) if values.ndim == 1 and values.dtype.kind in "iuf" else None
         )
-    given = [value for value in values if not is_missing(value)]
-    if (len(values) and not given) or not all(
-        isinstance(v, Real) and not isinstance(v, bool) for v in given
+    present = [value for value in values if not is_missing(value)]
+    if (len(values) and not present) or not all(
+        isinstance(v, Real) and not isinstance(v, bool) for v in present
     ):
         return None
     return np.array([np.nan if is_missing(v) else v for v in values], np.float64)
@@ -279,16 +279,16 @@ def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
     ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
     """
     groups: dict[int, list[str]] = {}
-    for name, found in present.items():
-        if found < count:
-            groups.setdefault(found, []).append(name)
+    for name, available in present.items():
+        if available < count:
+            groups.setdefault(available, []).append(name)
     return [
         f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} missing for "
-        + (f"{count - found} of {count} candidates" if found else f"all {count} candidates")
+        + (f"{count - available} of {count} candidates" if available else f"all {count} candidates")
         + ": kept as "
         + ("a judgement" if len(names) == 1 else "judgements")
         + f" (usable as the gain), not as {'a feature' if len(names) == 1 else 'features'}"
-        for found, names in groups.items()
+        for available, names in groups.items()
     ]
 
 
@@ -303,11 +303,11 @@ def flat(lists: Sequence[Any]) -> Column:
     return tuple(chain.from_iterable(lists))
 
 
-def positions_of(wanted: np.ndarray, count: int, negative: bool = False) -> npt.NDArray[np.int64]:
+def positions_of(index: np.ndarray, count: int, negative: bool = False) -> npt.NDArray[np.int64]:
     """Return positions as integers: an empty list arrives as floats, a mask as booleans.
 
     Args:
-        wanted: positions or a mask.
+        index: positions or a mask.
         count: the number of sentences.
         negative: whether positions may be counted from the end.
 
@@ -318,19 +318,19 @@ def positions_of(wanted: np.ndarray, count: int, negative: bool = False) -> npt.
     >>> positions_of(np.array([-1, 0]), 3, negative=True).tolist()
     [2, 0]
     """
-    if wanted.dtype == bool:
-        if wanted.shape != (count,):
+    if index.dtype == bool:
+        if index.shape != (count,):
             raise UsageError(f"a mask must have one value for each of {count} sentences")
-        return np.flatnonzero(wanted)
-    if wanted.size and not np.issubdtype(wanted.dtype, np.integer):
+        return np.flatnonzero(index)
+    if index.size and not np.issubdtype(index.dtype, np.integer):
         raise UsageError("sentences must be selected by integer positions, or by a mask")
-    positions = wanted.reshape(-1).astype(np.int64)
+    positions = index.reshape(-1).astype(np.int64)
     if negative:
         positions = np.where(positions < 0, positions + count, positions)
     outside = np.flatnonzero((positions < 0) | (positions >= count))
     if len(outside):
-        found = wanted.reshape(-1)[outside[0]]
-        raise NoSuchSentence(f"there is no sentence {found}: positions run from 0 to {count - 1}")
+        outlier = index.reshape(-1)[outside[0]]
+        raise NoSuchSentence(f"there is no sentence {outlier}: positions run from 0 to {count - 1}")
     return positions
 
 

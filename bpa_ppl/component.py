@@ -1,4 +1,4 @@
-"""Component: base class of what is chosen by name, such as samplers, metrics and file formats."""
+"""Component: base class of named objects, such as samplers, metrics and file formats."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
             _check(field.name, getattr(self, field.name), field.type)
 
     @classmethod
-    def configured(cls, what: str, settings: Mapping[str, Any]) -> Self:
+    def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
         """Return the component with some settings, the others at their defaults.
 
         Args:
-            what: the component in words, for messages: `sampler imh`.
+            title: the component in words, for messages: `sampler imh`.
             settings: by name; NumPy's numbers count as Python's.
 
         Raises:
             UsageError: if it has no such setting, lacks one, or a value makes no sense.
         """
-        known = {field.name: field for field in msgspec.structs.fields(cls)}
+        fields = {field.name: field for field in msgspec.structs.fields(cls)}
         for name in settings:
-            if name not in known:
-                has = f"it has {', '.join(known)}" if known else "it has none"
+            if name not in fields:
+                available = f"it has {', '.join(fields)}" if fields else "it has none"
                 raise UsageError(
-                    f"the {what} has no setting {name}: {has}",
+                    f"the {title} has no setting {name}: {available}",
                     parameter=name,
                     code="unknown-setting",
                 )
-        for name, field in known.items():
+        for name, field in fields.items():
             if field.required and name not in settings:
                 raise UsageError(
-                    f"the {what} needs {name}: give {_described(field.type)}",
+                    f"the {title} needs {name}: give {_described(field.type)}",
                     parameter=name,
                     code="missing-setting",
                 )
@@ -75,14 +75,14 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.asdict(self)
 
 
-def settings_in(text: str, what: str) -> dict[str, Any]:
+def settings_in(text: str, title: str) -> dict[str, Any]:
     """Read settings as they are written after a name: `list_size=50,scores=lm.npy,tm.npy`.
 
     A value that looks like a number becomes one; several values of a setting make a tuple.
 
     Args:
         text: the settings, separated by commas; may be empty.
-        what: what they belong to, for messages.
+        title: what they belong to, for messages.
 
     Raises:
         UsageError: if a setting has no name.
@@ -98,8 +98,8 @@ def settings_in(text: str, what: str) -> dict[str, Any]:
         elif name and value:
             values[name] = [number_or_text(value)]
         else:
-            raise UsageError(f"settings of {what} are written NAME=VALUE, not {quoted(part)}")
-    return {name: given[0] if len(given) == 1 else tuple(given) for name, given in values.items()}
+            raise UsageError(f"settings of {title} are written NAME=VALUE, not {quoted(part)}")
+    return {name: parts[0] if len(parts) == 1 else tuple(parts) for name, parts in values.items()}
 
 
 def number_or_text(text: str) -> Any:

@@ -32,7 +32,7 @@ class Demo:
 
     Attributes:
         report: the check of the posterior with the language model.
-        alone: scores of the reranked sentences with only the features of the lists.
+        baseline: scores of the reranked sentences with only the features of the lists.
         scores: scores with the language model.
         result: the sentences reranked with the language model.
         lines: the number of lines of the text of the language model.
@@ -40,7 +40,7 @@ class Demo:
     """
 
     report: Report
-    alone: Scoreboard
+    baseline: Scoreboard
     scores: Scoreboard
     result: Reranked
     lines: int
@@ -53,7 +53,7 @@ class Demo:
         return "\n\n".join(
             [
                 str(self.report),
-                f"with only the features of the lists\n{self.alone}",
+                f"with only the features of the lists\n{self.baseline}",
                 f"with a language model of {self.lines} lines of the domain\n{self.scores}",
                 examples,
                 written,
@@ -95,13 +95,13 @@ def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo
         )
         for sources in ((), text)
     )
-    alone, result = (rerank(rest, of, progress=progress) for of in (first, posterior))
+    baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
     paths = tuple(folder / name for name in ("posterior.nc", "trace.png", "translations.txt"))
     write_posterior(posterior, paths[0])
     plot_trace(posterior, paths[1])
     write_texts(result, paths[2])
     return Demo(
-        check(posterior), scoreboard(alone), scoreboard(result), result, len(text.lines), paths
+        check(posterior), scoreboard(baseline), scoreboard(result), result, len(text.lines), paths
     )
 
 

@@ -109,8 +109,8 @@ class DataError(BpaError, ValueError):
         parameter: str | None = None,
         code: str | None = None,
     ) -> None:
-        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(printable(where) + _fit(message), parameter=parameter, code=code)
+        location = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(printable(location) + _fit(message), parameter=parameter, code=code)
         self.path = path
         self.line = line
 
@@ -138,7 +138,7 @@ class NoSuchSentence(UsageError, IndexError):
 
 
 class NotConverged(BpaError):
-    """A posterior failed its check and was about to be used all the same.
+    """A posterior that failed its convergence check was about to be used.
 
     Args:
         message: what happened, in one line.
@@ -163,7 +163,7 @@ class NotConverged(BpaError):
 
 
 class BpaWarning(UserWarning):
-    """Something a user should know that does not stop the work.
+    """A problem that the user should know about and that does not stop the program.
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -227,8 +227,8 @@ def checked_seed(seed: Any) -> int:
     bpa_ppl.errors.UsageError: a seed is an integer from 0 to 4294967295, not -1
     """
     # NumPy's integers count as integers, booleans do not.
-    whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
-    if not whole or not 0 <= int(seed) < SEEDS:
+    is_integer = hasattr(seed, "__index__") and not isinstance(seed, bool)
+    if not is_integer or not 0 <= int(seed) < SEEDS:
         raise UsageError(
             f"a seed is an integer from 0 to {SEEDS - 1}, not {quoted(seed)}", parameter="seed"
         )

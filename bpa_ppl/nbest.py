@@ -227,7 +227,7 @@ class NBest:
         present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
         for note in cols.missing_value_notes(dict(zip(names, present, strict=True)), len(texts)):
             warn_user(f"{cls.origin}: {note}")
-        complete = [k for k, found in enumerate(present) if found == len(texts)]
+        complete = [k for k, count in enumerate(present) if count == len(texts)]
         missing = {n: table[:, k] for k, n in enumerate(names) if k not in complete}
         return cls(
             offsets=cols.offsets_of(counts),
@@ -240,7 +240,7 @@ class NBest:
             references=None if references is None else cols.references(references),
             sources=None if sources is None else cols.texts(sources),
             extras={**(extras or {}), **missing},
-            sentence_extras={name: tuple(of) for name, of in (sentence_extras or {}).items()},
+            sentence_extras={k: tuple(column) for k, column in (sentence_extras or {}).items()},
         )
 
     @classmethod
@@ -402,7 +402,7 @@ class NBest:
         return f"<table><caption>NBest</caption>{rows}</table>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Read-only mappings do not pickle; and what is built anew is read-only again.
+        # Read-only mappings do not pickle; unpickling makes them read-only again.
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {n: dict(v) if isinstance(v, Mapping) else v for n, v in values.items()}
         return partial(NBest, **cast(Any, plain)), ()
@@ -420,9 +420,9 @@ class NBest:
         >>> lists.ids, lists.sentence_ids.tolist()
         (('doc-7',), [0])
         """
-        given = self.sentence_extras.get("id", ())
-        texts = len(given) and all(isinstance(one, str) and one for one in given)
-        return tuple(given) if texts else tuple(self.sentence_ids.tolist())
+        ids = self.sentence_extras.get("id", ())
+        texts = len(ids) and all(isinstance(identifier, str) and identifier for identifier in ids)
+        return tuple(ids) if texts else tuple(self.sentence_ids.tolist())
 
     def rows(self, sentence: int) -> slice:
         """Return the rows of one list."""
@@ -484,10 +484,10 @@ class NBest:
         >>> other.sentence_ids.tolist(), other.strings
         ([1, 0], ('b', 'c'))
         """
-        which = {"sentence": sentences, "hypothesis": rows}
+        selections = {"sentence": sentences, "hypothesis": rows}
         parts: dict[str, Any] = {
-            name: cols.map_columns(getattr(self, name), partial(cols.take, which=which[of]))
-            for name, (of, _) in _COLUMNS.items()
+            name: cols.map_columns(getattr(self, name), partial(cols.take, which=selections[kind]))
+            for name, (kind, _) in _COLUMNS.items()
         }
         parts["string_index"], parts["strings"] = cols.compact_strings(
             parts["string_index"], self.strings
@@ -536,23 +536,23 @@ class NBest:
         Raises:
             DataError: if a sentence is not among the others.
         """
-        places = {identifier: s for s, identifier in enumerate(other.sentence_ids.tolist())}
+        numbers = {identifier: s for s, identifier in enumerate(other.sentence_ids.tolist())}
         try:
-            which = np.array([places[i] for i in self.sentence_ids.tolist()], dtype=np.int64)
+            index = np.array([numbers[i] for i in self.sentence_ids.tolist()], dtype=np.int64)
         except KeyError as error:
             raise DataError(
                 f"sentence id {error} is not in {other.origin}: give lists of the same text",
                 self.origin,
             ) from error
-        known: dict[str, Any] = {
-            name: cols.map_columns(getattr(other, name), partial(cols.take, which=which))
-            for name, (of, _) in _COLUMNS.items()
-            if of == "sentence"
+        values: dict[str, Any] = {
+            name: cols.map_columns(getattr(other, name), partial(cols.take, which=index))
+            for name, (kind, _) in _COLUMNS.items()
+            if kind == "sentence"
         }
-        return replace(self, **known)
+        return replace(self, **values)
 
     def with_features(self, names: str | Sequence[str], columns: npt.ArrayLike) -> NBest:
-        """Return the same lists with more features, after those that are there.
+        """Return the same lists with more features, after the existing ones.
 
         Args:
             names: one per column.
@@ -680,26 +680,26 @@ class NBest:
         return self.regroup(slice(start, stop), rows, np.diff(ends))
 
 
-def _float_table(values: npt.ArrayLike, what: str) -> Float32:
+def _float_table(values: npt.ArrayLike, name: str) -> Float32:
     try:
         with np.errstate(over="ignore"):  # infinite values are reported with their places
             return np.asarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{what} are not a table of numbers: {error}") from error
+        raise DataError(f"{name} are not a table of numbers: {error}") from error
 
 
 def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
     """Return the number of hypotheses of each sentence."""
-    given = np.asarray(sizes)
-    if given.dtype.kind not in "iu" and given.size:
+    counts = np.asarray(sizes)
+    if counts.dtype.kind not in "iu" and counts.size:
         raise UsageError(f"sizes must be integers, not {quoted(sizes)}")
-    if not given.ndim:
-        if given < 1 or hypotheses % given:
-            raise DataError(f"{hypotheses} hypotheses cannot be divided into lists of {given}")
-        return np.full(hypotheses // int(given), given)
-    if given.sum() != hypotheses:
-        raise DataError(f"the sizes sum to {given.sum()}, but there are {hypotheses} hypotheses")
-    return given.astype(np.int64)
+    if not counts.ndim:
+        if counts < 1 or hypotheses % counts:
+            raise DataError(f"{hypotheses} hypotheses cannot be divided into lists of {counts}")
+        return np.full(hypotheses // int(counts), counts)
+    if counts.sum() != hypotheses:
+        raise DataError(f"the sizes sum to {counts.sum()}, but there are {hypotheses} hypotheses")
+    return counts.astype(np.int64)
 
 
 def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
@@ -712,10 +712,10 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
     (('LM0',), True)
     """
-    out = [name for name in columns if name in nbest.feature_names]
-    if not out:
+    demoted = [name for name in columns if name in nbest.feature_names]
+    if not demoted:
         return nbest
-    moved = {name: nbest.features[:, nbest.feature_names.index(name)] for name in out}
+    moved = {name: nbest.features[:, nbest.feature_names.index(name)] for name in demoted}
     kept = [k for k, name in enumerate(nbest.feature_names) if name not in moved]
     return replace(
         nbest,
@@ -736,10 +736,10 @@ _MANY = tuple(f.name for f in fields(NBest) if f.default_factory is not MISSING)
 def _with_order(table: NBest, first: NBest) -> NBest:
     """Return a table with its features in the order of another."""
     if set(table.feature_names) != set(first.feature_names):
-        odd = sorted(set(table.feature_names) ^ set(first.feature_names))
+        differing = sorted(set(table.feature_names) ^ set(first.feature_names))
         raise DataError(
-            f"{', '.join(odd)} is not a feature of both {first.origin} and these lists: leave it "
-            "out with without_features, or give lists of the same decoder",
+            f"{', '.join(differing)} is not a feature of both {first.origin} and these lists: "
+            "leave it out with without_features, or give lists of the same decoder",
             table.origin,
         )
     if table.feature_names == first.feature_names:
@@ -749,7 +749,7 @@ def _with_order(table: NBest, first: NBest) -> NBest:
 
 
 def _facts(nbest: NBest) -> list[str]:
-    """Return what the representation of a table shows."""
+    """Return the parts of the representation of a table."""
     facts = [
         cols.counted(len(nbest), "sentence"),
         cols.counted(len(nbest.features), "hypothesis"),
@@ -769,8 +769,8 @@ def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
 def _check_shapes(nbest: NBest) -> None:
     rows, sentences = len(nbest.features), len(nbest.sentence_ids)
     ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
-    named = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)
-    if not (ragged and named and len(nbest.string_index) == rows):
+    valid = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)
+    if not (ragged and valid and len(nbest.string_index) == rows):
         raise DataError("the columns of an n-best table disagree in shape", nbest.origin)
     if rows and not 0 <= nbest.string_index.min() <= nbest.string_index.max() < len(nbest.strings):
         raise DataError("a hypothesis has no text", nbest.origin)

@@ -47,7 +47,7 @@ _captured: ContextVar[list[Note] | None] = ContextVar("bpa_ppl_notes", default=N
 
 
 def warn_user(message: str) -> None:
-    """Log a warning: something that the user should know and that does not stop the work."""
+    """Log a warning about a problem that does not stop the program."""
     _log(Note(logging.WARNING, message))
 
 

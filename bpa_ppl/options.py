@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bpa_ppl.quality import Metric, Oracles
     from bpa_ppl.sampling.base import Model, Sampler
 
-#: What competes in a list: each derivation, or each string with its derivations summed.
+#: The candidates of a list: derivations, or strings with their derivations summed.
 DERIVATIONS: Final = ("separate", "summed")
 #: Name -> sampler and likelihood. `published` is Bayesian predictive adaptation as its authors
 #: describe it: oracle derivations, an isotropic random walk of σ_o = 0.01, burn-in 500, 1000 kept.
@@ -141,7 +141,7 @@ class AdaptOptions:
         self.resolved_sampler()
 
     def chosen(self) -> tuple[str | Sampler, str | Likelihood | None]:
-        """Return the sampler and the likelihood: what is named, else that of the preset.
+        """Return the names of the sampler and the likelihood, by default those of the preset.
 
         Raises:
             UsageError: if there is no such preset.
@@ -150,8 +150,8 @@ class AdaptOptions:
         if self.preset is not None:
             preset = PRESETS[one_of(self.preset, tuple(PRESETS), "preset")]
         sampler = preset.get("sampler", "auto") if self.sampler is None else self.sampler
-        named = self.likelihood is not None
-        return sampler, self.likelihood if named else preset.get("likelihood")
+        is_chosen = self.likelihood is not None
+        return sampler, self.likelihood if is_chosen else preset.get("likelihood")
 
     def resolved_sampler(self) -> Sampler:
         """Return the sampler with its settings.
@@ -172,7 +172,7 @@ class RerankOptions:
             (the translation with the highest expected gain), or a rule with its settings. None
             takes what the posterior records, else `predictive`: `adapt` records `mean` where there
             were no canonical weights.
-        derivations: How equal strings are scored: `separate`, each derivation by itself, as
+        derivations: How equal strings are scored: `separate`, each derivation separately, as
             published, or `summed`.
         min_confidence: Keep the baseline choice unless P(better) exceeds this value (0 to 1). The
             probability that the choice has a higher gain than the canonical first-best is that of
@@ -274,7 +274,7 @@ def with_options(
 def with_options_and_settings(
     options: Callable[P, O],
 ) -> Callable[[Callable[[A, B, O], R]], TakesSettings[P, R]]:
-    """Do what `with_options` does, and collect all other keywords in the field `settings`."""
+    """Apply `with_options`, and collect all other keywords in the field `settings`."""
     return functools.partial(_with_keywords, options)
 
 
@@ -282,33 +282,28 @@ def _with_keywords(options: Any, function: Callable[..., Any]) -> Any:
     signature = inspect.signature(function)
     first, second, _ = signature.parameters.values()
     keywords = [
-        one.replace(kind=one.VAR_KEYWORD, default=one.empty, annotation="Any")
-        if one.name == "settings"
-        else one
-        for one in inspect.signature(options).parameters.values()
+        parameter.replace(kind=parameter.VAR_KEYWORD, default=parameter.empty, annotation="Any")
+        if parameter.name == "settings"
+        else parameter
+        for parameter in inspect.signature(options).parameters.values()
     ]
     signature = signature.replace(parameters=[first, second, *keywords])
 
     @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
-        values = signature.bind(*args, **named).arguments
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = signature.bind(*args, **kwargs).arguments
         return function(values.pop(first.name), values.pop(second.name), options(**values))
 
     call.__signature__ = signature  # type: ignore[attr-defined]
     if function.__doc__:  # none under python -OO
         lines = function.__doc__.split("\n")
-        at = next(n for n, line in enumerate(lines) if line.strip().startswith("options:"))
+        start = next(n for n, line in enumerate(lines) if line.strip().startswith("options:"))
         described = [f"    {line}" for line in _described(options).split("\n")]
-        call.__doc__ = "\n".join([*lines[:at], *described, *_after(lines, at)])
+        end = start + 1
+        while end < len(lines) and lines[end].startswith(" " * 9):
+            end += 1
+        call.__doc__ = "\n".join([*lines[:start], *described, *lines[end:]])
     return call
-
-
-def _after(lines: list[str], at: int) -> list[str]:
-    """Return the lines after a description of one or more lines that begins at a line."""
-    rest = lines[at + 1 :]
-    while rest and rest[0].startswith(" " * 9):
-        rest = rest[1:]
-    return rest
 
 
 def _described(options: Any) -> str:
@@ -322,10 +317,10 @@ def descriptions(options: type) -> dict[str, str]:
     >>> descriptions(RerankOptions)["jobs"].partition(". ")[0]
     'Processes that rerank; -1 uses every core'
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for line in _described(options).split("\n"):
         if not line.startswith(" " * 5):
             name, _, line = line.strip().partition(": ")
-            found[name] = ""
-        found[name] = f"{found[name]} {line.strip()}".strip()
-    return found
+            result[name] = ""
+        result[name] = f"{result[name]} {line.strip()}".strip()
+    return result

@@ -15,19 +15,19 @@ _INTERVAL = 0.1  # seconds between two updates of a bar in a notebook
 
 
 @contextmanager
-def reporter(progress: bool | Reporter, what: str) -> Iterator[Reporter]:
+def reporter(progress: bool | Reporter, title: str) -> Iterator[Reporter]:
     """Yield a reporter: a bar for True, one that does nothing for False, or the callback."""
     if callable(progress):
         yield progress
     elif not progress:
         yield lambda done, total, note: None
     else:
-        with _bar(what) as report:
+        with _bar(title) as report:
             yield report
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Reporter]:
+def _bar(title: str) -> Iterator[Reporter]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -40,30 +40,30 @@ def _bar(what: str) -> Iterator[Reporter]:
     )
     console = Console(file=sys.stderr)
     if console.is_jupyter:
-        with _notebook_bar(what) as report:
+        with _notebook_bar(title) as report:
             yield report
         return
     quiet = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
-        task = bar.add_task(what, total=None, note="")
+        task = bar.add_task(title, total=None, note="")
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
 
 
 @contextmanager
-def _notebook_bar(what: str) -> Iterator[Reporter]:
+def _notebook_bar(title: str) -> Iterator[Reporter]:
     """Yield a reporter that draws plain HTML in the output of the cell.
 
     Rich would need ipywidgets, in the kernel and in the page.
     """
     display = import_module("IPython.display").display
     start, last = time.monotonic(), (0, 0, "")
-    handle = display(_rendered(what, 0, *last), raw=True, display_id=True)
+    handle = display(_rendered(title, 0, *last), raw=True, display_id=True)
     drawn = start
 
     def draw() -> None:
         nonlocal drawn
         drawn = time.monotonic()
-        handle.update(_rendered(what, drawn - start, *last), raw=True)
+        handle.update(_rendered(title, drawn - start, *last), raw=True)
 
     def report(done: int, total: int, note: str) -> None:
         nonlocal last
@@ -77,7 +77,7 @@ def _notebook_bar(what: str) -> Iterator[Reporter]:
         draw()
 
 
-def _rendered(what: str, seconds: float, done: int, total: int, note: str) -> dict[str, str]:
+def _rendered(title: str, seconds: float, done: int, total: int, note: str) -> dict[str, str]:
     """Return a bar for a notebook, by MIME type.
 
     >>> _rendered("adapt", 61.5, 3, 4, "draws")["text/plain"]
@@ -85,9 +85,9 @@ def _rendered(what: str, seconds: float, done: int, total: int, note: str) -> di
     """
     minutes, rest = divmod(int(seconds), 60)
     text = f"{note} {minutes // 60}:{minutes % 60:02}:{rest:02}".lstrip()
-    counted = f"{done}/{total}" if total else str(done)
-    of = f' value="{done}" max="{total}"' if total else ""
+    count = f"{done}/{total}" if total else str(done)
+    attributes = f' value="{done}" max="{total}"' if total else ""
     return {
-        "text/plain": f"{what} {counted} {text}",
-        "text/html": f"{escape(what)} <progress{of}></progress> {counted} {escape(text)}",
+        "text/plain": f"{title} {count} {text}",
+        "text/html": f"{escape(title)} <progress{attributes}></progress> {count} {escape(text)}",
     }

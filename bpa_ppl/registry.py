@@ -35,7 +35,7 @@ C = TypeVar("C", bound="Component")
 
 
 class Registry(Mapping[str, type[C]], Generic[C]):
-    """The components of one kind by name: those of this package, then those of others.
+    """The components of one kind by name: built-in ones, then those of plug-ins.
 
     Args:
         kind: a name of the kind, for messages: `sampler`.
@@ -191,7 +191,7 @@ def _load(dotted: str) -> Any:
 
 
 def _described(member: object) -> str:
-    """Return what an object is, for messages.
+    """Describe an object for messages.
 
     >>> _described(METRICS["chrf"]), _described(len)
     ('the class CHRF (a SacreMetric)', 'a builtin_function_or_method')

@@ -150,12 +150,12 @@ def _pairs(values: Any) -> list[tuple[str, float]]:
     """Return names and weights of a mapping, or of pairs."""
     try:
         pairs = list(values.items() if isinstance(values, Mapping) else values)
-        named = [(name, float(value)) for name, value in pairs]
+        items = [(name, float(value)) for name, value in pairs]
     except (TypeError, ValueError) as error:
         raise _nameless(values) from error
-    if not all(isinstance(name, str) for name, _ in named):
+    if not all(isinstance(name, str) for name, _ in items):
         raise _nameless(values)
-    return named
+    return items
 
 
 def check_named(values: Any) -> None:
@@ -349,7 +349,7 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
 
 
 def is_log_probability(name: str) -> bool:
-    """Return whether the name of a feature is that of a log-probability.
+    """Return whether a feature is a log-probability, by its name.
 
     >>> [name for name in ("model.log_prob", "LM0", "comet") if is_log_probability(name)]
     ['model.log_prob', 'LM0']
@@ -392,8 +392,8 @@ def _canonical(weights: Any, nbest: NBest) -> Weights:
     if weights is None:
         return initial_weights(nbest)
     if isinstance(weights, Mapping):
-        named = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
-        return named.named(nbest) if isinstance(named, PositionalWeights) else named
+        parsed = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
+        return parsed.named(nbest) if isinstance(parsed, PositionalWeights) else parsed
     if isinstance(weights, str | bytes) or not hasattr(weights, "__len__"):
         raise _nameless(weights)
     try:
@@ -416,7 +416,7 @@ def _free(nbest: NBest, fixed: Iterable[str] | None) -> npt.NDArray[np.bool_]:
 
 
 def _check_features(nbest: NBest, names: Iterable[str]) -> None:
-    """Raise a DataError unless each name is that of a feature, or a label."""
+    """Raise a DataError unless each name is a feature or a label."""
     for name in names:
         if not any(matches(feature, [name]) for feature in nbest.feature_names):
             raise DataError(
@@ -438,11 +438,11 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     """
     if nbest.totals is None or nbest.totals_normalised or not len(nbest):
         return
-    ours = nbest.scores(values)
-    theirs = nbest.totals.astype(np.float64)
+    scores = nbest.scores(values)
+    totals = nbest.totals.astype(np.float64)
     first = np.repeat(nbest.offsets[:-1], nbest.sizes)
-    error = np.abs((ours - ours[first]) - (theirs - theirs[first]))
-    allowed = tolerance * (np.abs(theirs - theirs[first]) + np.abs(theirs)) + 1e-4
+    error = np.abs((scores - scores[first]) - (totals - totals[first]))
+    allowed = tolerance * (np.abs(totals - totals[first]) + np.abs(totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
         warn_user(

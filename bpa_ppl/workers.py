@@ -183,9 +183,11 @@ def _cluster(scheduler: str | None, ordered: bool) -> Iterator[Parallel]:
         raise UsageError(f"no scheduler answers at {scheduler}: {error}") from error
 
     def run(calls: list[Any]) -> Iterator[_Captured]:
-        # Arguments are sent apart from the calls, and those of several calls once.
-        every = {id(value): value for _, args, _ in calls for value in args}
-        sent = dict(zip(every, client.scatter(list(every.values()), hash=False), strict=True))
+        # Arguments are sent separately from the calls, shared arguments once.
+        arguments = {id(value): value for _, args, _ in calls for value in args}
+        sent = dict(
+            zip(arguments, client.scatter(list(arguments.values()), hash=False), strict=True)
+        )
         futures = [
             client.submit(_captured, function, [sent[id(v)] for v in args], options, pure=False)
             for function, args, options in calls

@@ -30,7 +30,7 @@ class Remedies:
 
     def __init__(self, draws: Draws):
         recorded = draws.attrs.get("settings")
-        self._known = isinstance(recorded, Mapping)
+        self._recorded = isinstance(recorded, Mapping)
         self._settings: Mapping[str, Any] = recorded if isinstance(recorded, Mapping) else {}
         self._nuts = "n_steps" in draws.statistics
         self._leveraged = "likelihood_exponent" in draws.attrs
@@ -45,21 +45,21 @@ class Remedies:
 
     def longer_warmup(self) -> str:
         """Return how to make chains independent of their initial values."""
-        if not self._known:
+        if not self._recorded:
             return "raise warmup (burn-in), then draws"
         if "warmup" not in self._settings:
             return (
                 f"draw more{self._value('draws', _MORE)}, or use sampler=nuts with warmup={_WARMUP}"
             )
-        most = max(_MORE * int(self._number("warmup")), 100)
-        return f"raise warmup (warmup={most}), or draw more{self._value('draws', _MORE)}"
+        limit = max(_MORE * int(self._number("warmup")), 100)
+        return f"raise warmup (warmup={limit}), or draw more{self._value('draws', _MORE)}"
 
     def other_steps(self, larger: bool) -> str:
         """Return how to change the step size."""
         if self._nuts:
             return self._of_nuts(_ACCEPT, "let the warm-up find it")
         if not self._step:
-            return "use nuts" if not self._known else "use sampler=nuts"
+            return "use nuts" if not self._recorded else "use sampler=nuts"
         factor = _STEP if larger else 1 / _STEP
         change = "raise" if larger else "lower"
         return (
@@ -73,25 +73,25 @@ class Remedies:
     def more_samples(self) -> str:
         """Return how to get importance weights with a larger effective sample size."""
         leverage = ""
-        if "delta" in self._settings or (self._leveraged and not self._known):
+        if "delta" in self._settings or (self._leveraged and not self._recorded):
             leverage = f"raise the leveraging factor delta{self._value('delta', _STEP)}, "
-        settable = not self._known or "draws" in self._settings
-        more = f"draw more samples{self._value('draws', _MORE)}, " if settable else ""
-        return f"{leverage}{more}or use a Markov-chain sampler ({self._chains()})"
+        settable = not self._recorded or "draws" in self._settings
+        advice = f"draw more samples{self._value('draws', _MORE)}, " if settable else ""
+        return f"{leverage}{advice}or use a Markov-chain sampler ({self._chains()})"
 
     def markov_chain(self) -> str:
         """Return the samplers that need no importance weights."""
         return f"use a Markov-chain sampler ({self._chains()})"
 
-    def _of_nuts(self, target: float, what: str) -> str:
-        name = "" if "target_accept" in self._settings or not self._known else "sampler=nuts, "
-        return f"{what} ({name}target_accept={target:g}, warmup={_WARMUP})"
+    def _of_nuts(self, target: float, action: str) -> str:
+        name = "" if "target_accept" in self._settings or not self._recorded else "sampler=nuts, "
+        return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
 
     def _other(self) -> str:
-        return "sampler=nuts" if self._known else "nuts"
+        return "sampler=nuts" if self._recorded else "nuts"
 
     def _chains(self) -> str:
-        return "sampler=nuts or sampler=rwm" if self._known else "nuts, rwm"
+        return "sampler=nuts or sampler=rwm" if self._recorded else "nuts, rwm"
 
     def _number(self, name: str) -> float:
         value = self._settings.get(name)
@@ -103,6 +103,6 @@ class Remedies:
         """Return a value to try, in brackets; an empty text if the setting is unknown."""
         value = self._number(name)
         if not value:
-            return f" ({name})" if not self._known and name == "draws" else ""
+            return f" ({name})" if not self._recorded and name == "draws" else ""
         raised = round(value * factor) if isinstance(value, int) else value * factor
         return f" ({name}={raised:.10g})"

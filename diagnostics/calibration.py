@@ -60,11 +60,11 @@ class Calibration:
         ess: the smallest effective sample size of a posterior, for its worst quantity.
 
     >>> ranks = np.linspace(0.005, 0.995, 100)[:, None]
-    >>> found = Calibration("nuts", ("LM0",), ranks, np.array([1.0]), 400.0)
-    >>> print(found)
+    >>> result = Calibration("nuts", ("LM0",), ranks, np.array([1.0]), 400.0)
+    >>> print(result)
     nuts, 100 replications: calibrated
     LM0  p = 1
-    >>> found.passed, found.as_dict()["passed"]
+    >>> result.passed, result.as_dict()["passed"]
     (True, True)
     """
 
@@ -102,8 +102,8 @@ class Calibration:
             fault = "" if p >= LEVEL else f"  FAILED: {_fault(ranks)}"
             rows.append((name, f"p = {p:.3g}{fault}"))
         title = f"{self.sampler}, {len(self.ranks)} replications: {verdict}"
-        few = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
-        return title, rows, [few] if self.ess < RANKED else []
+        caveat = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
+        return title, rows, [caveat] if self.ess < RANKED else []
 
     def __str__(self) -> str:
         title, rows, notes = self._lines()
@@ -159,27 +159,27 @@ def calibrate(
     # Threads, not processes, because they share compiled programs.
     workers = parallel_workers(jobs, "threads")
     with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
-        for i, one in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
-            ranks[i], sizes[i] = _ranks(one, columns, np.random.default_rng([seed, i]))
+        for i, run in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
+            ranks[i], sizes[i] = _ranks(run, columns, np.random.default_rng([seed, i]))
             report(i + 1, replications, "replications")
     p_values = holm([uniformity(ranks[:, k]) for k in range(len(columns))])
     return Calibration(sampler, columns, ranks, p_values, float(sizes.min()))
 
 
 def _ranks(
-    one: Replication, names: tuple[str, ...], rng: np.random.Generator
+    run: Replication, names: tuple[str, ...], rng: np.random.Generator
 ) -> tuple[Float64, float]:
     """Return the ranks of the true values, (quantities,) in [0, 1], and the smallest ESS.
 
     A rank from 0 to L gets a random position in its part of the interval, so that ranks are
     exactly uniform. Ties, such as in a chain that does not move, are broken at random.
     """
-    log_weight = None if one.log_weight is None else np.asarray(one.log_weight, np.float64)
+    log_weight = None if run.log_weight is None else np.asarray(run.log_weight, np.float64)
     kind = "chains" if log_weight is None else "weighted"
-    draws = Draws({WEIGHTS: np.asarray(one.draws)}, names, kind, log_weight)
-    picked, truth = independent(draws, RANKED, rng), np.asarray(one.truth, np.float64)
-    tied = (picked == truth).sum(axis=0)
-    rank = (picked < truth).sum(axis=0) + rng.integers(0, tied + 1)
+    draws = Draws({WEIGHTS: np.asarray(run.draws)}, names, kind, log_weight)
+    sample, truth = independent(draws, RANKED, rng), np.asarray(run.truth, np.float64)
+    tied = (sample == truth).sum(axis=0)
+    rank = (sample < truth).sum(axis=0) + rng.integers(0, tied + 1)
     return (rank + rng.uniform(size=len(rank))) / (RANKED + 1), smallest_ess(draws)
 
 
@@ -200,35 +200,35 @@ def calibration_page(
     """
     rows = [
         (
-            one.sampler,
-            "calibrated" if one else "NOT calibrated",
-            float(one.p_values.min()),
-            one.names[int(one.p_values.argmin())],
-            float(len(one.ranks)),
-            one.ess,
+            c.sampler,
+            "calibrated" if c else "NOT calibrated",
+            float(c.p_values.min()),
+            c.names[int(c.p_values.argmin())],
+            float(len(c.ranks)),
+            c.ess,
         )
-        for one in calibrations
+        for c in calibrations
     ]
     header = ("sampler", "verdict", "smallest p", "of", "replications", "smallest ESS")
-    verdicts = Table(header, rows, f"Level {LEVEL:g}.", passed=[bool(one) for one in calibrations])
+    verdicts = Table(header, rows, f"Level {LEVEL:g}.", passed=[bool(c) for c in calibrations])
     sections = [Section("Verdicts", (Text(_METHOD), verdicts))]
-    for one in calibrations:
-        verdict = "calibrated" if one else "not calibrated"
-        quantities = f"Distribution of the ranks of {len(one.names)} quantities"
-        alternative = f"{quantities} under {one.sampler}, {verdict}"
-        picture = drawn(ecdf_figure(one), alternative, _READING, "svg")
+    for c in calibrations:
+        verdict = "calibrated" if c else "not calibrated"
+        quantities = f"Distribution of the ranks of {len(c.names)} quantities"
+        alternative = f"{quantities} under {c.sampler}, {verdict}"
+        picture = drawn(ecdf_figure(c), alternative, _READING, "svg")
         rank_rows = [
             (name, float(p), float(ranks.mean()), float(ranks.std()))
-            for name, p, ranks in zip(one.names, one.p_values, one.ranks.T, strict=True)
+            for name, p, ranks in zip(c.names, c.p_values, c.ranks.T, strict=True)
         ]
         caption = f"Uniform ranks have mean 0.5 and standard deviation {12**-0.5:.3f}."
-        passed = [bool(p >= LEVEL) for p in one.p_values]
+        passed = [bool(p >= LEVEL) for p in c.p_values]
         table = Table(("quantity", "p", "mean rank", "sd of ranks"), rank_rows, caption, passed)
-        sections.append(Section(one.sampler, (picture, table)))
+        sections.append(Section(c.sampler, (picture, table)))
     blocks: list[Block] = [Table(("what", "value"), list((made or {}).items()))]
     blocks += [Code(command)] if command else []
-    wrong = [one.sampler for one in calibrations if not one]
-    summary = Verdict(f"Calibrated: {', '.join(one.sampler for one in calibrations)}.", True)
+    wrong = [c.sampler for c in calibrations if not c]
+    summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:
         summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
     return page(title, summary, [*sections, Section("How it was made", blocks)])
@@ -242,9 +242,9 @@ def ecdf_figure(calibration: Calibration) -> Figure:
     for axis in axes.flat[len(names) :]:
         axis.remove()
     for axis, name, ranks in zip(axes.flat, names, calibration.ranks.T, strict=False):
-        reached = np.searchsorted(np.sort(ranks), points, side="right") / count
+        fraction = np.searchsorted(np.sort(ranks), points, side="right") / count
         axis.fill_between(points, lower - points, upper - points, color="#9aa0a6", alpha=0.4)
-        axis.plot(points, reached - points, color="#1f6f8b")
+        axis.plot(points, fraction - points, color="#1f6f8b")
         axis.axhline(0, color="#9aa0a6", linewidth=0.8)
         axis.set_title(label(name), fontsize="small")
         axis.tick_params(labelsize="small")

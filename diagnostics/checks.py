@@ -190,8 +190,8 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     draws, limits = as_draws(posterior, finite=False), thresholds or Thresholds()
     sampler = str(draws.attrs.get("sampler", "unknown sampler"))
     if "chosen" in draws.attrs:
-        why = draws.attrs.get("chosen_because", "unknown reason")
-        sampler += f" ({draws.attrs['chosen']}: {why})"
+        reason = draws.attrs.get("chosen_because", "unknown reason")
+        sampler += f" ({draws.attrs['chosen']}: {reason})"
     if draws.weighted:
         findings = _of_importance(draws, limits)
     elif draws.kind == "point":
@@ -238,15 +238,15 @@ def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
     level = limits.drift / (2 * len(names))
-    more, warm = remedies.more_draws(), remedies.longer_warmup()
-    disagree = "the chains disagree ({value:.3f} for {where}): " + warm
-    few = "{value:.0f} effective draws of {where}: " + more
-    few_in_tails = "{value:.0f} effective draws in the tails: " + more
-    uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more
-    drifting = "the kept draws of {where} still drift: " + warm
+    more_draws, longer_warmup = remedies.more_draws(), remedies.longer_warmup()
+    disagree = "the chains disagree ({value:.3f} for {where}): " + longer_warmup
+    advice = "{value:.0f} effective draws of {where}: " + more_draws
+    few_in_tails = "{value:.0f} effective draws in the tails: " + more_draws
+    uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more_draws
+    drifting = "the kept draws of {where} still drift: " + longer_warmup
     return [
         _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
-        _worst("bulk ESS", ess(values), names, min_ess, few, -1),
+        _worst("bulk ESS", ess(values), names, min_ess, advice, -1),
         _worst("tail ESS", ess(values, "tail"), names, min_ess, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
         _worst(
@@ -265,14 +265,14 @@ def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
     >>> sampled_components(draws)[0]
     ['LM0', 's']
     """
-    found = draws.components()
+    components = draws.components()
     names = list(draws.features)
     for site in (site for site in draws.sites if site != WEIGHTS):
-        own = replace(draws, sites=(site,)).components()
-        cells = [name for name in own if name not in draws.features]
-        moving = [name for name in cells if np.ptp(own[name]) != 0]
+        site_components = replace(draws, sites=(site,)).components()
+        cells = [name for name in site_components if name not in draws.features]
+        moving = [name for name in cells if np.ptp(site_components[name]) != 0]
         names += moving or cells
-    values = np.stack([found[name] for name in names], axis=-1)
+    values = np.stack([components[name] for name in names], axis=-1)
     return names, np.where(np.isfinite(values), values, np.nan)
 
 
@@ -299,12 +299,12 @@ def drift(values: Float64, level: float = 0.005) -> Float64:
     z = shift / np.where(error > 0, error, np.nan)
     parts = zip((first, second), errors, strict=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        effective = np.sum([(_deviation(part) / each) ** 2 for part, each in parts], axis=0)
+        effective = np.sum([(_deviation(part) / sd) ** 2 for part, sd in parts], axis=0)
     return np.asarray(z * norm.isf(level) / student.isf(level, np.fmax(effective / _WINDOW, 1.0)))
 
 
 def _error(values: Float64) -> Float64:
-    """Return the MCSE of each mean, at least that of independent draws.
+    """Return the MCSE of each mean, at least the one for independent draws.
 
     Chains whose draws alternate, as those of NUTS do, have an ESS beyond their number, but its
     estimate is then so noisy that one good chain in fifteen would seem to drift.
@@ -326,11 +326,11 @@ def _worst(
     """Compare the worst value with a limit: the largest, or for sign −1 the smallest."""
     # A chain that never moves has no finite diagnostic: that is the worst.
     badness = np.where(np.isfinite(values), sign * values, np.inf)
-    at = int(np.argmax(badness))
-    value = float(values[at])
+    k = int(np.argmax(badness))
+    value = float(values[k])
     passed = bool(np.isfinite(value) and sign * value <= sign * limit)
-    text = advice.format(value=value, where=names[at])
-    return Finding(name, value, names[at], f"{'≤' if sign > 0 else '≥'} {limit:.4g}", passed, text)
+    text = advice.format(value=value, where=names[k])
+    return Finding(name, value, names[k], f"{'≤' if sign > 0 else '≥'} {limit:.4g}", passed, text)
 
 
 def _of_acceptance(draws: Draws, limits: Thresholds) -> list[Finding]:
@@ -380,7 +380,7 @@ def _of_importance(draws: Draws, limits: Thresholds) -> list[Finding]:
     # Smoothed weights have the recorded k̂ of the raw ones.
     k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(log_weight)[1])
     remedies = Remedies(draws)
-    few = (
+    advice = (
         f"{size:.1f} effective samples of {len(draws.importance)} weighted ones: "
         + remedies.more_samples()
     )
@@ -390,6 +390,6 @@ def _of_importance(draws: Draws, limits: Thresholds) -> list[Finding]:
     )
     limit = f"≤ {limits.pareto_k:g}"
     return [
-        Finding("ESS of the weights", size, "", f"≥ {min_ess:g}", size >= min_ess, few),
+        Finding("ESS of the weights", size, "", f"≥ {min_ess:g}", size >= min_ess, advice),
         Finding("Pareto k̂", k_hat, "", limit, k_hat <= limits.pareto_k, heavy),
     ]

@@ -92,16 +92,16 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
     def loss(log_t: float) -> float:
         """Return the negative mean of log p_T of the texts of the oracles."""
         total = 0.0
-        for each, own in zip(log_p, of_oracle, strict=True):
-            tempered = np.exp((each - each.max()) / float(np.exp(log_t)))
-            total += float(np.log(tempered[own].sum() / tempered.sum()))
+        for log_probabilities, rows in zip(log_p, of_oracle, strict=True):
+            tempered = np.exp((log_probabilities - log_probabilities.max()) / float(np.exp(log_t)))
+            total += float(np.log(tempered[rows].sum() / tempered.sum()))
         return -(total / len(log_p))
 
     bound = float(np.log(_RANGE))
-    found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded")
-    value = float(np.exp(found.x))
+    optimum = minimize_scalar(loss, bounds=(-bound, bound), method="bounded")
+    value = float(np.exp(optimum.x))
     doubtful = int(np.sum(k_hat > GOOD_PARETO_K))
-    return Temperature(value, -loss(0.0), -float(found.fun), len(lists), doubtful)
+    return Temperature(value, -loss(0.0), -float(optimum.fun), len(lists), doubtful)
 
 
 def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
@@ -127,8 +127,8 @@ def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
     2.0
     """
     draws = as_draws(posterior)
-    found = temperature(draws, nbest)
-    return to_arviz(replace(draws, attrs={**draws.attrs, "temperature": found.value}))
+    fitted = temperature(draws, nbest)
+    return to_arviz(replace(draws, attrs={**draws.attrs, "temperature": fitted.value}))
 
 
 _SHOWN = (0.9, 0.7, 0.5)  # confidences in the printed table
@@ -144,8 +144,8 @@ class RiskCoverage:
         risk: (C + 1,) the share of the changes made that make the sentence worse; 0 at first.
         ter: (C + 1,) TER of the whole text, in percent.
 
-    >>> found = risk_coverage([0.9, 0.4, 0.8], [3, 2, 4], [1, 4, 4], [10, 5, 5])
-    >>> coverage, risk, ter = found.at(min_confidence=0.5)
+    >>> result = risk_coverage([0.9, 0.4, 0.8], [3, 2, 4], [1, 4, 4], [10, 5, 5])
+    >>> coverage, risk, ter = result.at(min_confidence=0.5)
     >>> round(coverage, 2), risk, ter
     (0.67, 0.0, 35.0)
     """
@@ -157,13 +157,13 @@ class RiskCoverage:
 
     def at(self, min_confidence: float) -> tuple[float, float, float]:
         """Return coverage, risk and TER if only changes above a confidence are made."""
-        made = int(np.sum(self.better > min_confidence))
-        return float(self.coverage[made]), float(self.risk[made]), float(self.ter[made])
+        count = int(np.sum(self.better > min_confidence))
+        return float(self.coverage[count]), float(self.risk[count]), float(self.ter[count])
 
     def __str__(self) -> str:
         rows = [
-            (name, *(f"{value:.3f}" for value in found[:2]), f"{found[2]:.2f}")
-            for name, found in [
+            (name, *(f"{value:.3f}" for value in values[:2]), f"{values[2]:.2f}")
+            for name, values in [
                 ("never", self.at(1.0)),
                 *((f"> {confidence:g}", self.at(confidence)) for confidence in _SHOWN),
                 ("always", self.at(-1.0)),
@@ -191,24 +191,24 @@ def risk_coverage(
     Raises:
         DataError: if the lengths differ, or there is no sentence.
 
-    >>> found = risk_coverage([0.9, 0.4, 0.8], [3, 2, 4], [1, 4, 4], [10, 5, 5])
-    >>> found.coverage.round(2).tolist(), found.risk.round(2).tolist(), found.ter.tolist()
+    >>> result = risk_coverage([0.9, 0.4, 0.8], [3, 2, 4], [1, 4, 4], [10, 5, 5])
+    >>> result.coverage.round(2).tolist(), result.risk.round(2).tolist(), result.ter.tolist()
     ([0.0, 0.33, 0.67, 1.0], [0.0, 0.0, 0.0, 0.33], [45.0, 35.0, 35.0, 45.0])
-    >>> found.at(0.85)
+    >>> result.at(0.85)
     (0.3333333333333333, 0.0, 35.0)
     """
     columns = [np.asarray(part, np.float64) for part in (better, before, after, lengths)]
     if len({part.shape for part in columns}) != 1 or columns[0].ndim != 1 or not len(columns[0]):
         raise DataError("a curve needs a probability, edits and a length for each sentence")
     p, old, new, words = columns
-    which = np.ones(len(p), bool) if changed is None else np.asarray(changed, bool)
-    order = np.flatnonzero(which)[np.argsort(-p[which], kind="stable")]
+    mask = np.ones(len(p), bool) if changed is None else np.asarray(changed, bool)
+    order = np.flatnonzero(mask)[np.argsort(-p[mask], kind="stable")]
     gained = np.concatenate([[0.0], np.cumsum((new - old)[order])])
     worse = np.concatenate([[0.0], np.cumsum((new > old)[order])])
-    made = np.arange(len(order) + 1)
+    count = np.arange(len(order) + 1)
     return RiskCoverage(
         better=p[order],
-        coverage=made / max(len(order), 1),
-        risk=worse / np.maximum(made, 1),
+        coverage=count / max(len(order), 1),
+        risk=worse / np.maximum(count, 1),
         ter=100 * (old.sum() + gained) / max(words.sum(), 1.0),
     )

@@ -38,13 +38,13 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
             ten per chain, a draw that is not finite, or only partly importance weights.
     """
     runs = [as_draws(posterior) for posterior in posteriors]
-    together = pooled(runs)
-    if together.shape[1] < _MIN_DRAWS:
+    draws = pooled(runs)
+    if draws.shape[1] < _MIN_DRAWS:
         raise DataError(
-            f"{together.shape[1]} draws per chain are too few to compare, {_MIN_DRAWS} are needed: "
+            f"{draws.shape[1]} draws per chain are too few to compare, {_MIN_DRAWS} are needed: "
             "leave this sampler out, or raise draws"
         )
-    return together
+    return draws
 
 
 def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
@@ -79,10 +79,10 @@ def share_of(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
         below: (C, D) bool.
         expected: the share if the quantile is correct.
     """
-    found = mean_of(draws, below)
-    size = found.ess or smallest_ess(draws)
+    share = mean_of(draws, below)
+    size = share.ess or smallest_ess(draws)
     error = np.sqrt(expected * (1 - expected) / size) if size else np.inf
-    return Estimate(found.mean, float(error), size)
+    return Estimate(share.mean, float(error), size)
 
 
 def ess_of_each(draws: Draws, method: str = "bulk") -> Float64:

@@ -72,8 +72,8 @@ class Improvement:
     ...     {"weights": np.full((1, 1, 1), -1.0)}, ("LM0",), kind="point", constants=constants
     ... )
     >>> from bpa_ppl.decoding.improvement import evaluate_improvement
-    >>> found = evaluate_improvement(lists, posterior)
-    >>> found.after.tolist(), found.verdict, found.baseline
+    >>> result = evaluate_improvement(lists, posterior)
+    >>> result.after.tolist(), result.verdict, result.baseline
     ([1], 'yes', 'canonical weights')
     """
 
@@ -121,15 +121,15 @@ class Improvement:
         return "" if self.baseline == CANONICAL else f" compared with the {self.baseline}"
 
     def _head(self) -> str:
-        named = {
+        by = {
             verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
             for verdict in (BETTER, WORSE, UNCLEAR)
         }
-        unclear = f", no significant difference in {named[UNCLEAR]}" if named[UNCLEAR] else ""
+        unclear = f", no significant difference in {by[UNCLEAR]}" if by[UNCLEAR] else ""
         return {
-            "yes": f"Yes, it helped by {named[BETTER]}{self._against}{unclear}",
-            "no": f"No, it got worse by {named[WORSE]}{self._against}{unclear}",
-            "both": f"Better by {named[BETTER]}, worse by {named[WORSE]}{self._against}{unclear}",
+            "yes": f"Yes, it helped by {by[BETTER]}{self._against}{unclear}",
+            "no": f"No, it got worse by {by[WORSE]}{self._against}{unclear}",
+            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{self._against}{unclear}",
             "unknown": f"No significant difference{self._against}",
         }[self.verdict]
 

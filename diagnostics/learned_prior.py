@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: The weight of a domain is specific if it is this many posterior standard deviations from μ.
-APART = 2.0
+MIN_Z = 2.0
 #: A weight is shared if that interval, for every domain, is within this many standard deviations of
 #: the prior from μ.
 NEAR = 1.0
@@ -36,7 +36,7 @@ class Sharing(NamedTuple):
         unit: the standard deviation of its prior before any domain was seen.
         weights: by domain, of those that have the feature.
         deviations: their posterior standard deviations.
-        own: domains with a specific weight, and its distance in posterior standard deviations.
+        specific: domains with a specific weight, and its distance in posterior standard deviations.
         near: whether the weights of all domains are within `NEAR` units of μ.
     """
 
@@ -47,7 +47,7 @@ class Sharing(NamedTuple):
     unit: float
     weights: dict[str, float]
     deviations: dict[str, float]
-    own: dict[str, float]
+    specific: dict[str, float]
     near: bool
 
     @property
@@ -55,62 +55,62 @@ class Sharing(NamedTuple):
         """The verdict in words."""
         if len(self.weights) == 1:
             return f"of {next(iter(self.weights))} alone"
-        if self.own:
-            return "own: " + ", ".join(f"{label} ({z:+.1f} sd)" for label, z in self.own.items())
+        if self.specific:
+            return "own: " + ", ".join(f"{name} ({z:+.1f} sd)" for name, z in self.specific.items())
         return "shared" if self.near else "unknown"
 
 
-def sharing(found: Hierarchy) -> list[Sharing]:
+def sharing(hierarchy: Hierarchy) -> list[Sharing]:
     """Return how domains share each weight, the least shared weight first.
 
     Args:
-        found: from `learn_hierarchy`.
+        hierarchy: from `learn_hierarchy`.
     """
-    rows = [_sharing(found, k) for k in range(len(found.names))]
-    # In units of the prior: what varies most is least shared.
+    rows = [_sharing(hierarchy, k) for k in range(len(hierarchy.names))]
+    # In units of the prior; the least shared weight comes first.
     return sorted(rows, key=lambda row: -row.between / row.unit)
 
 
-def _sharing(found: Hierarchy, k: int) -> Sharing:
-    having = {label: domain for label, domain in found.domains.items() if domain.has[k]}
-    apart = {
+def _sharing(hierarchy: Hierarchy, k: int) -> Sharing:
+    having = {label: domain for label, domain in hierarchy.domains.items() if domain.has[k]}
+    z_scores = {
         label: domain.offset[k] / domain.offset_deviation[k] for label, domain in having.items()
     }
-    unit = float(np.sqrt(found.prior_variance[k]))
-    furthest = max(abs(d.offset[k]) + APART * d.offset_deviation[k] for d in having.values())
+    unit = float(np.sqrt(hierarchy.prior_variance[k]))
+    furthest = max(abs(d.offset[k]) + MIN_Z * d.offset_deviation[k] for d in having.values())
     return Sharing(
-        found.names[k],
-        float(found.mean[k]),
-        _deviation(found.mean_covariance, k),
-        _deviation(found.between, k),
+        hierarchy.names[k],
+        float(hierarchy.mean[k]),
+        _deviation(hierarchy.mean_covariance, k),
+        _deviation(hierarchy.between, k),
         unit,
         {label: float(domain.mean[k]) for label, domain in having.items()},
         {label: _deviation(domain.covariance, k) for label, domain in having.items()},
-        {label: float(z) for label, z in apart.items() if abs(z) > APART},
+        {label: float(z) for label, z in z_scores.items() if abs(z) > MIN_Z},
         bool(furthest <= NEAR * unit),
     )
 
 
-def as_table(found: Hierarchy) -> str:
+def as_table(hierarchy: Hierarchy) -> str:
     """Return the verdict on each weight as a text, one line a weight."""
     rows = [("weight", "mean", "between", "")]
-    rows += [(r.name, f"{r.mean:.3f}", f"{r.between:.3f}", r.verdict) for r in sharing(found)]
+    rows += [(r.name, f"{r.mean:.3f}", f"{r.between:.3f}", r.verdict) for r in sharing(hierarchy)]
     width = max(len(row[0]) for row in rows)
     return "\n".join(f"{n:<{width}}{m:>9}{b:>9}  {v}".rstrip() for n, m, b, v in rows)
 
 
-def learned_prior_page(found: Hierarchy, draws: Mapping[str, Draws]) -> str:
+def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
     """Return a self-contained HTML page about a learned prior.
 
     Args:
-        found: from `learn_hierarchy`.
+        hierarchy: from `learn_hierarchy`.
         draws: the posteriors, by the same labels.
     """
-    rows, labels = sharing(found), list(found.domains)
+    rows, labels = sharing(hierarchy), list(hierarchy.domains)
     canonical: dict[str, float] = {}
-    for one in draws.values():
-        if one.canonical is not None:
-            canonical |= dict(zip(one.features, one.canonical.tolist(), strict=True))
+    for posterior in draws.values():
+        if posterior.canonical is not None:
+            canonical |= dict(zip(posterior.features, posterior.canonical.tolist(), strict=True))
     header = ("weight", "", "canonical", "mean μ", "± sd", "between domains", *labels)
     cells = [
         [
@@ -123,14 +123,14 @@ def learned_prior_page(found: Hierarchy, draws: Mapping[str, Draws]) -> str:
     ]
     note = (
         "The weights of a domain are a draw from N(μ, Σ). A weight is specific to a domain (own) "
-        f"if it is more than {APART:g} posterior standard deviations from μ. It is shared if these "
+        f"if it is more than {MIN_Z:g} posterior standard deviations from μ. It is shared if these "
         f"intervals of all domains are within {NEAR:g} prior standard deviation from μ; otherwise "
         "more sentences are needed. Weights are sorted by their variation between domains, in "
         "units of their prior."
     )
     learned = [
-        [label, str(one.attrs.get("adaptation_sentences", "–")), str(len(one.features))]
-        for label, one in draws.items()
+        [label, str(posterior.attrs.get("adaptation_sentences", "–")), str(len(posterior.features))]
+        for label, posterior in draws.items()
     ]
     caption = (
         "Differences from the canonical weight (from 0 if there is none), in standard deviations "
@@ -184,11 +184,11 @@ def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> F
         for k, row in enumerate(rows):
             if domain not in row.weights:
                 continue
-            at = (row.weights[domain] - start[k]) / unit[k]
+            x = (row.weights[domain] - start[k]) / unit[k]
             wide = _WIDE * row.deviations[domain] / unit[k]
-            fill = f"C{number % 10}" if domain in row.own else "white"
+            fill = f"C{number % 10}" if domain in row.specific else "white"
             plot.errorbar(
-                at, rows_y[k] - shift, xerr=wide, fmt="o", color=f"C{number % 10}", mfc=fill, ms=5
+                x, rows_y[k] - shift, xerr=wide, fmt="o", color=f"C{number % 10}", mfc=fill, ms=5
             )
         plot.plot([], [], "o-", color=f"C{number % 10}", label=label(domain))
     plot.axvline(0.0, color="C3", linewidth=1, linestyle=":", label="canonical")
@@ -203,11 +203,11 @@ def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> F
 def _summary(rows: Sequence[Sharing]) -> str:
     """Return in one sentence how many weights are shared, and how many are not."""
     shared = sum(row.verdict == "shared" for row in rows)
-    own = sum(bool(row.own) for row in rows)
+    specific = sum(bool(row.specific) for row in rows)
     unknown = sum(row.verdict == "unknown" for row in rows)
     return (
         f"{shared} of {len(rows)} weights are shared by all domains"
-        + (f", {own} are specific to some domain" if own else "")
+        + (f", {specific} are specific to some domain" if specific else "")
         + (f", {unknown} are unknown" if unknown else "")
     )
 

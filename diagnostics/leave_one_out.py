@@ -1,4 +1,4 @@
-"""Leave-one-out and power scaling: what recorded log-likelihoods show without sampling again."""
+"""Leave-one-out and power scaling from recorded log-likelihoods, without sampling again."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class LeaveOneOutDraws(NamedTuple):
         """Return p(e|f, A without the sentence) of each list, (N,) each."""
         from bpa_ppl.models.probabilities import normalised
 
-        found = []
+        result = []
         for s in range(len(lists)):
             features = lists.features[lists.rows(s)].astype(np.float64)
             p = normalised((features - features[:1]) @ self.weights.T, axis=0)[1]
-            found.append(p @ importance_weights(self.log_weight[s]))
-        return found
+            result.append(p @ importance_weights(self.log_weight[s]))
+        return result
 
     def mean_scores(self, lists: NBest) -> list[Float64]:
         """Return scores by the mean weights of the posterior without the sentence, (N,) each."""
-        found = []
+        result = []
         for s in range(len(lists)):
             mean = importance_weights(self.log_weight[s]) @ self.weights
-            found.append(lists.features[lists.rows(s)].astype(np.float64) @ mean)
-        return found
+            result.append(lists.features[lists.rows(s)].astype(np.float64) @ mean)
+        return result
 
 
 def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
@@ -90,12 +90,12 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
     likelihood = exponent * draws.pointwise.reshape(len(draws.flat), -1)
     columns = _of_lists(likelihood[_thinned(draws)], draws, lists)
-    found = in_sample(draws, lists)
+    result = in_sample(draws, lists)
     for s, column in enumerate(columns.T):
-        smoothed, found.pareto_k[s] = loo_log_weights(found.log_weight[s], column)
-        if np.isfinite(found.pareto_k[s]):  # else there are too few draws
-            found.log_weight[s] = smoothed
-    return found
+        smoothed, result.pareto_k[s] = loo_log_weights(result.log_weight[s], column)
+        if np.isfinite(result.pareto_k[s]):  # else there are too few draws
+            result.log_weight[s] = smoothed
+    return result
 
 
 def _of_lists(likelihood: Float64, draws: Draws, lists: NBest) -> Float64:
@@ -137,9 +137,9 @@ def left_out(draws: Draws, lists: NBest) -> tuple[list[Float64], Float64]:
 
     Arguments and errors are those of `leave_one_out`.
     """
-    found = leave_one_out(draws, lists)
+    result = leave_one_out(draws, lists)
     tiny = np.finfo(np.float64).tiny
-    return [np.log(np.maximum(p, tiny)) for p in found.probabilities(lists)], found.pareto_k
+    return [np.log(np.maximum(p, tiny)) for p in result.probabilities(lists)], result.pareto_k
 
 
 def _thinned(draws: Draws) -> np.ndarray:
@@ -168,10 +168,10 @@ class Loo:
         improper: the name of a likelihood whose values are not probabilities, such as `margin`:
             the terms then compare only sentences, and posteriors with the same likelihood.
 
-    >>> found = Loo(-12.0, 2.0, 3.1, np.full(4, -3.0), np.array([0.1, 0.2, 0.3, 0.9]))
-    >>> found.doubtful
+    >>> result = Loo(-12.0, 2.0, 3.1, np.full(4, -3.0), np.array([0.1, 0.2, 0.3, 0.9]))
+    >>> result.doubtful
     1
-    >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
+    >>> print(result)  # doctest: +NORMALIZE_WHITESPACE
     elpd -12.0 ± 2.0 over 4 sentences, mean oracle probability 0.050; 3.1 effective parameters;
     1 of 4 terms unreliable (k̂ > 0.7)
     """
@@ -244,18 +244,18 @@ def loo(posterior: Posterior, seed: int = 0) -> Loo:
     ...     log_likelihood={"oracle": log_p},
     ...     sentence_sites=("oracle",),
     ... )
-    >>> found = loo(draws)
-    >>> round(found.elpd), len(found.pointwise), found.doubtful
+    >>> result = loo(draws)
+    >>> round(result.elpd), len(result.pointwise), result.doubtful
     (-4, 6, 0)
     """
     draws = _by_sentence(as_draws(posterior))
-    found = psis_loo(draws.resampled(seed))
+    result = psis_loo(draws.resampled(seed))
     return Loo(
-        float(found["elpd"]),
-        float(found["se"]),
-        float(found["p"]),
-        found["elpd_i"].reshape(-1),
-        found["pareto_k"].reshape(-1),
+        float(result["elpd"]),
+        float(result["se"]),
+        float(result["p"]),
+        result["elpd_i"].reshape(-1),
+        result["pareto_k"].reshape(-1),
         _improper(draws),
     )
 
@@ -286,9 +286,9 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
     """
     if len(posteriors) < 2:
         raise DataError("a comparison needs at least two posteriors")
-    every = {name: _by_sentence(as_draws(posterior)) for name, posterior in posteriors.items()}
-    _check_same_oracles(list(every.values()))
-    table = compare_psis_loo({name: draws.resampled(seed) for name, draws in every.items()})
+    resolved = {name: _by_sentence(as_draws(posterior)) for name, posterior in posteriors.items()}
+    _check_same_oracles(list(resolved.values()))
+    table = compare_psis_loo({name: draws.resampled(seed) for name, draws in resolved.items()})
     return tuple(
         Ranked(str(name), row.elpd, row.behind, row.dse, row.weight, bool(row.warning))
         for name, row in table.iterrows()
@@ -304,15 +304,15 @@ def _by_sentence(draws: Draws) -> Draws:
     return draws
 
 
-def _check_same_oracles(every: Sequence[Draws]) -> None:
+def _check_same_oracles(posteriors: Sequence[Draws]) -> None:
     """Refuse posteriors of different sentences, oracles, or incomparable likelihoods."""
-    sizes = {each.shape[-1] for draws in every if (each := draws.pointwise) is not None}
-    observed = [draws.observed["oracle"] for draws in every if "oracle" in draws.observed]
+    sizes = {terms.shape[-1] for draws in posteriors if (terms := draws.pointwise) is not None}
+    observed = [draws.observed["oracle"] for draws in posteriors if "oracle" in draws.observed]
     if len(sizes) > 1 or any(not np.array_equal(first, observed[0]) for first in observed):
         raise DataError("the posteriors are not of the same sentences and oracles")
-    several = [draws.attrs.get("likelihood") for draws in every]
-    improper = [name for draws in every if (name := _improper(draws))]
-    if improper and any(one != several[0] for one in several):
+    several = [draws.attrs.get("likelihood") for draws in posteriors]
+    improper = [name for draws in posteriors if (name := _improper(draws))]
+    if improper and any(likelihood != several[0] for likelihood in several):
         raise DataError(
             f"the values of the likelihood {improper[0]} are not probabilities, and cannot be "
             "compared with another likelihood or setting: adapt all with the same one"
@@ -369,8 +369,8 @@ def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity,
     ...     log_likelihood={"oracle": np.zeros((4, 500, 1))},
     ...     log_density=-0.5 * drawn[..., 0] ** 2,
     ... )
-    >>> (found,) = power_sensitivity(draws)
-    >>> found.weight, round(found.likelihood, 3), found.finding
+    >>> (result,) = power_sensitivity(draws)
+    >>> result.weight, round(result.likelihood, 3), result.finding
     ('LM0', 0.0, 'the prior determines it: there are few data on it, or the prior is narrow')
     """
     draws = as_draws(posterior)

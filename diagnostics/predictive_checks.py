@@ -44,10 +44,10 @@ class PredictiveCheck:
 
     >>> one, half = np.ones(4, int), np.full(4, 0.5)
     >>> pit = np.array([0.1, 0.4, 0.6, 0.9])
-    >>> found = PredictiveCheck("posterior", one, half, half, 2 * one, pit)
-    >>> found.p_value > 0.5
+    >>> result = PredictiveCheck("posterior", one, half, half, 2 * one, pit)
+    >>> result.p_value > 0.5
     True
-    >>> print(found)
+    >>> print(result)
     posterior predictive, 4 sentences: the oracle has median rank 1 of 2 and mean prob...
     """
 
@@ -140,8 +140,8 @@ def predictive_check(
 
     >>> posterior = Draws({"weights": np.ones((2, 10, 1))}, ("LM0",))
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
-    >>> found = predictive_check(posterior, lists, [1])
-    >>> found.rank.tolist(), found.probability.round(4).tolist()
+    >>> result = predictive_check(posterior, lists, [1])
+    >>> result.rank.tolist(), result.probability.round(4).tolist()
     ([1], [0.75])
     """
     draws = as_draws(posterior)
@@ -153,11 +153,11 @@ def predictive_check(
     weights = _picked(draws, nbest, group, rng)
     columns = []
     for s, (p, string) in enumerate(_predictive(nbest, weights)):
-        own = p[string[index[s]]]
-        likelier = p[p > own].sum()
+        p_oracle = p[string[index[s]]]
+        likelier = p[p > p_oracle].sum()
         entropy = -float(np.sum(p[p > 0] * np.log(p[p > 0])))
-        pit = min(likelier + rng.uniform() * own, 1.0)
-        columns.append((1 + int(np.sum(p > own)), own, entropy, len(p), pit))
+        pit = min(likelier + rng.uniform() * p_oracle, 1.0)
+        columns.append((1 + int(np.sum(p > p_oracle)), p_oracle, entropy, len(p), pit))
     return PredictiveCheck(group, *(np.array(part) for part in zip(*columns, strict=True)))
 
 
@@ -187,8 +187,8 @@ def reliability(
 
     >>> posterior = Draws({"weights": np.ones((2, 10, 1))}, ("LM0",))
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [np.log(3)]]] * 4, ["LM0"])
-    >>> found = reliability(posterior, lists, [1, 1, 1, 0], bins=1)
-    >>> found.predicted.round(4).tolist(), found.observed.tolist()
+    >>> result = reliability(posterior, lists, [1, 1, 1, 0], bins=1)
+    >>> result.predicted.round(4).tolist(), result.observed.tolist()
     ([0.75], [0.75])
     """
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
@@ -329,22 +329,22 @@ def with_predictions(
     predicted, observed = {"oracle": drawn + rng.random(drawn.shape)}, {}
     observed["oracle"] = oracle + rng.random(len(oracle))
     if gains is not None:
-        every = np.asarray(gains, np.float64)
-        if every.shape != (len(lists.features),):
+        gain_values = np.asarray(gains, np.float64)
+        if gain_values.shape != (len(lists.features),):
             raise DataError(
                 f"gains must be one number for each of the {len(lists.features)} hypotheses, not "
-                f"an array of shape {every.shape}: use bpa_ppl.gains of the same lists",
+                f"an array of shape {gain_values.shape}: use bpa_ppl.gains of the same lists",
                 lists.origin,
             )
         predicted["gain"], observed["gain"] = (
-            every[lists.offsets[:-1] + position] for position in (drawn, oracle)
+            gain_values[lists.offsets[:-1] + position] for position in (drawn, oracle)
         )
     narrow = {}
     for name, values in predicted.items():
         # Rounded towards zero, so that a position plus a fraction is below the next position.
-        near = values.astype(np.float32)
-        lower = np.nextafter(near, np.float32(0))
-        narrow[name] = np.where(np.abs(near) > np.abs(values), lower, near)
+        rounded_values = values.astype(np.float32)
+        lower = np.nextafter(rounded_values, np.float32(0))
+        narrow[name] = np.where(np.abs(rounded_values) > np.abs(values), lower, rounded_values)
     return to_arviz(replace(draws, predictive=narrow, observed={**draws.observed, **observed}))
 
 
@@ -352,13 +352,13 @@ def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
     """Return a hypothesis of each list for each vector of weights, (D, S) positions."""
     from bpa_ppl.models.probabilities import normalised
 
-    found = np.empty((len(weights), len(lists)), np.int64)
+    choices = np.empty((len(weights), len(lists)), np.int64)
     vectors = weights.T.astype(np.float32)
     for s in range(len(lists)):
-        own, level = lists.features[lists.rows(s)], rng.random(len(weights))
-        features = own - own[:1]
+        rows, level = lists.features[lists.rows(s)], rng.random(len(weights))
+        features = rows - rows[:1]
         for first in range(0, len(weights), _BLOCK):
-            some = slice(first, first + _BLOCK)
-            below = normalised(features @ vectors[:, some], axis=0)[1].cumsum(axis=0) < level[some]
-            found[some, s] = np.count_nonzero(below, axis=0)
-    return found.clip(max=lists.sizes - 1)
+            part = slice(first, first + _BLOCK)
+            below = normalised(features @ vectors[:, part], axis=0)[1].cumsum(axis=0) < level[part]
+            choices[part, s] = np.count_nonzero(below, axis=0)
+    return choices.clip(max=lists.sizes - 1)

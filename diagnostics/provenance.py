@@ -21,17 +21,17 @@ def attributes(draws: Draws) -> dict[str, str]:
     >>> attributes(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs={"seed": 7}))
     {'seed': '7'}
     """
-    found = {
+    result = {
         k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in _ELSEWHERE
     }
     variance = _prior_variance(draws)
     if "prior_covariance" in draws.constants:
         deviation = np.sqrt(np.diagonal(draws.constants["prior_covariance"]))
         spread = f"standard deviations {deviation.min():.4g} to {deviation.max():.4g}"
-        found["prior covariance"] = f"{len(deviation)} × {len(deviation)}, {spread}"
+        result["prior covariance"] = f"{len(deviation)} × {len(deviation)}, {spread}"
     elif variance is not None:
-        found["prior variance σ_T"] = str(variance)
-    return {key: value for key, value in found.items() if value}
+        result["prior variance σ_T"] = str(variance)
+    return {key: value for key, value in result.items() if value}
 
 
 def signature(draws: Draws) -> str:

@@ -62,10 +62,10 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
     kept, warmup = draws.components(), _warmup_components(draws)
 
     def trace(axes: Any, name: str) -> None:
-        before = warmup.get(name, kept[name][:, :0])
-        whole = np.concatenate([before, kept[name]], axis=1)[:MAX_CHAINS]
-        start = -before.shape[1]
-        axes.plot(np.arange(start, kept[name].shape[1]), whole.T, linewidth=0.4, alpha=0.75)
+        warmup_draws = warmup.get(name, kept[name][:, :0])
+        all_draws = np.concatenate([warmup_draws, kept[name]], axis=1)[:MAX_CHAINS]
+        start = -warmup_draws.shape[1]
+        axes.plot(np.arange(start, kept[name].shape[1]), all_draws.T, linewidth=0.4, alpha=0.75)
         if start:
             axes.axvspan(start, 0, color="0.9", zorder=0)
         axes.margins(x=0)
@@ -139,9 +139,9 @@ def forest_figure(draws: Draws, features: Sequence[int], probability: float) -> 
         axes.plot(draws.canonical[features], rows, "x", color="C3", markersize=7, mew=2)
         limits.append(draws.canonical[features])
     # A prior may be many times as wide as the posterior: it is cut off.
-    least, most = float(np.min(limits)), float(np.max(limits))
-    margin = 0.25 * (most - least) or 1.0
-    axes.set_xlim(least - margin, most + margin)
+    lowest, highest = float(np.min(limits)), float(np.max(limits))
+    margin = 0.25 * (highest - lowest) or 1.0
+    axes.set_xlim(lowest - margin, highest + margin)
     axes.set_yticks(rows, [label(draws.features[feature]) for feature in features])
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(f"weight ({100 * probability:g}% equal-tailed intervals)")

@@ -152,11 +152,11 @@ def _verdict(report: Report) -> Verdict:
 
 def _weights(draws: Draws, report: Report) -> Section:
     shown = draws.largest_shifts(_MAX_FOREST)
-    some = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
+    suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
     forest = drawn(
         forest_figure(draws, shown, PROBABILITY),
         "Posterior intervals of the weights, with those of the prior and the canonical weights",
-        _FOREST + some,
+        _FOREST + suffix,
         "svg",
     )
     doubt = [] if report else [Text("The draws failed their check: do not rely on these numbers.")]
@@ -177,16 +177,16 @@ def _chains(draws: Draws, top: int) -> Section:
     worst = [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]
     kind = "weights" + (" and other parameters" if len(names) > len(draws.features) else "")
     chains = draws.shape[0]
-    some = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
-    some += [f"the first {MAX_CHAINS} of {chains} chains"] if chains > MAX_CHAINS else []
+    limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
+    limits += [f"the first {MAX_CHAINS} of {chains} chains"] if chains > MAX_CHAINS else []
     blocks: list[Block] = []
-    if some:
-        blocks.append(Text(f"Shown: {', '.join(some)}. The diagnostics above are of all."))
-    which = ", ".join(worst)
+    if limits:
+        blocks.append(Text(f"Shown: {', '.join(limits)}. The diagnostics above are of all."))
+    listed = ", ".join(worst)
     blocks += [
-        drawn(trace_figure(draws, worst), f"Trace and rank plots of {which}", _TRACES),
+        drawn(trace_figure(draws, worst), f"Trace and rank plots of {listed}", _TRACES),
         drawn(
-            mixing_figure(draws, worst), f"Running means and autocorrelation of {which}", _MIXING
+            mixing_figure(draws, worst), f"Running means and autocorrelation of {listed}", _MIXING
         ),
     ]
     rates = np.asarray(draws.statistics.get("acceptance_rate", 0.0))
@@ -220,10 +220,10 @@ def _correlations(draws: Draws) -> list[Section]:
     rows = [(names[a], names[b], f"{r:+.2f}") for a, b, r in pairs[:_MAX_PAIRS]]
     table = Table(("weight", "with", "correlation"), rows, "The strongest correlations.")
     plotted = pairs[:_MAX_PLOTTED_PAIRS]
-    which = ", ".join(f"{names[a]} with {names[b]}" for a, b, _ in plotted)
+    pairs_named = ", ".join(f"{names[a]} with {names[b]}" for a, b, _ in plotted)
     divergent = np.any(draws.statistics.get("diverging", False))
     caption = _PAIRS + (" Red dots: divergent transitions." if divergent else "")
-    figure = drawn(pair_figure(draws, plotted), f"Joint posterior of {which}", caption)
+    figure = drawn(pair_figure(draws, plotted), f"Joint posterior of {pairs_named}", caption)
     return [Section("Correlated weights", [table, figure])]
 
 
@@ -232,9 +232,9 @@ def _provenance(draws: Draws) -> Section:
     blocks: list[Block] = [Table(("what", "value"), list(recorded.items()))]
     if not recorded:
         blocks = [Text("The posterior does not record how it was made.")]
-    known = reproduction(draws)
-    if known is not None:
-        blocks += [Text(known[1]), Code(known[0])]
+    commands = reproduction(draws)
+    if commands is not None:
+        blocks += [Text(commands[1]), Code(commands[0])]
     return Section("How it was made", blocks)
 
 
@@ -256,25 +256,25 @@ def model_sections(posterior: Posterior, texts: Sequence[str] | None = None) -> 
     if draws.log_density is not None and draws.total_log_likelihood is not None:
         sections.append(Section("Prior and data", _sensitivities(power_sensitivity(draws))))
     if draws.pointwise is not None:
-        found = loo(draws)
-        blocks = (Text(f"PSIS-LOO: {found}."), _worst_sentences(found, texts))
+        result = loo(draws)
+        blocks = (Text(f"PSIS-LOO: {result}."), _worst_sentences(result, texts))
         sections.append(Section("Sentences left out", blocks))
     return sections
 
 
-def _sensitivities(found: Sequence[Sensitivity]) -> list[Block]:
+def _sensitivities(sensitivities: Sequence[Sensitivity]) -> list[Block]:
     """Return a summary and a table of power-scaling sensitivities."""
 
     def named(weights: list[str]) -> str:
-        if len(weights) == len(found) > 1:
-            return f"all {len(found)} weights"
-        few = len(weights) <= _MAX_NAMED
-        return ", ".join(weights) if few else f"{len(weights)} of {len(found)} weights"
+        if len(weights) == len(sensitivities) > 1:
+            return f"all {len(sensitivities)} weights"
+        listed = len(weights) <= _MAX_NAMED
+        return ", ".join(weights) if listed else f"{len(weights)} of {len(sensitivities)} weights"
 
     by_kind: dict[str, list[str]] = {"both": [], "prior": [], "data": [], "neither": []}
     kinds = {(True, True): "both", (True, False): "prior", (False, True): "data"}
     rows = []
-    for s in found:
+    for s in sensitivities:
         kind = kinds.get((s.prior >= SENSITIVE, s.likelihood >= SENSITIVE), "neither")
         by_kind[kind].append(s.weight)
         rows.append((s.weight, s.prior, s.likelihood, kind))
@@ -295,8 +295,8 @@ def _sensitivities(found: Sequence[Sensitivity]) -> list[Block]:
     ]
 
 
-def _worst_sentences(found: Loo, texts: Sequence[str] | None) -> Table:
-    count = len(found.pointwise)
+def _worst_sentences(result: Loo, texts: Sequence[str] | None) -> Table:
+    count = len(result.pointwise)
     if texts is not None and len(texts) != count:
         raise DataError(
             f"there are {len(texts)} texts, but the posterior was adapted to {count} sentences: "
@@ -305,12 +305,12 @@ def _worst_sentences(found: Loo, texts: Sequence[str] | None) -> Table:
     rows = [
         (
             str(s) if texts is None else f"{s}: {beginning(texts[s])}",
-            float(found.pointwise[s] if found.improper else np.exp(found.pointwise[s])),
-            float(found.pareto_k[s]),
-            "" if found.pareto_k[s] <= GOOD_PARETO_K else "unreliable",
+            float(result.pointwise[s] if result.improper else np.exp(result.pointwise[s])),
+            float(result.pareto_k[s]),
+            "" if result.pareto_k[s] <= GOOD_PARETO_K else "unreliable",
         )
-        for s in np.argsort(found.pointwise)[:_MAX_SENTENCES].tolist()
+        for s in np.argsort(result.pointwise)[:_MAX_SENTENCES].tolist()
     ]
-    value = f"log-{found.improper}" if found.improper else "probability of the oracle"
+    value = f"log-{result.improper}" if result.improper else "probability of the oracle"
     header = ("position" if texts is None else "sentence", value, "Pareto k̂", "")
     return Table(header, rows, "The sentences that the others predict worst.")

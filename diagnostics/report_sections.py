@@ -16,40 +16,42 @@ from bpa_ppl.quality.scoreboard import choice_scores, length_of, title_of
 _MAX_CHANGES = 10  # shown side by side
 
 
-def improvement_section(found: Improvement, caveats: Sequence[str] = ()) -> tuple[Verdict, Section]:
+def improvement_section(
+    result: Improvement, caveats: Sequence[str] = ()
+) -> tuple[Verdict, Section]:
     """Return whether adapting helped, as the verdict of a page and the section that explains it.
 
     Args:
-        found: from `evaluate_improvement`.
+        result: from `evaluate_improvement`.
         caveats: reasons why the verdict may be unreliable.
     """
-    passed = {"yes": True, "no": False}.get(found.verdict)
-    rows = [[change.name, *change.cells, change.verdict or "–"] for change in found.changes]
+    passed = {"yes": True, "no": False}.get(result.verdict)
+    rows = [[change.name, *change.cells, change.verdict or "–"] for change in result.changes]
     header = ("metric", "before", "after", "difference", "95% interval", "verdict")
     caption = (
-        f"{found.scores.sentences} sentences. Before: {found.baseline}; after: the predictive "
-        "decision. Intervals by paired bootstrap over sentences. Length: words over those of the "
-        "references."
+        f"{result.scores.sentences} sentences. Before: {result.baseline}; after: the "
+        "predictive decision. Intervals by paired bootstrap over sentences. Length: words over "
+        "those of the references."
     )
-    scores = (f"{title_of(score)} {score.signature}" for score in found.scores.after)
-    blocks: list[Block] = [Table(header, rows, caption), *_first_listed(found)]
-    if found.comparison is not None:
-        blocks.append(comparison_table(found.comparison))
-    blocks += [*_side_by_side(found), Text(f"Signatures: {', '.join(scores)}.")]
-    return Verdict(str(found), passed, caveats), Section("Did it help?", blocks)
+    scores = (f"{title_of(score)} {score.signature}" for score in result.scores.after)
+    blocks: list[Block] = [Table(header, rows, caption), *_first_listed(result)]
+    if result.comparison is not None:
+        blocks.append(comparison_table(result.comparison))
+    blocks += [*_side_by_side(result), Text(f"Signatures: {', '.join(scores)}.")]
+    return Verdict(str(result), passed, caveats), Section("Did it help?", blocks)
 
 
-def _first_listed(found: Improvement) -> Iterator[Block]:
+def _first_listed(result: Improvement) -> Iterator[Block]:
     """Yield the scores of the first candidates, if the baseline chooses others."""
-    if found.comparison is not None:
+    if result.comparison is not None:
         return  # its table has them
-    first = np.zeros(len(found.lists), np.int64)
-    pairs = zip(found.lists.chosen(first), found.lists.chosen(found.before), strict=True)
+    first = np.zeros(len(result.lists), np.int64)
+    pairs = zip(result.lists.chosen(first), result.lists.chosen(result.before), strict=True)
     if others := sum(listed != before for listed, before in pairs):
-        scores = choice_scores(found.lists, first, found.criterion)
+        scores = choice_scores(result.lists, first, result.criterion)
         shown = [
             f"{title_of(score)} {score.value:.{change.decimals}f}"
-            for score, change in zip(scores, found.changes, strict=False)  # the length is no score
+            for score, change in zip(scores, result.changes, strict=False)  # the length is no score
         ]
         yield Text(
             "The first candidates of the lists, which most systems output, differ from the "
@@ -57,19 +59,19 @@ def _first_listed(found: Improvement) -> Iterator[Block]:
         )
 
 
-def _side_by_side(found: Improvement) -> Iterator[Block]:
+def _side_by_side(result: Improvement) -> Iterator[Block]:
     """Yield a summary of all changes, and the largest ones with the text before and after."""
-    lists = found.lists
+    lists = result.lists
     compares = lists.references and all(lists.references)
-    metric = resolve("ter") if compares else found.criterion
-    name = title_of(found.scores.after[0]) if metric is found.criterion else "TER"
+    metric = resolve("ter") if compares else result.criterion
+    name = title_of(result.scores.after[0]) if metric is result.criterion else "TER"
     ones, first = np.ones(len(lists), np.int64), lists.offsets[:-1]
     before, after = (
         statistics(lists.regroup(slice(None), first + choice, ones), metric).counts
-        for choice in (found.before, found.after)
+        for choice in (result.before, result.after)
     )
     gained = metric.gain(after) - metric.gain(before)
-    texts = lists.chosen(found.before), lists.chosen(found.after)
+    texts = lists.chosen(result.before), lists.chosen(result.after)
     changed = np.flatnonzero([old != new for old, new in zip(*texts, strict=True)])
     if not len(changed):
         return
@@ -85,13 +87,13 @@ def _side_by_side(found: Improvement) -> Iterator[Block]:
         yield SideBySide.of(title, context, titles, texts[0][s], texts[1][s])
 
 
-def _tally(gained: Float64, name: str, shown: int) -> str:
+def _tally(gained: Float64, name: str, count: int) -> str:
     better, worse = int(np.sum(gained > 0)), int(np.sum(gained < 0))
-    same = len(gained) - better - worse
-    largest = f"The {shown} largest changes" if shown < len(gained) else "All changes"
+    unchanged = len(gained) - better - worse
+    largest = f"The {count} largest changes" if count < len(gained) else "All changes"
     return (
         f"Of {len(gained)} translations that changed, {better} got better by {name}, {worse} worse "
-        f"and {same} neither. {largest}, the largest first; deleted words are struck out, "
+        f"and {unchanged} neither. {largest}, the largest first; deleted words are struck out, "
         "inserted words are underlined."
     )
 
@@ -160,5 +162,5 @@ def comparison_table(comparison: BaselineComparison) -> Table:
 def comparison_section(comparison: BaselineComparison) -> Section:
     """Return the comparison on the adaptation sentences as a section of a page."""
     sentence = comparison.warning or comparison.summary
-    said = Text(f"{sentence[:1].upper()}{sentence[1:]}.")
-    return Section("Compared with simple baselines", (said, comparison_table(comparison)))
+    statement = Text(f"{sentence[:1].upper()}{sentence[1:]}.")
+    return Section("Compared with simple baselines", (statement, comparison_table(comparison)))

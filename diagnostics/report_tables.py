@@ -35,13 +35,13 @@ def change_blocks(draws: Draws) -> list[Block]:
         for i in np.argsort(-np.abs(mean - canonical))
         if directions[i]
     ]
-    more = [f"and {len(lines) - _MAX_LISTED} more"] if len(lines) > _MAX_LISTED else []
+    rest = [f"and {len(lines) - _MAX_LISTED} more"] if len(lines) > _MAX_LISTED else []
     before, after = np.abs(canonical).sum(), np.abs(mean).sum()
     scale = (
         f"The sum of |λ| went from {before:.3f} to {after:.3f}. The best translation depends only "
         "on the shares of the weights; the sum determines how peaked the probabilities are."
     )
-    changes: list[Block] = [Items(lines[:_MAX_LISTED] + more)] if lines else []
+    changes: list[Block] = [Items(lines[:_MAX_LISTED] + rest)] if lines else []
     return [Text(summary), *changes, Text(scale)]
 
 
@@ -116,11 +116,11 @@ def highest_density(
     """
     order = np.argsort(values, kind="stable")
     ascending, share = values[order], importance[order]
-    reached = np.cumsum(share)
+    cumulative = np.cumsum(share)
     # The tolerance is for rounding errors of the sums.
-    needed = np.minimum(reached - share + probability - 1e-9, reached[-1])
-    last = np.searchsorted(reached, needed)
-    starts = np.flatnonzero(reached - share + probability <= reached[-1] + 1e-9)
+    needed = np.minimum(cumulative - share + probability - 1e-9, cumulative[-1])
+    last = np.searchsorted(cumulative, needed)
+    starts = np.flatnonzero(cumulative - share + probability <= cumulative[-1] + 1e-9)
     narrowest = starts[np.argmin(ascending[last[starts]] - ascending[starts])]
     return float(ascending[narrowest]), float(ascending[last[narrowest]])
 

@@ -50,7 +50,7 @@ class Spread(NamedTuple):
         return Spread(chosen, self.counts[rows], self.probabilities[rows])
 
 
-def spread(found: Subdomains, side: Side, phrases: Sequence[str]) -> Spread:
+def spread(subdomains: Subdomains, side: Side, phrases: Sequence[str]) -> Spread:
     """Return the distribution of phrases of one side over the subdomains.
 
     >>> text = NumberedText.of([["a", "b"], ["a"]])
@@ -58,12 +58,12 @@ def spread(found: Subdomains, side: Side, phrases: Sequence[str]) -> Spread:
     >>> of.counts.tolist(), of.probabilities.tolist()
     ([2.0, 1.0], [[0.5, 0.5], [1.0, 0.0]])
     """
-    counted = CountedPhrases(found, side)
-    counts = counted.counts(counted.numbers(phrases))
-    return Spread(phrases, counts.sum(axis=1), posteriors(counts, found.weights))
+    phrase_counts = CountedPhrases(subdomains, side)
+    counts = phrase_counts.counts(phrase_counts.numbers(phrases))
+    return Spread(phrases, counts.sum(axis=1), posteriors(counts, subdomains.weights))
 
 
-def typical_words(found: Subdomains, side: Side, shown: int) -> list[list[str]]:
+def typical_words(subdomains: Subdomains, side: Side, top: int) -> list[list[str]]:
     """Return the words that are most typical of each subdomain, the most typical one first.
 
     They have the largest z-scores, at least 2, of the log-odds of the subdomain against all
@@ -71,18 +71,18 @@ def typical_words(found: Subdomains, side: Side, shown: int) -> list[list[str]]:
     Eq. 16, 20 and 22).
 
     Args:
-        found: the subdomains.
+        subdomains: the subdomains.
         side: the language.
-        shown: the maximum number of words of each subdomain.
+        top: the maximum number of words of each subdomain.
 
     >>> text = NumberedText.of([["a", "x"]] * 40 + [["b", "x"]] * 40)
     >>> typical_words(Subdomains(text, text, [0] * 40 + [1] * 40, [0.5, 0.5]), "source", 2)
     [['a'], ['b']]
     """
-    text = found.text(side)
-    inside = text.word_counts().T @ found.posteriors().astype(np.float64)
+    text = subdomains.text(side)
+    inside = text.word_counts().T @ subdomains.posteriors().astype(np.float64)
     scores = _log_odds(inside)
-    order = np.argsort(-scores, axis=0, kind="stable")[:shown]
+    order = np.argsort(-scores, axis=0, kind="stable")[:top]
     return [
         [text.words[word] for word in words if scores[word, z] > _MIN_Z]
         for z, words in enumerate(order.T)
@@ -104,15 +104,15 @@ def _log_odds(inside: Float64) -> Float64:
         return np.asarray(np.nan_to_num((log_odds(inside) - log_odds(outside)) / deviation))
 
 
-def along(found: Subdomains, parts: int = 100) -> Float64:
+def along(subdomains: Subdomains, parts: int = 100) -> Float64:
     """Return (parts, K) the shares of the subdomains in consecutive parts of the corpus.
 
     >>> text = NumberedText.of([["a"]] * 4)
     >>> along(Subdomains(text, text, [0, 0, 0, 1], [0.5, 0.5]), 2).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
     """
-    bounds = np.unique(np.linspace(0, len(found), min(parts, len(found)) + 1).astype(int))
-    shares = found.posteriors()
+    bounds = np.unique(np.linspace(0, len(subdomains), min(parts, len(subdomains)) + 1).astype(int))
+    shares = subdomains.posteriors()
     return np.array([shares[a:b].mean(axis=0, dtype=np.float64) for a, b in pairwise(bounds)])
 
 
@@ -127,13 +127,13 @@ def frequent_phrases(text: NumberedText, least: int, longest: int = 3) -> list[s
     >>> frequent_phrases(NumberedText.of([["a", "b", "a"], ["b", "a", "c"]]), 2)
     ['a', 'b', 'b a']
     """
-    found: list[str] = []
+    result: list[str] = []
     left = np.repeat(text.starts[1:], np.diff(text.starts)) - np.arange(len(text.numbers))
     # The number of the frequent phrase of n words that begins at each token, or −1; of no words 0.
     phrases, numbers = [""], np.zeros(len(text.numbers), np.int64)
     for n in range(1, longest + 1):
-        places = np.flatnonzero((numbers >= 0) & (left >= n))
-        keys = numbers[places] * len(text.words) + text.numbers[places + n - 1]
+        positions = np.flatnonzero((numbers >= 0) & (left >= n))
+        keys = numbers[positions] * len(text.words) + text.numbers[positions + n - 1]
         distinct, first, inverse, counts = np.unique(
             keys, return_index=True, return_inverse=True, return_counts=True
         )
@@ -144,38 +144,38 @@ def frequent_phrases(text: NumberedText, least: int, longest: int = 3) -> list[s
             f"{phrases[head]} {text.words[tail]}".strip()
             for head, tail in zip(heads.tolist(), tails.tolist(), strict=True)
         ]
-        found += phrases
+        result += phrases
         renumbered = np.full(len(distinct), -1, np.int64)
         renumbered[kept] = np.arange(len(kept))
         numbers = np.full(len(numbers), -1, np.int64)
-        numbers[places] = renumbered[inverse]
-    return found
+        numbers[positions] = renumbered[inverse]
+    return result
 
 
-def associated_words(found: Subdomains, least: int) -> tuple[list[str], list[str]]:
+def associated_words(subdomains: Subdomains, min_count: int) -> tuple[list[str], list[str]]:
     """Return the frequent source words, and the target word most associated with each.
 
     Association is the Dice coefficient, 2 c(f, e) / (c(f) + c(e)), of the numbers of sentence
     pairs, among the 2000 most frequent words of each side.
 
     Args:
-        found: the subdomains with their corpus.
-        least: the minimum number of occurrences of a word.
+        subdomains: the subdomains with their corpus.
+        min_count: the minimum number of occurrences of a word.
     """
     words, inside = [], []
-    for text in (found.source, found.target):
+    for text in (subdomains.source, subdomains.target):
         counts = np.bincount(text.numbers, minlength=len(text.words))
         frequent = np.argsort(-counts, kind="stable")[:_MAX_WORDS]
-        words.append(frequent[counts[frequent] >= least])
+        words.append(frequent[counts[frequent] >= min_count])
         inside.append(text.word_counts()[:, words[-1]])
         inside[-1].data[:] = 1
     if not (len(words[0]) and len(words[1])):
         return [], []
-    together = (inside[0].T @ inside[1]).toarray()
-    alone = [np.asarray(side.sum(axis=0)).ravel() for side in inside]
-    best = (together / (alone[0][:, None] + alone[1])).argmax(axis=1)
-    sources = [found.source.words[word] for word in words[0]]
-    return sources, [found.target.words[words[1][place]] for place in best]
+    joint = (inside[0].T @ inside[1]).toarray()
+    marginals = [np.asarray(side.sum(axis=0)).ravel() for side in inside]
+    best = (joint / (marginals[0][:, None] + marginals[1])).argmax(axis=1)
+    sources = [subdomains.source.words[word] for word in words[0]]
+    return sources, [subdomains.target.words[words[1][pair]] for pair in best]
 
 
 #: Phrase pairs: source phrases, and as many target phrases.
@@ -200,7 +200,7 @@ _INCOHERENT = (
 
 
 def subdomains_page(
-    found: Subdomains,
+    subdomains: Subdomains,
     *,
     title: str = "Latent subdomains",
     pairs: PhrasePairTexts | None = None,
@@ -210,7 +210,7 @@ def subdomains_page(
     """Return a self-contained HTML page about the subdomains of a corpus.
 
     Args:
-        found: the subdomains with their corpus.
+        subdomains: the subdomains with their corpus.
         title: of the page.
         pairs: distinct phrase pairs, of a table or of lists. Without pairs, the phrases are the
             frequent ones of the corpus, and the pairs are words that often occur together.
@@ -234,79 +234,81 @@ def subdomains_page(
             parameter="top" if top < 1 else "min_count",
         )
     if pairs is None:
-        phrases = [frequent_phrases(text, min_count) for text in (found.source, found.target)]
+        frequent_by_side = [
+            frequent_phrases(text, min_count) for text in (subdomains.source, subdomains.target)
+        ]
         origin = "of up to three words"
     else:
-        phrases = [list(dict.fromkeys(side)) for side in pairs]
+        frequent_by_side = [list(dict.fromkeys(side)) for side in pairs]
         origin = "of the pairs"
     phrase_blocks: list[Block] = [
         Text(f"Phrases {origin} with at least {min_count} occurrences in the corpus. {_SPECIFIC}")
     ]
-    for side, own in zip(SIDES, phrases, strict=True):
-        spreading = spread(found, side, own)
+    for side, frequent in zip(SIDES, frequent_by_side, strict=True):
+        spreading = spread(subdomains, side, frequent)
         spreading = spreading.part(np.flatnonzero(spreading.counts >= min_count))
         for sign, word in ((1, "Most"), (-1, "Least")):
             # Of equal ones the most frequent first.
             order = np.lexsort((-spreading.counts, sign * spreading.entropies))[:top]
             table = _phrase_table(spreading.part(order), f"{word} specific {side} phrases.")
             phrase_blocks.append(table)
-    typical = [typical_words(found, side, top) for side in SIDES]
+    typical = [typical_words(subdomains, side, top) for side in SIDES]
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*typical, strict=True))]
     words = [Text(_TYPICAL), Table(("z", "source", "target"), rows)]
-    settings = [(name, _printed(value)) for name, value in found.settings.items()]
+    settings = [(name, _printed(value)) for name, value in subdomains.settings.items()]
     provenance = Table(("what", "value"), settings) if settings else Text("It is not recorded.")
     sections = [
-        Section("Subdomains", _sizes(found)),
+        Section("Subdomains", _sizes(subdomains)),
         Section("Typical words", words),
         Section("Phrases", phrase_blocks),
         Section(
             "Pairs least coherent",
-            _pairs(found, pairs or associated_words(found, min_count), min_count, top),
+            _pairs(subdomains, pairs or associated_words(subdomains, min_count), min_count, top),
         ),
         Section("How they were induced", [provenance]),
     ]
-    kind = "hard: each pair is in one" if found.hard else "soft: each pair is partly in all"
-    largest = f"the largest has {_shares(found).max(initial=0):.0%}"
-    size = f"{found.k} subdomains of {counted(len(found), 'sentence pair')} ({kind})"
+    kind = "hard: each pair is in one" if subdomains.hard else "soft: each pair is partly in all"
+    largest = f"the largest has {_shares(subdomains).max(initial=0):.0%}"
+    size = f"{subdomains.k} subdomains of {counted(len(subdomains), 'sentence pair')} ({kind})"
     return page(title, Verdict(f"{size}; {largest}."), sections)
 
 
-def sizes_figure(found: Subdomains) -> Figure:
+def sizes_figure(subdomains: Subdomains) -> Figure:
     """Draw the share of each subdomain along the corpus."""
-    figure, ((axes,),) = empty_figure(1, 1, max(1.5, 0.22 * found.k + 0.6))
-    extent = (0, max(len(found), 1), found.k - 0.5, -0.5)
-    axes.imshow(along(found).T, aspect="auto", cmap="Blues", vmin=0, extent=extent)
-    axes.set_yticks(range(found.k), map(str, range(found.k)))
+    figure, ((axes,),) = empty_figure(1, 1, max(1.5, 0.22 * subdomains.k + 0.6))
+    extent = (0, max(len(subdomains), 1), subdomains.k - 0.5, -0.5)
+    axes.imshow(along(subdomains).T, aspect="auto", cmap="Blues", vmin=0, extent=extent)
+    axes.set_yticks(range(subdomains.k), map(str, range(subdomains.k)))
     axes.set(xlabel="sentence pair", ylabel="z")
     return figure
 
 
-def _shares(found: Subdomains) -> Float64:
-    return np.asarray(found.posteriors().sum(axis=0, dtype=np.float64) / max(len(found), 1))
+def _shares(result: Subdomains) -> Float64:
+    return np.asarray(result.posteriors().sum(axis=0, dtype=np.float64) / max(len(result), 1))
 
 
-def _sizes(found: Subdomains) -> list[Block]:
+def _sizes(subdomains: Subdomains) -> list[Block]:
     """Return the table of sizes, and the figure of the shares along the corpus."""
-    inside = found.posteriors().astype(np.float64)
+    inside = subdomains.posteriors().astype(np.float64)
     sums = inside.sum(axis=0)
-    lengths = [np.diff(text.starts) for text in (found.source, found.target)]
-    means = [own @ inside / np.where(sums > 0, sums, 1) for own in lengths]
+    lengths = [np.diff(text.starts) for text in (subdomains.source, subdomains.target)]
+    means = [side_lengths @ inside / np.where(sums > 0, sums, 1) for side_lengths in lengths]
     rows = [
         (
             str(z),
             f"{sums[z]:.0f}",
             f"{share:.1%}",
-            f"{found.weights[z]:.4f}",
+            f"{subdomains.weights[z]:.4f}",
             f"{s:.1f}",
             f"{t:.1f}",
         )
-        for z, (share, s, t) in enumerate(zip(_shares(found), *means, strict=True))
+        for z, (share, s, t) in enumerate(zip(_shares(subdomains), *means, strict=True))
     ]
     header = ("z", "sentence pairs", "share", "P(z)", "words, source", "words, target")
     blocks: list[Block] = [Table(header, rows, "Words: mean per sentence.")]
-    if len(found):
-        alternative = f"Share of {found.k} subdomains along the corpus"
-        blocks.append(drawn(sizes_figure(found), alternative, _ALONG))
+    if len(subdomains):
+        alternative = f"Share of {subdomains.k} subdomains along the corpus"
+        blocks.append(drawn(sizes_figure(subdomains), alternative, _ALONG))
     return blocks
 
 
@@ -331,12 +333,12 @@ def _most(shares: Float64) -> str:
     return ", ".join(f"{z} ({shares[z]:.0%})" for z in best)
 
 
-def _pairs(found: Subdomains, pairs: PhrasePairTexts, least: int, shown: int) -> list[Block]:
+def _pairs(subdomains: Subdomains, pairs: PhrasePairTexts, min_count: int, top: int) -> list[Block]:
     """Return the table of the pairs of frequent phrases with the largest distances."""
     if not len(pairs[0]):
         return [Text("There are no pairs.")]
-    source, target = spread(found, "source", pairs[0]), spread(found, "target", pairs[1])
-    often = np.flatnonzero(np.minimum(source.counts, target.counts) >= least)
+    source, target = spread(subdomains, "source", pairs[0]), spread(subdomains, "target", pairs[1])
+    often = np.flatnonzero(np.minimum(source.counts, target.counts) >= min_count)
     source, target = source.part(often), target.part(often)
     distance = chebyshev(source.probabilities, target.probabilities)
     rows = [
@@ -347,7 +349,7 @@ def _pairs(found: Subdomains, pairs: PhrasePairTexts, least: int, shown: int) ->
             _most(source.probabilities[row]),
             _most(target.probabilities[row]),
         )
-        for row in np.argsort(-distance, kind="stable")[:shown]
+        for row in np.argsort(-distance, kind="stable")[:top]
     ]
     header = ("source", "target", "distance", "source most in", "target most in")
     mean = f" Mean of {len(often)} pairs: {distance.mean():.3f}." if len(often) else ""

@@ -97,7 +97,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
 
 
 class SharedChoice(OracleChoice):
-    """The same distribution, for oracles of which some are tied.
+    """The distribution of a choice where several hypotheses share the oracle.
 
     log p = Σ_e share(e) log p(e | f, λ), with share 1/k for each of the k best hypotheses: the mean
     log-probability of the tied ones. Without ties it is `OracleChoice`.

@@ -141,12 +141,12 @@ def tabulate(
     domains = _checked(
         np.zeros(sentences) if domain is None else domain, sentences, "domains", nbest
     )
-    buckets, places = [], []
+    buckets, members_of_buckets = [], []
     for shape, (_, members) in zip(shapes, groups, strict=True):
         buckets.append(_bucket(nbest, match, checked_oracle, *columns, members, shape))
         unused = shape[0] * shape[1] - len(members)
-        places.append(np.pad(members, (0, unused), constant_values=-1))
-    sentence = np.concatenate(places).astype(np.int32)
+        members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
+    sentence = np.concatenate(members_of_buckets).astype(np.int32)
     padded = np.append(domains, 0).astype(np.int32)  # padding sentences, −1, are of domain 0
     return Lists(tuple(buckets), np.zeros_like(sentence), sentence, padded[sentence])
 
@@ -164,11 +164,11 @@ def in_order(lists: Lists) -> Int64:
     return np.argsort(sentence, kind="stable")[int((sentence < 0).sum()) :]
 
 
-def _checked(column: npt.ArrayLike, count: int, what: str, nbest: NBest) -> Float64:
+def _checked(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Float64:
     values = np.asarray(column, np.float64)
     if values.shape != (count,) or not np.isfinite(values).all():
         raise DataError(
-            f"{what} must be {count} finite numbers, not an array of shape {values.shape}",
+            f"{name} must be {count} finite numbers, not an array of shape {values.shape}",
             nbest.origin,
         )
     return values
@@ -205,18 +205,18 @@ def _bucket(
     hypothesis = np.full(shape, -1, np.int32)
     count = np.zeros(shape, np.int32)
     optional = [None if c is None else np.zeros(shape, np.float32) for c in (gains, share)]
-    for place, sentence in enumerate(members):
-        at, best, of_list = divmod(place, sentences), oracle[sentence], nbest.rows(sentence)
+    for number, sentence in enumerate(members):
+        index, best, of_list = divmod(number, sentences), oracle[sentence], nbest.rows(sentence)
         columns = [None if column is None else column[of_list] for column in (gains, share)]
         rows, counts, first = _relative(nbest.features[of_list], best, match, *columns)
         used = slice(1, len(rows) + 1)
-        features[at[0], :, at[1], used] = rows[:, : features.shape[1]].T
-        base[*at, used] = rows[:, features.shape[1]] + np.log(counts)
-        hypothesis[*at, 0], hypothesis[*at, used] = best, first
-        count[*at, 0], count[*at, used] = 1, counts
+        features[index[0], :, index[1], used] = rows[:, : features.shape[1]].T
+        base[*index, used] = rows[:, features.shape[1]] + np.log(counts)
+        hypothesis[*index, 0], hypothesis[*index, used] = best, first
+        count[*index, 0], count[*index, used] = 1, counts
         for table, column in zip(optional, columns, strict=True):
             if table is not None and column is not None:
-                table[*at, 0], table[*at, used] = column[best], column[first]
+                table[*index, 0], table[*index, used] = column[best], column[first]
     gain, shares = optional
     return Bucket(features, base, hypothesis, gain, None if gain is None else count, shares)
 
@@ -268,7 +268,7 @@ def _hashes(rows: Float32) -> npt.NDArray[np.uint64]:
 
 
 def _shape(sentences: int, width: int, multiple: int) -> tuple[int, int, int]:
-    """Return (blocks, sentences per block, rows per list) with room for so many lists."""
+    """Return (blocks, sentences per block, rows per list) that hold so many lists."""
     rounded = _rounded_up(sentences)
     per_block = min(max(_BLOCK_ROWS // width, 1), rounded)
     per_block = -(-per_block // multiple) * multiple
@@ -283,10 +283,10 @@ def _grouped(sizes: Int64) -> list[tuple[int, Int64]]:
     widths, counts = (part.tolist() for part in np.unique(rounded, return_counts=True))
     while len(widths) > _MAX_BUCKETS:
         waste = [n * (wider - w) for n, w, wider in zip(counts, widths, widths[1:], strict=False)]
-        at = int(np.argmin(waste))
-        widths.pop(at)
-        moved = counts.pop(at)
-        counts[at] += moved
+        narrowest = int(np.argmin(waste))
+        widths.pop(narrowest)
+        moved = counts.pop(narrowest)
+        counts[narrowest] += moved
     bucket = np.searchsorted(widths, rounded)
     return [(width, np.flatnonzero(bucket == i)) for i, width in enumerate(widths)]
 

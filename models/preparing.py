@@ -98,11 +98,11 @@ class Preparation:
         # A feature that no hypothesis has may be 0 throughout; if there are unknown features, it
         # may have another name.
         if partial or (missing and unknown):
-            why = f" ({', '.join(partial)}: missing for some candidates)" if partial else ""
+            suffix = f" ({', '.join(partial)}: missing for some candidates)" if partial else ""
             raise DataError(
-                f"no feature {', '.join(missing)}{why}, which the posterior has weights for: the "
-                f"lists have {', '.join(nbest.feature_names) or 'no features'}; give lists with "
-                "the features that the weights were adapted with",
+                f"no feature {', '.join(missing)}{suffix}, which the posterior has weights for: "
+                f"the lists have {', '.join(nbest.feature_names) or 'no features'}; give lists "
+                "with the features that the weights were adapted with",
                 nbest.origin,
             )
         if unknown:
@@ -122,15 +122,15 @@ class Preparation:
         for lists in nbest:
             with capture_notes() as notes:
                 prepared = self(lists)
-            new = [note for note in dict.fromkeys(notes) if note not in logged]
-            logged.update(new)
-            replay(new)
+            unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
+            logged.update(unseen_notes)
+            replay(unseen_notes)
             yield prepared
 
     def criterion(self, nbest: NBest) -> Column | None:
         """Return the criterion if some lists have its column."""
-        has = self.gain is not None and self.gain.column in numeric_columns(nbest)
-        return self.gain if has else None
+        has_column = self.gain is not None and self.gain.column in numeric_columns(nbest)
+        return self.gain if has_column else None
 
     def record(self, columns: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
         """Return the record of a posterior, as plain values; `recorded` reads it.
@@ -275,25 +275,26 @@ def preparation(
     )
 
 
-def _names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
+def _names(names: str | Iterable[str], description: str) -> tuple[str, ...]:
     values: Any = (names,) if isinstance(names, str) else names
     listed = tuple(values) if isinstance(values, Iterable) else (None,)
     if not all(isinstance(name, str) for name in listed):
-        raise UsageError(f"{what} are a list of names, not {values!r}")
+        raise UsageError(f"{description} are a list of names, not {values!r}")
     return listed
 
 
 def _columns(
-    nbest: NBest, columns: str | Iterable[str], what: str, others: Iterable[str] = ()
+    nbest: NBest, columns: str | Iterable[str], description: str, others: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return names or labels after checking that each matches a feature or another column."""
-    names = _names(columns, what)
+    names = _names(columns, description)
     for name in names:
         if name not in others and not any(matches(f, [name]) for f in nbest.feature_names):
             extra = name in nbest.extras
-            why = " (it is not a number, or missing for some candidates)" if extra else ""
+            reason = " (it is not a number, or missing for some candidates)" if extra else ""
             available = ", ".join(nbest.feature_names) or "none"
             raise DataError(
-                f"{name} is not a feature of the lists{why}: choose from {available}", nbest.origin
+                f"{name} is not a feature of the lists{reason}: choose from {available}",
+                nbest.origin,
             )
     return names

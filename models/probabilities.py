@@ -68,12 +68,12 @@ def exp2(values: jax.Array) -> jax.Array:
     [0.5, 1.0, 1024.0]
     """
     bounded = jnp.clip(values, -126, 127)
-    whole = jnp.round(bounded)
-    rest = bounded - whole
+    exponent = jnp.round(bounded)
+    rest = bounded - exponent
     power = jnp.full_like(rest, _POWERS[-1])
     for coefficient in _POWERS[-2::-1]:
         power = power * rest + coefficient
-    bits = jax.lax.bitcast_convert_type(power, jnp.int32) + (whole.astype(jnp.int32) << 23)
+    bits = jax.lax.bitcast_convert_type(power, jnp.int32) + (exponent.astype(jnp.int32) << 23)
     return jax.lax.bitcast_convert_type(bits, jnp.float32)
 
 
@@ -105,5 +105,5 @@ def padded(
         features[s, :size] = nbest.features[nbest.rows(s)] - nbest.features[first[s]]
     sizes = np.ones(count, np.int64)
     sizes[: len(nbest)] = nbest.sizes
-    beyond = np.arange(longest) >= sizes[:, None]
-    return features, np.where(beyond, np.float32(PADDING), np.float32(0))
+    padding = np.arange(longest) >= sizes[:, None]
+    return features, np.where(padding, np.float32(PADDING), np.float32(0))

@@ -1,4 +1,4 @@
-"""What every test may use: strict JAX, the real n-best lists where they are, and small tables."""
+"""Configuration and fixtures of all tests: strict JAX, real n-best lists and small tables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from bpa_ppl import NBest, read_nbest
 from bpa_ppl.notes import LOGGER, WarningsHandler
 
-# What one test compiles, others load: in this process, beside it, and in programs that they start.
-# The process that starts the tests makes the folder; pytest-xdist's workers inherit its name.
+# Compiled programs are shared by all test processes. The main process creates the folder, and the
+# workers of pytest-xdist inherit its name.
 if "BPA_PPL_TESTS_COMPILED" not in os.environ:
     os.environ["BPA_PPL_TESTS_COMPILED"] = tempfile.mkdtemp(prefix="bpa_ppl-compiled-")
     atexit.register(shutil.rmtree, os.environ["BPA_PPL_TESTS_COMPILED"], ignore_errors=True)
@@ -26,11 +26,11 @@ COMPILED = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
 }
 os.environ.update(COMPILED)
-# Most programs are compiled for one test: XLA's optimisation would take longer than it saves.
+# Most programs are compiled for one test only: XLA's optimisations would cost more than they save.
 QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS"
 os.environ.setdefault(QUICK, "1")
 
-# Pytest listens to every logger; warnings come as Python's beside the records all the same.
+# pytest handles all loggers; this handler issues Python warnings in addition to the log records.
 LOGGER.addHandler(WarningsHandler())
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,11 +38,11 @@ SHARED = ROOT.parent / "shared" / "data"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let a program that another process is just writing be compiled instead, without a word."""
+    """Ignore compilation cache entries that another process is writing, and set up JAX."""
     config.addinivalue_line(
         "filterwarnings", "ignore:Error reading persistent compilation cache entry:UserWarning"
     )
-    if not config.getoption("numprocesses", None):  # what hands the tests out runs none
+    if not config.getoption("numprocesses", None):  # the main process of pytest-xdist runs no tests
         _set_up_jax()
 
 
@@ -52,16 +52,15 @@ def _set_up_jax() -> None:
     for name, value in COMPILED.items():
         jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
     jax.config.update(QUICK.lower(), os.environ[QUICK] == "1")
-    # XLA's newer emitters of fused loops take half as long again to compile. A version that does
-    # not know the flag would end the process.
+    # XLA's newer fusion emitters compile 50 % slower. Versions without this flag would exit.
     if jax.__version_info__ < (0, 11):
         os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
-    # Numbers are as wide as they are written, and no axis is added unasked.
+    # No implicit float32 and no implicit broadcasting of ranks.
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
-#: Files of few tests that take long. They begin first: at the end, the other worker would wait.
+#: Files with a few long tests. They run first, so that both workers finish at the same time.
 LONG = (
     "test_sharding.py",
     "test_process.py",
@@ -80,13 +79,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONG)
 
 
-#: What shares fixtures that take seconds runs in one process, as if it were one file.
+#: Folders with expensive shared fixtures: each runs in one process.
 TOGETHER = ("tests/cli/", "tests/experiments/", "tests/sampling/")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out whole files, and whole folders of those that share much."""
+    """Distribute whole files to the workers, and whole folders of `TOGETHER`."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
@@ -99,21 +98,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real n-best lists that may not be committed."""
+    """The folder of real n-best lists that are not part of the repository."""
     if not SHARED.is_dir():
-        pytest.skip(f"needs the real n-best lists of {SHARED}, which are not here")
+        pytest.skip(f"needs the real n-best lists in {SHARED}")
     return SHARED
 
 
 @pytest.fixture(scope="session")
 def demo_data() -> Path:
-    """The folder of the demo's lists, which are real and lie in every copy of the sources."""
+    """The folder of the demo's n-best lists."""
     return ROOT / "examples" / "demo_data"
 
 
 @pytest.fixture
 def real_lists(demo_data: Path, request: pytest.FixtureRequest) -> Callable[[str], NBest]:
-    """A function that reads the lists and references of a text; `leaflet` is the demo's."""
+    """A function that reads the lists and references of a text; `leaflet` is in the demo data."""
 
     def read(name: str) -> NBest:
         if name == "leaflet":
@@ -127,7 +126,7 @@ def real_lists(demo_data: Path, request: pytest.FixtureRequest) -> Callable[[str
 
 @pytest.fixture
 def toy() -> NBest:
-    """Three lists with three features, of sizes 4, 2 and 3, with references."""
+    """Three lists of sizes 4, 2 and 3 with three features and references."""
     rng = np.random.default_rng(7)
     texts = [
         ["the cat sat", "a cat sat", "the cat sat down", "cat"],

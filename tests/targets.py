@@ -1,4 +1,4 @@
-"""Posteriors with a known answer: lists of two are logistic regression, which a grid integrates."""
+"""Posteriors with known moments: lists of two are logistic regression, integrated on a grid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from plain import Array, pairs
+from reference_model import Array, pairs
 from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
@@ -15,15 +15,15 @@ from bpa_ppl import NBest
 from bpa_ppl.registry import SAMPLERS
 
 SENTENCES = 12
-#: A mode is no sample, samples of Eq. 11 are none of the posterior, and auto is one of the rest.
+#: Samplers whose draws have the posterior as their distribution; `auto` selects one of them.
 EXACT = [name for name in SAMPLERS if SAMPLERS[name].exact and name != "auto"]
-#: Settings by sampler: the published step, 0.01, would need far more draws in targets so wide.
+#: Settings by sampler: the published step, 0.01, needs many more draws in these wide targets.
 STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
 NAMES = ("LM0", "WP0")
 
 
 class Target(NamedTuple):
-    """An adaptation problem whose first hypotheses are the oracles, and its posterior's moments."""
+    """An adaptation problem with first hypotheses as oracles, and its posterior moments."""
 
     pool: NBest
     canonical: dict[str, float]
@@ -34,7 +34,7 @@ class Target(NamedTuple):
 
 
 def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Target:
-    """A target from the rows h(other) − h(oracle), one a sentence, integrated over ± `width`."""
+    """Return a target from rows h(other) − h(oracle), one per sentence, integrated over ±width."""
     rows = np.asarray(differences, np.float32).astype(np.float64)
     names = NAMES[: rows.shape[1]]
     canonical = dict(zip(names, (0.3, -0.2), strict=False))
@@ -44,7 +44,7 @@ def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Targe
         log_prior = norm.logpdf(weights, prior_mean, np.sqrt(variance)).sum(axis=1)
         return np.asarray(log_expit(-weights @ rows.T).sum(axis=1) + log_prior)
 
-    # Sums over a grid converge so fast that the tenth digit is right with a third of the points.
+    # A third of these grid points would already give ten correct digits.
     grid, p = integrated(log_density, prior_mean, width, 601 if len(names) == 1 else 201)
     mean = p @ grid
     deviation = grid - mean
@@ -56,7 +56,7 @@ def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Targe
 def integrated(
     log_density: Callable[[Array], Array], centre: npt.ArrayLike, width: float, points: int = 601
 ) -> tuple[Array, Array]:
-    """A grid of `points` a dimension around `centre`, (points, d), and the probability of each."""
+    """Return a grid with `points` per dimension around `centre` (n, d), and its probabilities."""
     axes = [np.linspace(c - width, c + width, points) for c in np.atleast_1d(centre)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
     log_p = log_density(grid)
@@ -64,17 +64,17 @@ def integrated(
 
 
 def balanced() -> Target:
-    """One weight, evidence on both sides."""
+    """Return a target of one weight with a nearly symmetric posterior."""
     return logistic(np.random.default_rng(1).normal(size=(SENTENCES, 1)), 1.0, 6.0)
 
 
 def skewed() -> Target:
-    """One weight that all the evidence pulls the same way: its posterior is asymmetric."""
+    """Return a target of one weight with an asymmetric posterior."""
     return logistic(np.random.default_rng(2).uniform(1, 4, (SENTENCES, 1)), 4.0, 16.0)
 
 
 def plane() -> Target:
-    """Two weights, correlated and skewed."""
+    """Return a target of two weights with a correlated, skewed posterior."""
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(SENTENCES, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [1.2, 0.0]
     return logistic(rows, 2.0, 9.0)

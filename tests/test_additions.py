@@ -1,4 +1,4 @@
-"""Additions from outside: the recipes of CONTRIBUTING.md, each in a package of its own."""
+"""Extensions in other packages: the recipes of CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ TABLE = {
 CANONICAL = Weights({"LM0": 0.4, "WP0": -0.2})
 
 
-#: A user's process has no rule on ranks, and NumPyro's own `sample` does not keep it.
+#: JAX as users have it: NumPyro's `sample` broadcasts ranks implicitly.
 ordinary_jax = partial(jax.numpy_rank_promotion, "allow")
 
 
 @pytest.fixture
 def lists() -> NBest:
-    """Ten lists whose first hypotheses are their references, as a rule the best by weights too."""
+    """Ten lists whose first hypotheses are the references and usually score best."""
     rng = np.random.default_rng(5)
     words = ["a", "b", "c", "d", "e", "f", "?"]
     texts = [[" ".join(rng.choice(words, size=5)) for _ in range(6)] for _ in range(10)]
@@ -49,10 +49,10 @@ def lists() -> NBest:
 
 
 @pytest.fixture
-def installed(
+def installed_recipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Path]:
-    """A package outside of the repository with the module of a recipe; the current folder."""
+    """Install a package with the module of a recipe, and change to an empty folder."""
     source = RECIPES[request.param][0]
     entry = _ENTRY.match(source)
     assert entry is not None, "the first line of a recipe names its file and its entry point"
@@ -72,7 +72,7 @@ def installed(
     sys.modules.pop(entry["file"].removesuffix(".py"), None)
 
 
-def test_every_kind_has_a_row_and_a_recipe() -> None:
+def test_every_registry_has_a_table_row_and_a_recipe() -> None:
     assert set(TABLE) == set(RECIPES)
     listed = {row[2] for row in TABLE.values()}
     assert listed == set(REGISTRIES) - {"WEIGHT_FORMATS"}
@@ -82,51 +82,50 @@ def test_every_kind_has_a_row_and_a_recipe() -> None:
 
 
 @pytest.mark.parametrize("kind", TABLE)
-def test_our_own_are_a_module_and_a_line_of_the_registry(kind: str) -> None:
-    """What we have ourselves stands where the table says, and nowhere else is a word about it."""
+def test_built_in_components_are_in_the_documented_module(kind: str) -> None:
+    """The table of CONTRIBUTING.md names the modules and base classes of built-in components."""
     module, file, name, base = TABLE[kind]
     assert (ROOT / file).samefile(registry.__file__)
-    room = Path(module).parent
+    folder_of_kind = Path(module).parent
     for member in REGISTRIES[name].values():
         dotted = member.__module__.removeprefix("bpa_ppl.").replace(".", "/")
         folder = "" if dotted.startswith("models/") else "bpa_ppl/"
-        assert Path(f"{folder}{dotted}.py").parent == room
+        assert Path(f"{folder}{dotted}.py").parent == folder_of_kind
         package, _, class_name = base.rpartition(".")
         assert issubclass(member, getattr(importlib.import_module(package), class_name))
 
 
-# What a feature without a canonical weight gets for a prior is told.
 @pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.errors.BpaWarning")
-@pytest.mark.parametrize("installed", RECIPES, indirect=True)
-def test_a_recipe_works_from_outside(
-    installed: Path, lists: NBest, request: pytest.FixtureRequest
+@pytest.mark.parametrize("installed_recipe", RECIPES, indirect=True)
+def test_recipe_works_in_another_package(
+    installed_recipe: Path, lists: NBest, request: pytest.FixtureRequest
 ) -> None:
-    kind = request.node.callspec.params["installed"]
+    kind = request.node.callspec.params["installed_recipe"]
     scope: dict[str, Any] = {"lists": lists, "canonical": CANONICAL}
     with ordinary_jax():
         exec(compile(RECIPES[kind][1], f"CONTRIBUTING.md, {kind}", "exec"), scope)
 
 
-@pytest.mark.parametrize("installed", ["sampler"], indirect=True)
-def test_the_command_line_knows_it_too(
-    installed: Path, lists: NBest, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("installed_recipe", ["sampler"], indirect=True)
+def test_command_line_offers_the_new_sampler(
+    installed_recipe: Path, lists: NBest, caplog: pytest.LogCaptureFixture
 ) -> None:
     from bpa_ppl import write_nbest
 
     caplog.set_level("INFO", logger="bpa_ppl")
-    write_nbest(lists, installed / "a.nbest")
+    write_nbest(lists, installed_recipe / "a.nbest")
     assert lists.references is not None
     text = "".join(f"{refs[0]}\n" for refs in lists.references)
-    (installed / "a.ref").write_text(text)
-    (installed / "w.json").write_text('{"LM0": 0.4, "WP0": -0.2}')
+    (installed_recipe / "a.ref").write_text(text)
+    (installed_recipe / "w.json").write_text('{"LM0": 0.4, "WP0": -0.2}')
     arguments = "adapt a.nbest -r a.ref -w w.json -o p.nc --sampler from-the-prior --set draws=300"
     with ordinary_jax():
         app(arguments.split(), standalone_mode=False)
-    assert (installed / "p.nc").is_file()
+    assert (installed_recipe / "p.nc").is_file()
     assert "from-the-prior, 1 chains × 300 draws" in caplog.text
 
 
-def test_the_model_of_the_guide_runs(lists: NBest) -> None:
+def test_model_of_the_guide_runs(lists: NBest) -> None:
     from bpa_ppl import adapt, check
 
     (source,) = re.findall(r"```python\n(import numpyro\n.*?def learned_scale.*?)```", GUIDE, re.S)

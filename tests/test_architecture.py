@@ -1,4 +1,4 @@
-"""Which module may import which, and what importing costs."""
+"""The layers of the package, its dependencies, and the imports of its modules."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: From the ground up; a package imports from those in lower layers, and from itself.
-#: Decoding stands on diagnostics, because it refuses a posterior that fails its check.
+#: From bottom to top: a package imports from lower layers and from itself only.
+#: Decoding is above diagnostics, because it rejects posteriors that fail the check.
 LAYERS = (
     ("errors", "labels", "progress", "tables"),
     ("notes",),
@@ -33,11 +33,11 @@ LAYERS = (
     ("sampling",),
     ("decoding",),
     ("experiments", "demo"),
-    ("bpa_ppl",),  # the public face itself
+    ("bpa_ppl",),  # the top-level module
     ("cli",),
     ("__main__",),
 )
-#: What only posterior/ may know of InferenceData: the names of its groups.
+#: Groups of InferenceData that only posterior/ may access.
 GROUPS = {
     "constant_data",
     "log_likelihood",
@@ -49,7 +49,7 @@ GROUPS = {
     "warmup_posterior",
 }
 HEAVY = ("arviz", "jax", "matplotlib", "numba", "numpyro", "sklearn")
-#: Package -> the module that it installs, where that has another name.
+#: Package -> its module, where the names differ.
 MODULES = {
     "pillow": "PIL",
     "arviz-stats": "arviz_stats",
@@ -61,7 +61,7 @@ STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
 
 
 def sources() -> dict[str, Path]:
-    """Return the files of the package, by dotted name inside it."""
+    """Return the source files of the package by module name."""
     folders = {
         "": ROOT / "bpa_ppl",
         "models.": ROOT / "models",
@@ -79,7 +79,7 @@ TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOU
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield the dotted names that a module imports, anywhere in it."""
+    """Yield the dotted names of all imports of a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -89,30 +89,30 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def layer(package: str) -> int:
-    """Return the number of the layer of a package."""
-    found = [number for number, packages in enumerate(LAYERS) if package in packages]
-    assert found, f"bpa_ppl.{package} has no place in LAYERS yet"
-    return found[0]
+    """Return the number of a package's layer."""
+    result = [number for number, packages in enumerate(LAYERS) if package in packages]
+    assert result, f"add bpa_ppl.{package} to LAYERS"
+    return result[0]
 
 
-def package_of(dotted: str) -> str:
-    """Return the package of the thing that `bpa_ppl.<…>` names."""
+def package_of_import(dotted: str) -> str:
+    """Return the subpackage that `bpa_ppl.<…>` belongs to."""
     package = f"{dotted}.".split(".")[1]
     return package if package in {name.split(".")[0] for name in SOURCES} else "bpa_ppl"
 
 
-def run_time(tree: ast.Module) -> ast.Module:
-    """Return a module without the imports that only a type checker sees."""
-    body = [node for node in tree.body if not _is_for_types(node)]
+def without_type_imports(tree: ast.Module) -> ast.Module:
+    """Return a module without its imports for type checkers."""
+    body = [node for node in tree.body if not _is_type_checking(node)]
     return ast.Module(body=body, type_ignores=[])
 
 
-def _is_for_types(node: ast.stmt) -> bool:
+def _is_type_checking(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-def groups_used(tree: ast.AST) -> set[str]:
-    """Return the groups of InferenceData that a module subscripts, gets, or asks for with `in`."""
+def groups_read(tree: ast.AST) -> set[str]:
+    """Return the groups of InferenceData that a module accesses by `[]`, `get`, `pop` or `in`."""
     asked: list[ast.expr] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript):
@@ -125,25 +125,25 @@ def groups_used(tree: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("name", [name for name in SOURCES if name != "__init__"])
-def test_imports_run_one_way(name: str) -> None:
+def test_imports_come_from_lower_layers(name: str) -> None:
     own = name.split(".")[0]
-    # The registry and the options name types of all packages, and import none of them.
-    tree = run_time(TREES[name]) if name in ("registry", "options") else TREES[name]
+    # The registry and the options use types of all packages, but import none at run time.
+    tree = without_type_imports(TREES[name]) if name in ("registry", "options") else TREES[name]
     ours = {i for i in imported(tree) if i.split(".")[0] == "bpa_ppl"}
-    theirs = {package_of(i) for i in ours - {"bpa_ppl.__version__"}}
-    # NBest.from_records and its relatives load their readers when they are called.
-    theirs -= {"rows"} if name == "nbest" else set()
-    upward = {package for package in theirs - {own} if layer(package) >= layer(own)}
+    imported_packages = {package_of_import(i) for i in ours - {"bpa_ppl.__version__"}}
+    # NBest.from_records and similar methods import their readers when called.
+    imported_packages -= {"rows"} if name == "nbest" else set()
+    upward = {package for package in imported_packages - {own} if layer(package) >= layer(own)}
     assert not upward, f"bpa_ppl.{name} must not import from {upward}"
 
 
 @pytest.mark.parametrize("name", [name for name in SOURCES if name.split(".")[0] != "posterior"])
-def test_only_the_adapter_knows_inference_data(name: str) -> None:
-    assert groups_used(TREES[name]) == set()
+def test_inference_data_groups_are_read_in_posterior_only(name: str) -> None:
+    assert groups_read(TREES[name]) == set()
 
 
-def names_arviz(tree: ast.AST) -> bool:
-    """Say whether a module imports ArviZ, or one of the packages that ArviZ 1 is made of."""
+def imports_arviz(tree: ast.AST) -> bool:
+    """Return whether a module imports ArviZ or one of its component packages."""
     loaded = {i.split(".")[0] for i in imported(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
@@ -151,20 +151,20 @@ def names_arviz(tree: ast.AST) -> bool:
     return bool(loaded & {"arviz", "arviz_base", "arviz_plots", "arviz_stats"})
 
 
-def test_one_module_alone_knows_which_arviz_there_is() -> None:
-    theirs = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
-    texts = {path.name: path.read_text("utf-8") for path in theirs}
+def test_one_module_imports_arviz() -> None:
+    paths = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
+    texts = {path.name: path.read_text("utf-8") for path in paths}
     trees = TREES | {name: ast.parse(text) for name, text in texts.items() if "arviz" in text}
-    assert [name for name in trees if names_arviz(trees[name])] == ["posterior.arviz_functions"]
+    assert [name for name in trees if imports_arviz(trees[name])] == ["posterior.arviz_functions"]
 
 
-def test_a_group_that_is_reached_into_is_found() -> None:
-    assert groups_used(ast.parse('x["sample_stats"]["lp"]')) == {"sample_stats"}
-    assert groups_used(ast.parse('"posterior" in x')) == {"posterior"}
-    assert groups_used(TREES["posterior.adapter"]) >= {"posterior", "constant_data"}
+def test_groups_read_are_detected() -> None:
+    assert groups_read(ast.parse('x["sample_stats"]["lp"]')) == {"sample_stats"}
+    assert groups_read(ast.parse('"posterior" in x')) == {"posterior"}
+    assert groups_read(TREES["posterior.adapter"]) >= {"posterior", "constant_data"}
 
 
-def test_third_party_packages_are_those_declared() -> None:
+def test_imported_packages_are_declared_dependencies() -> None:
     used = {i.split(".")[0] for tree in TREES.values() for i in imported(tree)} - STANDARD
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {entry.split(">")[0] for entry in project["dependencies"]}
@@ -173,7 +173,7 @@ def test_third_party_packages_are_those_declared() -> None:
 
 
 @pytest.mark.parametrize(
-    "work",
+    "code",
     [
         "import bpa_ppl",
         "import bpa_ppl.formats",
@@ -182,25 +182,28 @@ def test_third_party_packages_are_those_declared() -> None:
         "app(standalone_mode=False)",
     ],
 )
-def test_nothing_heavy_is_imported(work: str) -> None:
-    tell = "import json, sys; print(); print(json.dumps(sorted(sys.modules)))"
+def test_imports_are_light(code: str) -> None:
+    print_modules = "import json, sys; print(); print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", f"{work}\n{tell}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{code}\n{print_modules}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert "bpa_ppl" in loaded
     assert not set(HEAVY) & set(loaded)
 
 
-def uses(tree: ast.AST, name: str) -> bool:
-    """Say whether a module uses a name, alone or as an attribute."""
+def uses_name(tree: ast.AST, name: str) -> bool:
+    """Return whether a module uses a name, alone or as an attribute."""
     return any(name in (getattr(n, "attr", None), getattr(n, "id", None)) for n in ast.walk(tree))
 
 
-def test_there_is_one_way_to_warn() -> None:
-    """So every `BpaWarning` of the package, in any test, has been a record of its logger before."""
+def test_only_the_notes_module_warns() -> None:
+    """All warnings are therefore log records as well."""
     names = ("warn", "warn_explicit", "BpaWarning")
-    assert {name: {m for m, tree in TREES.items() if uses(tree, name)} for name in names} == {
+    assert {name: {m for m, tree in TREES.items() if uses_name(tree, name)} for name in names} == {
         "warn": set(),
         "warn_explicit": {"notes"},
         "BpaWarning": {"notes"},
@@ -208,12 +211,12 @@ def test_there_is_one_way_to_warn() -> None:
 
 
 def is_private(name: str) -> bool:
-    """Say whether a name is private by its underscore; `__version__` and the like are not."""
+    """Return whether a name is private; names like `__version__` are not."""
     return name.startswith("_") and not name.endswith("__")
 
 
 def imported_names(tree: ast.AST) -> dict[str, str]:
-    """Return what each name that a module imports stands for, as a dotted name."""
+    """Return the dotted name of each name that a module imports."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -227,7 +230,7 @@ def imported_names(tree: ast.AST) -> dict[str, str]:
 
 
 def dotted_name(node: ast.expr, names: dict[str, str]) -> str:
-    """Return the dotted name of an expression of imported things, `a.b.c`; "" for another one."""
+    """Return the dotted name of an expression `a.b.c` of imported objects, otherwise ""."""
     if isinstance(node, ast.Name):
         return names.get(node.id, "")
     if isinstance(node, ast.Attribute):
@@ -236,8 +239,8 @@ def dotted_name(node: ast.expr, names: dict[str, str]) -> str:
     return ""
 
 
-def targets(node: ast.AST) -> list[ast.expr]:
-    """Return what a statement assigns to, or deletes."""
+def assignment_targets(node: ast.AST) -> list[ast.expr]:
+    """Return the targets that a statement assigns or deletes."""
     if isinstance(node, ast.Assign | ast.Delete):
         return [t for one in node.targets for t in getattr(one, "elts", [one])]
     if isinstance(node, ast.AugAssign | ast.AnnAssign):
@@ -245,47 +248,47 @@ def targets(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def tricks(tree: ast.AST) -> set[str]:
-    """Return how a module reaches into other packages, or changes them or the interpreter."""
+def forbidden_accesses(tree: ast.AST) -> set[str]:
+    """Return private names of other packages that a module uses, and attributes that it changes."""
     names = imported_names(tree)
-    found: set[str] = set()
+    result: set[str] = set()
     for dotted in imported(tree):
         if dotted.split(".")[0] in ("bpa_ppl", "__future__"):
             continue
         if any(map(is_private, dotted.split("."))):
-            found.add(f"private: {dotted}")
+            result.add(f"private: {dotted}")
         if dotted.split(".")[0] in ("gc", "signal"):
-            found.add(f"forbidden: {dotted}")
+            result.add(f"forbidden: {dotted}")
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             dotted = dotted_name(node, names)
             if dotted == "os._exit":
-                found.add("forbidden: os._exit")
+                result.add("forbidden: os._exit")
             elif dotted and dotted.split(".")[0] != "bpa_ppl" and is_private(node.attr):
-                found.add(f"private: {dotted}")
+                result.add(f"private: {dotted}")
             elif node.attr == "__class__" and isinstance(node.ctx, ast.Store):
-                found.add("assigned: __class__")
-        for target in targets(node):
+                result.add("assigned: __class__")
+        for target in assignment_targets(node):
             # `module.name = …`, and `sys.modules[…] = …` or `del sys.modules[…]`
             place = target.value if isinstance(target, ast.Subscript) else target
             dotted = dotted_name(place, names) if isinstance(place, ast.Attribute) else ""
             if dotted and dotted.split(".")[0] != "bpa_ppl" and dotted != "os.environ":
-                found.add(f"assigned: {dotted}")
+                result.add(f"assigned: {dotted}")
         if isinstance(node, ast.Call) and node.args:
             function = ast.unparse(node.func)
             changed = dotted_name(node.args[0], names)
             if function in ("setattr", "delattr") and changed:
-                found.add(f"assigned: {changed}")
-    return found
+                result.add(f"assigned: {changed}")
+    return result
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_nothing_reaches_into_other_packages(name: str) -> None:
-    assert tricks(TREES[name]) == set()
+def test_no_access_to_private_parts_of_other_packages(name: str) -> None:
+    assert forbidden_accesses(TREES[name]) == set()
 
 
 @pytest.mark.parametrize(
-    ("code", "trick"),
+    ("code", "access"),
     [
         ("from jax._src import compilation_cache", "private: jax._src.compilation_cache"),
         ("import jax\njax._src.core", "private: jax._src"),
@@ -301,11 +304,11 @@ def test_nothing_reaches_into_other_packages(name: str) -> None:
         ("import sys\nsys.modules['a'] = None", "assigned: sys.modules"),
         ("import sys\ndel sys.modules['a']", "assigned: sys.modules"),
         ("import numpy as np\nsetattr(np, 'a', 1)", "assigned: numpy"),
-        ("made.__class__ = Mine", "assigned: __class__"),
+        ("model.__class__ = Mine", "assigned: __class__"),
     ],
 )
-def test_tricks_are_found(code: str, trick: str) -> None:
-    assert trick in tricks(ast.parse(code))
-    assert not tricks(
+def test_forbidden_accesses_are_detected(code: str, access: str) -> None:
+    assert access in forbidden_accesses(ast.parse(code))
+    assert not forbidden_accesses(
         ast.parse("import os, sys\nos.environ['A'] = 'b'\nself._x = sys.modules['a']")
     )

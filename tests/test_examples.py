@@ -1,4 +1,4 @@
-"""The examples run, from anywhere, and say what they promise."""
+"""The scripts in examples/ run in any folder and print the documented results."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty current folder, no arguments, and a cache that is not the user's."""
-    import_arviz()  # whose daily notice is no warning of the example
+def empty_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change to an empty folder with a new cache."""
+    import_arviz()  # ArviZ may issue a notice on import
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "cache"))
 
 
-def run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run an example as a program; in this process, which spares the import of JAX."""
+def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run an example as a program, in this process because importing JAX is slow."""
     monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
 
-def written() -> list[str]:
+def written_files() -> list[str]:
     return sorted(path.name for path in Path().iterdir())
 
 
@@ -43,19 +43,19 @@ def test_every_example_has_a_test() -> None:
 def test_compare_samplers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run("compare_samplers.py", monkeypatch)
-    told = capsys.readouterr().out
-    verdicts = re.findall(r"^(imh|rwm|heuristic) +(\w+)", told, flags=re.MULTILINE)
+    run_example("compare_samplers.py", monkeypatch)
+    output = capsys.readouterr().out
+    verdicts = re.findall(r"^(imh|rwm|heuristic) +(\w+)", output, flags=re.MULTILINE)
     assert verdicts == [("imh", "agrees"), ("rwm", "agrees"), ("heuristic", "DIFFERS")]
-    assert {f"wrote {name}" for name in written()} <= set(told.splitlines())
-    assert {"index.html", "comparison.json"} < set(written())
+    assert {f"wrote {name}" for name in written_files()} <= set(output.splitlines())
+    assert {"index.html", "comparison.json"} < set(written_files())
 
 
 def test_inspect_posterior(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run("inspect_posterior.py", monkeypatch)
-    assert written() == ["posterior.nc", "report.html"]
+    run_example("inspect_posterior.py", monkeypatch)
+    assert written_files() == ["posterior.nc", "report.html"]
     assert capsys.readouterr().out.startswith(str(check(read_posterior("posterior.nc"))))
     assert "Converged" in Path("report.html").read_text("utf-8")
 
@@ -63,10 +63,12 @@ def test_inspect_posterior(
 def test_predictive_decoding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run("predictive_decoding.py", monkeypatch)
-    told = capsys.readouterr().out
-    changes = [float(change) for change in re.findall(r"TER .* ([+-][\d.]+)$", told, re.MULTILINE)]
+    run_example("predictive_decoding.py", monkeypatch)
+    output = capsys.readouterr().out
+    changes = [
+        float(change) for change in re.findall(r"TER .* ([+-][\d.]+)$", output, re.MULTILINE)
+    ]
     assert len(changes) == 3
     assert all(change < 0 for change in changes)
-    assert told.splitlines()[-1].startswith("  reference  ")
-    assert written() == []
+    assert output.splitlines()[-1].startswith("  reference  ")
+    assert written_files() == []

@@ -1,4 +1,4 @@
-"""The commands in the documentation have existing options, and run in the order of a page."""
+"""The commands in the documentation have valid options and run in the order of their page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bpa_ppl.cli.app import app
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 (UsageError,) = typer.BadParameter.__bases__
-#: Part of a command -> why the tests do not run it.
+#: Part of a command -> the reason why the tests do not run it.
 NOT_RUN = {
     "--decoder": "needs Moses or Marian",
     "--scheduler": "needs a cluster: tests/decoding/test_dask.py has one",
@@ -32,7 +32,7 @@ NOT_RUN = {
 
 
 def commands(page: Path) -> Iterator[str]:
-    """Yield the `bpa` commands in the code blocks of a page, each on one line."""
+    """Yield the `bpa` commands in the code blocks of a page, one line each."""
     inside, block = False, ""
     for line in page.read_text("utf-8").splitlines():
         if line.startswith("```"):
@@ -49,7 +49,7 @@ SHOWN = [(page.name, line) for page in PAGES for line in commands(page)]
 
 
 def parse(line: str) -> None:
-    """Parse a command with its options, without running it.
+    """Parse a command and its options without running it.
 
     Raises:
         UsageError: if the command or an option does not exist.
@@ -65,7 +65,7 @@ def parse(line: str) -> None:
 
 
 @pytest.mark.parametrize(("page", "line"), SHOWN, ids=[f"{p}-{c[:30]}" for p, c in SHOWN])
-def test_the_options_of_a_command_exist(page: str, line: str) -> None:
+def test_command_options_exist(page: str, line: str) -> None:
     parse(line)
 
 
@@ -78,8 +78,8 @@ def test_unknown_options_are_detected() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Change to a folder with small files of all names that the pages use."""
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with small files under all names that the pages use."""
     monkeypatch.chdir(tmp_path)
     data = ROOT / "examples" / "demo_data"
     lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
@@ -102,10 +102,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_lines(f"{name}.en", [references[s] for s in sentences])
         write_lines(f"{name}.align", ["0-0 1-1" for _ in sentences])
     for name, count in (("judged", 40), ("new", 30)):
-        write_lines(f"{name}.jsonl", [candidates(s, judged=name == "judged") for s in range(count)])
+        write_lines(
+            f"{name}.jsonl", [candidate_line(s, judged=name == "judged") for s in range(count)]
+        )
     sentences = [json.loads(line) for line in Path("new.jsonl").read_text("utf-8").splitlines()]
-    compared = [json.dumps(line | {"preferences": [[0, 3], [4, 8]]}) for line in sentences]
-    write_lines("compared.jsonl", compared)
+    preference_lines = [json.dumps(line | {"preferences": [[0, 3], [4, 8]]}) for line in sentences]
+    write_lines("compared.jsonl", preference_lines)
     return tmp_path
 
 
@@ -113,7 +115,7 @@ def write_lines(path: str, lines: list[str]) -> None:
     Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def candidates(sentence: int, *, judged: bool) -> str:
+def candidate_line(sentence: int, *, judged: bool) -> str:
     """Return nine candidates of three systems as a line of JSON."""
     rng = np.random.default_rng(sentence)
     rows = [
@@ -131,13 +133,13 @@ def candidates(sentence: int, *, judged: bool) -> str:
     return json.dumps({"id": sentence, "source": f"quelle {sentence}", "candidates": rows})
 
 
-def execute(line: str) -> None:
+def run_command(line: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BpaWarning)
         app(shlex.split(line, comments=True)[1:], standalone_mode=False)
 
 
-#: Page -> commands that have to run before those of the page.
+#: Page -> commands that are run before those of the page.
 BEFORE = {
     "clusters.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o posterior.nc",
     "decode-once.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler map -o posterior.nc",
@@ -158,12 +160,12 @@ QUICK = ("decode-once.md",)
         for page in sorted({page for page, _ in SHOWN})
     ],
 )
-def test_the_commands_of_a_page_run(page: str, folder: Path) -> None:
+def test_page_commands_run(page: str, working_folder: Path) -> None:
     for line in BEFORE.get(page, "").splitlines():
-        execute(f"bpa {line}")
-    ours = [line for name, line in SHOWN if name == page]
-    for line in ours:
+        run_command(f"bpa {line}")
+    page_commands = [line for name, line in SHOWN if name == page]
+    for line in page_commands:
         if not any(word in line for word in NOT_RUN):
-            execute(line)
+            run_command(line)
             for written in re.findall(r" -o (\S+)", line):
                 assert Path(written).stat().st_size > 0

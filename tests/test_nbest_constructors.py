@@ -1,4 +1,4 @@
-"""Lists made of what Python programs hold."""
+"""NBest from arrays, records and data frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
@@ -29,7 +29,7 @@ def assert_records(nbest: NBest) -> None:
 
 
 class TestArrays:
-    def test_they_are_as_lists(self) -> None:
+    def test_arrays_equal_lists(self) -> None:
         flat = NBest.from_arrays(
             ["a", "b", "c"],
             np.arange(6).reshape(3, 2),
@@ -53,9 +53,9 @@ class TestArrays:
             sentence_extras={"doc": ["d", "e"]},
             sentence_ids=[4, 2],
         )
-        assert content(flat) == content(lists)
+        assert table_content(flat) == table_content(lists)
 
-    def test_one_size_for_all(self) -> None:
+    def test_single_size_for_all_lists(self) -> None:
         nbest = NBest.from_arrays(["a"] * 6, np.zeros((6, 1)), ["lm"], 3)
         assert nbest.sizes.tolist() == [3, 3]
 
@@ -74,24 +74,24 @@ class TestArrays:
             ({"references": ["x", "y"]}, "2 values of references for 1 sentence"),
         ],
     )
-    def test_what_does_not_fit(self, changes: dict[str, Any], message: str) -> None:
+    def test_rejects_inconsistent_arrays(self, changes: dict[str, Any], message: str) -> None:
         given = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
         with pytest.raises((DataError, UsageError), match=message):
             NBest.from_arrays(feature_names=["lm"], **{**given, **changes})
 
 
 class TestRecords:
-    def test_one_by_one(self) -> None:
+    def test_record_per_candidate(self) -> None:
         assert_records(NBest.from_records(RECORDS))
         assert_records(NBest.from_records(iter(RECORDS)))
 
-    def test_columns(self) -> None:
+    def test_dictionary_of_columns(self) -> None:
         columns: dict[str, Any] = {n: [r[n] for r in RECORDS] for n in RECORDS[0]}
         assert_records(NBest.from_records(columns))
         assert_records(NBest.from_records({**columns, "lm": np.array([-1, -2.5, 0.5])}))
 
-    def test_sentences(self) -> None:
-        """A list of objects, and lists side by side, as data sets keep them."""
+    def test_record_per_sentence(self) -> None:
+        """Candidates as a list of objects, or as an object of lists as in Hugging Face datasets."""
         columns = {
             "id": ["p", "q"],
             "references": [["r"], ["s", "t"]],
@@ -101,12 +101,14 @@ class TestRecords:
             ],
         }
         nbest = NBest.from_records(columns)
-        beside = [{"text": ["a", "b"], "lm": [1, 2]}, {"text": ["c"], "lm": [3]}]
-        assert content(NBest.from_records({**columns, "candidates": beside})) == content(nbest)
+        columnwise = [{"text": ["a", "b"], "lm": [1, 2]}, {"text": ["c"], "lm": [3]}]
+        assert table_content(
+            NBest.from_records({**columns, "candidates": columnwise})
+        ) == table_content(nbest)
         assert nbest.references == (("r",), ("s", "t"))
         assert nbest.sentence_extras["id"] == ("p", "q")
 
-    def test_references_given_stand_in_for_those_inside(self) -> None:
+    def test_references_argument_overrides_references_in_records(self) -> None:
         records = [{**record, "id": int(record["id"] == 3)} for record in RECORDS]
         nbest = NBest.from_records(records, references=["0", "1"], sources=["s", "t"])
         assert nbest.references == (("1",), ("0",))
@@ -126,18 +128,18 @@ class TestRecords:
             ({"id": 1}, "a column of records must be a sequence, not 1"),
         ],
     )
-    def test_what_are_none(self, records: Any, message: str) -> None:
+    def test_rejects_invalid_records(self, records: Any, message: str) -> None:
         with pytest.raises((DataError, UsageError), match=message):
             NBest.from_records(records)
 
-    def test_bad_numbers_can_be_dropped(self) -> None:
+    def test_records_with_bad_numbers_can_be_dropped(self) -> None:
         with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
             nbest = NBest.from_records([*RECORDS, {**RECORDS[2], "lm": np.inf}], bad="drop")
         assert nbest.sizes.tolist() == [2, 1]
 
 
-class OnlyInterchange:
-    """A data frame that knows the interchange protocol alone."""
+class InterchangeOnly:
+    """A data frame with the interchange protocol only."""
 
     def __init__(self, table: pa.Table):
         self._table = table
@@ -147,19 +149,19 @@ class OnlyInterchange:
 
 
 class TestDataFrames:
-    def test_of_several_libraries(self) -> None:
+    def test_data_frames_of_several_libraries(self) -> None:
         frame = pd.DataFrame(RECORDS)
         table = pa.Table.from_pandas(frame)
-        for given in (frame, table, table.to_batches()[0], OnlyInterchange(table)):
+        for given in (frame, table, table.to_batches()[0], InterchangeOnly(table)):
             assert_records(NBest.from_dataframe(given))
 
-    def test_an_index_is_no_feature_unless_it_has_a_name(self) -> None:
+    def test_unnamed_index_is_not_a_feature(self) -> None:
         frame = pd.DataFrame(RECORDS)
         shuffled = frame.set_index(np.array([5, 7, 9]))
         assert_records(NBest.from_dataframe(shuffled))
         assert_records(NBest.from_dataframe(frame.set_index("id")))
 
-    def test_the_lists_are_a_frame_themselves(self) -> None:
+    def test_nbest_is_readable_as_arrow_table(self) -> None:
         nbest = NBest.from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
         table = pa.table(nbest)
         assert table.column_names == ["id", "text", "reference", "lm", "by", "n"]
@@ -176,26 +178,28 @@ class TestDataFrames:
             ({"id": [0, 1, 0]}, "<memory>:3: a second list of sentence 0"),
         ],
     )
-    def test_what_is_wrong_is_told(self, columns: dict[str, Any], message: str) -> None:
+    def test_rejects_invalid_data_frames(self, columns: dict[str, Any], message: str) -> None:
         frame = pd.DataFrame({n: [r[n] for r in RECORDS] for n in RECORDS[0]} | columns)
         with pytest.raises(DataError, match=message):
             NBest.from_dataframe(frame)
 
-    def test_what_is_none(self) -> None:
+    def test_rejects_list_as_data_frame(self) -> None:
         with pytest.raises(UsageError, match=r"a list is not a data frame: .* or use from_records"):
             NBest.from_dataframe(RECORDS)
 
-    def test_pandas_is_asked_for_where_it_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def missing(*_: object, **__: object) -> None:
+    def test_to_dataframe_without_pandas_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def raise_import_error(*_: object, **__: object) -> None:
             raise ImportError("no pandas")
 
-        monkeypatch.setattr("bpa_ppl.rows.writing.table_of", lambda *_, **__: Missing(missing))
+        monkeypatch.setattr(
+            "bpa_ppl.rows.writing.table_of", lambda *_, **__: TableWithoutPandas(raise_import_error)
+        )
         with pytest.raises(UsageError, match="to_dataframe needs pandas: run `pip install pandas`"):
             NBest.from_records(RECORDS).to_dataframe()
 
 
-class Missing:
-    """A table that cannot be made a data frame of pandas."""
+class TableWithoutPandas:
+    """A table whose conversion to pandas fails."""
 
     def __init__(self, to_pandas: Any):
         self.to_pandas = to_pandas

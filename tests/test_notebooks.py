@@ -1,4 +1,4 @@
-"""The notebooks run, print what they show, and have the code of their how-tos."""
+"""The notebooks reproduce their outputs and have the code of their how-to pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-#: Notebooks that sample for long.
+#: Notebooks that take long.
 LONG = {"own-model"}
 by_name = pytest.mark.parametrize(
     "path",
@@ -25,7 +25,7 @@ by_name = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def hook() -> ModuleType:
-    """The module by which the site shows notebooks."""
+    """The mkdocs hook that renders notebooks."""
     spec = importlib.util.spec_from_file_location("hook", ROOT / "docs/hooks/notebooks.py")
     assert spec is not None
     assert spec.loader is not None
@@ -34,41 +34,43 @@ def hook() -> ModuleType:
     return module
 
 
-def about_equal(told: str, shown: str) -> bool:
-    """Say whether two texts have the same words, and about the same numbers."""
+def nearly_equal(output: str, expected_text: str) -> bool:
+    """Return whether two texts have the same words and nearly the same numbers."""
     number = r"-?\d+(?:\.\d+)?"
-    found, expected = ([float(x) for x in re.findall(number, text)] for text in (told, shown))
-    words = re.sub(number, "#", told) == re.sub(number, "#", shown)
-    return words and found == pytest.approx(expected, rel=0.02, abs=0.3)
+    result, expected = (
+        [float(x) for x in re.findall(number, text)] for text in (output, expected_text)
+    )
+    words = re.sub(number, "#", output) == re.sub(number, "#", expected_text)
+    return words and result == pytest.approx(expected, rel=0.02, abs=0.3)
 
 
 @by_name
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_a_notebook_prints_what_it_shows(
+def test_notebook_reproduces_its_outputs(
     path: Path, hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # and back, wherever the notebook goes
+    monkeypatch.chdir(tmp_path)  # monkeypatch also restores the folder if the notebook changes it
     cells = [cell for cell in hook.cells_of(path) if cell["cell_type"] == "code"]
-    for cell, told in zip(cells, hook.run(cells), strict=True):
+    for cell, output in zip(cells, hook.run(cells), strict=True):
         if hook.VARIES in cell["metadata"].get("tags", ()):
-            assert bool(told) == bool(hook.printed(cell))
-            assert ("NOT converged" in told, "FAILED" in told) == (False, False)
+            assert bool(output) == bool(hook.printed(cell))
+            assert ("NOT converged" in output, "FAILED" in output) == (False, False)
         else:
-            assert about_equal(told, hook.printed(cell)), told
+            assert nearly_equal(output, hook.printed(cell)), output
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
-def test_a_notebook_has_the_code_of_its_how_to(path: Path, hook: ModuleType) -> None:
+def test_notebook_has_the_code_of_its_how_to(path: Path, hook: ModuleType) -> None:
     page = (ROOT / "docs" / "how-to" / f"{path.stem}.md").read_text("utf-8")
-    wanted = [code.strip() for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]
-    assert wanted
+    snippets = [code.strip() for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]
+    assert snippets
     cells = ["".join(cell["source"]) for cell in hook.cells_of(path)]
-    assert [code for code in wanted if code not in cells] == []
+    assert [code for code in snippets if code not in cells] == []
     assert f"../notebooks/{path.stem}.md" in page
     assert f"../how-to/{path.stem}.md" in "".join(cells)
 
 
-def test_a_page_of_the_site_shows_text_code_and_output(hook: ModuleType, tmp_path: Path) -> None:
+def test_markdown_of_notebook_has_text_code_and_output(hook: ModuleType, tmp_path: Path) -> None:
     output = {"name": "stdout", "output_type": "stream", "text": ["1\n", "2\n"]}
     cells = [
         {"cell_type": "markdown", "source": ["# A title"]},

@@ -23,41 +23,41 @@ from bpa_ppl.workers import parallel_workers
 NOTE = Note(logging.WARNING, "the list is short")
 
 
-def hidden_weights(folder: Path) -> None:
+def unused_weights(folder: Path) -> None:
     match({"LM0": 1.0, "W0": 1.0}, lists())
 
 
-def other_totals(folder: Path) -> None:
+def wrong_totals(folder: Path) -> None:
     check_totals(NBest.from_lists([["a", "b"]], [[[1], [2]]], ["LM0"], totals=[[1, 5]]), [1.0])
 
 
-def missing_numbers(folder: Path) -> None:
+def missing_values(folder: Path) -> None:
     NBest.from_records([{"id": 0, "text": "a", "lm": 1, "mqm": None}])
 
 
-def more_references(folder: Path) -> None:
+def too_many_references(folder: Path) -> None:
     (folder / "nbest").write_text("0 ||| a ||| LM0= -1 ||| -1\n")
     (folder / "ref").write_text("a\nb\n")
     read_nbest(folder / "nbest", references=folder / "ref")
 
 
-def alignments(folder: Path) -> None:
+def extra_fields(folder: Path) -> None:
     (folder / "nbest").write_text("0 ||| a ||| LM0= -1 ||| -1 ||| 0-0 ||| more\n")
     read_nbest(folder / "nbest", format="moses")
 
 
-def underscores(folder: Path) -> None:
+def renamed_features(folder: Path) -> None:
     write_nbest(NBest.from_lists([["a"]], [[[1]]], ["my_lm"]), folder / "out")
 
 
-def full_cache(folder: Path) -> None:
+def unwritable_cache(folder: Path) -> None:
     (folder / "file").touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BPA_PPL_CACHE", str(folder / "file" / "below"))
         write_array("0" * 64, np.zeros(3))
 
 
-def new_features(folder: Path) -> None:
+def features_without_prior(folder: Path) -> None:
     learned = Prior.gaussian({"LM0": 0.4}, np.eye(1))
     names = ("LM0", "new")
     complete_prior(learned, Match(names, np.zeros(2), np.ones(2, bool), np.array([np.nan, 3.0])))
@@ -68,20 +68,20 @@ def lists() -> NBest:
 
 
 SITES: dict[Callable[[Path], None], str] = {
-    hidden_weights: "W0 left out",
-    other_totals: "do not reproduce the totals",
-    missing_numbers: "mqm is missing for all 1 candidates",
-    more_references: "the others are not used",
-    alignments: "left out",
-    underscores: "`_` written as `.` in my_lm",
-    full_cache: "BPA_PPL_CACHE",
-    new_features: "the prior does not cover new",
+    unused_weights: "W0 left out",
+    wrong_totals: "do not reproduce the totals",
+    missing_values: "mqm is missing for all 1 candidates",
+    too_many_references: "the others are not used",
+    extra_fields: "left out",
+    renamed_features: "`_` written as `.` in my_lm",
+    unwritable_cache: "BPA_PPL_CACHE",
+    features_without_prior: "the prior does not cover new",
 }
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 @pytest.mark.parametrize("site", SITES, ids=lambda site: site.__name__)
-def test_a_warning_is_a_record(
+def test_warnings_are_log_records(
     site: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     site(tmp_path)
@@ -93,7 +93,7 @@ def test_a_warning_is_a_record(
     )
 
 
-def test_status_messages_are_records_of_level_info(caplog: pytest.LogCaptureFixture) -> None:
+def test_status_messages_are_info_records(caplog: pytest.LogCaptureFixture) -> None:
     log_info("below the level")
     with caplog.at_level(logging.INFO, "bpa_ppl"):
         log_info("100 % of it")
@@ -113,17 +113,17 @@ def test_captured_messages_can_be_replayed(caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.fixture
-def unconfigured(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
-    """The logger in a program that has not configured logging."""
+def unconfigured_logger(monkeypatch: pytest.MonkeyPatch) -> logging.Handler:
+    """The package's logger in a program that has not configured logging."""
     (handler,) = [h for h in LOGGER.handlers if type(h).__name__ == "_FallbackHandler"]
     monkeypatch.setattr(LOGGER, "handlers", [handler])
     monkeypatch.setattr(LOGGER, "parent", logging.Logger("another root"))
     return handler
 
 
-@pytest.mark.usefixtures("unconfigured")
+@pytest.mark.usefixtures("unconfigured_logger")
 class TestWithoutLogging:
-    def test_warnings_are_python_warnings_at_the_line_of_the_user(self) -> None:
+    def test_warnings_point_to_the_user_code(self) -> None:
         with pytest.warns(BpaWarning, match="W0 left out") as result:
             match({"LM0": 1.0, "W0": 1.0}, lists())
         assert [one.filename for one in result] == [__file__]
@@ -146,7 +146,7 @@ class TestWithoutLogging:
         assert capsys.readouterr() == ("", "")
 
     @pytest.mark.parametrize("where", ["here", "above"])
-    def test_a_handler_receives_records_instead(
+    def test_handler_receives_records_instead_of_warnings(
         self, where: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         records: list[logging.LogRecord] = []
@@ -177,18 +177,18 @@ def test_warnings_on_standard_error(tmp_path: Path) -> None:
         )
         first, *rest = done.stderr.splitlines()
         assert first == expected
-        assert all("short'" in line for line in rest), "Python quotes the line of the user"
+        assert all("short'" in line for line in rest), "Python prints the source line"
 
 
-def warning(item: int) -> int:
+def warn_about(item: int) -> int:
     warn_user(f"item {item}")
     return item
 
 
-def test_what_workers_log_is_logged_here(
+def test_messages_of_workers_are_logged_in_the_main_process(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.warns(BpaWarning), parallel_workers(2) as parallel:
-        assert list(parallel(delayed(warning)(n) for n in range(3))) == [0, 1, 2]
+        assert list(parallel(delayed(warn_about)(n) for n in range(3))) == [0, 1, 2]
     assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
     assert capfd.readouterr().err == "", "no Python warning of the worker"

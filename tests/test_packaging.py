@@ -1,4 +1,4 @@
-"""The package in a clone and as a wheel: installed, and not installed."""
+"""The package as a wheel and in a clone without installation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TUTORIAL = "".join(
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sources, as `git clone` makes it."""
+    """A copy of the sources, like a git clone."""
     folder = tmp_path_factory.mktemp("clone")
     for name in SOURCES:
         if (ROOT / name).is_dir():
@@ -57,7 +57,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that `pip install .` builds in the clone."""
+    """The wheel that pip builds from the clone."""
     folder = tmp_path_factory.mktemp("wheel")
     build = ["wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", str(folder)]
     subprocess.run([*PIP, *build, str(clone)], check=True)
@@ -67,14 +67,14 @@ def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a new environment with the wheel and our dependencies."""
+    """The scripts folder of a new environment with the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
     python = str(Path(paths["scripts"]) / "python")
     install = ["--python", python, "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*PIP, *install], check=True)
-    # A path in a .pth file: the .pth file of our own editable install is not read.
+    # A path in a .pth file: .pth files in that path, as of an editable install, are not read.
     (Path(paths["purelib"]) / "dependencies.pth").write_text(f"{DEPENDENCIES}\n", "utf-8")
     return Path(paths["scripts"])
 
@@ -84,15 +84,15 @@ def output(*command: str | Path, **options: Any) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, **options).stdout
 
 
-def names_in(wheel: Path) -> set[str]:
+def archive_names(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 
 
-def folders_with_modules() -> set[str]:
-    """Return the packages that the folders of the sources amount to."""
-    found = {path.parent for path in (ROOT / "bpa_ppl").rglob("*.py")}
-    packages = {".".join(folder.relative_to(ROOT).parts) for folder in found}
+def packages_in_sources() -> set[str]:
+    """Return the names of the packages in the source folders."""
+    result = {path.parent for path in (ROOT / "bpa_ppl").rglob("*.py")}
+    packages = {".".join(folder.relative_to(ROOT).parts) for folder in result}
     mapping = PROJECT["tool"]["setuptools"]["package-dir"]
     for package, place in mapping.items():
         inside = {path.parent.relative_to(ROOT / place) for path in (ROOT / place).rglob("*.py")}
@@ -100,24 +100,24 @@ def folders_with_modules() -> set[str]:
     return packages
 
 
-def test_every_folder_with_modules_is_packaged() -> None:
-    assert set(PROJECT["tool"]["setuptools"]["packages"]) == folders_with_modules()
+def test_all_packages_are_declared() -> None:
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages_in_sources()
 
 
-def test_nothing_but_the_package_is_at_the_top(wheel: Path) -> None:
-    tops = {name.split("/")[0] for name in names_in(wheel)}
+def test_wheel_has_one_top_level_package(wheel: Path) -> None:
+    tops = {name.split("/")[0] for name in archive_names(wheel)}
     assert tops == {"bpa_ppl", f"bpa_ppl-{bpa_ppl.__version__}.dist-info"}
 
 
-def test_types_data_and_licence_are_in(wheel: Path) -> None:
-    names = names_in(wheel)
+def test_wheel_has_types_data_and_licence(wheel: Path) -> None:
+    names = archive_names(wheel)
     data = {f"bpa_ppl/demo_data/{path.name}" for path in (ROOT / "examples/demo_data").glob("*.*")}
     stubs = {f"bpa_ppl/{package}__init__.pyi" for package in ("", "diagnostics/", "models/")}
     assert data | stubs | {"bpa_ppl/py.typed"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
-def test_the_wheel_is_complete(environment: Path, tmp_path: Path) -> None:
+def test_installed_wheel_is_importable(environment: Path, tmp_path: Path) -> None:
     used = json.loads(output(environment / "python", "-I", "-c", USE, cwd=tmp_path))
     assert [Path(f).is_relative_to(environment.parent) for f in used["files"]] == [True] * 4
     assert used["stray"] == []
@@ -125,12 +125,12 @@ def test_the_wheel_is_complete(environment: Path, tmp_path: Path) -> None:
     assert used["version"] == bpa_ppl.__version__
 
 
-def test_the_command_is_installed(environment: Path, tmp_path: Path) -> None:
+def test_command_is_installed(environment: Path, tmp_path: Path) -> None:
     assert output(environment / "bpa", "--version", cwd=tmp_path) == VERSION
 
 
 @pytest.mark.parametrize("way", ["working directory", "PYTHONPATH"])
-def test_a_clone_needs_no_installation(way: str, clone: Path, tmp_path: Path) -> None:
+def test_clone_works_without_installation(way: str, clone: Path, tmp_path: Path) -> None:
     inside = way == "working directory"
     paths = [DEPENDENCIES] if inside else [str(clone), DEPENDENCIES]
     options = {
@@ -144,7 +144,7 @@ def test_a_clone_needs_no_installation(way: str, clone: Path, tmp_path: Path) ->
     assert output(*python, "-m", "bpa_ppl", "--version", **options) == VERSION
 
 
-def test_the_tutorial_runs_in_a_clone(environment: Path, clone: Path) -> None:
+def test_tutorial_runs_in_a_clone(environment: Path, clone: Path) -> None:
     """Python imports the clone from its working directory, not the installed wheel."""
     check = "\nassert again.attrs == with_text.attrs\nprint(bpa.__file__)\n"
     printed = output(environment / "python", "-", input=TUTORIAL + check, cwd=clone)
@@ -159,7 +159,7 @@ def test_the_tutorial_runs_in_a_clone(environment: Path, clone: Path) -> None:
 PINS = (".ci/constraints.txt", ".ci/constraints-others.txt")
 
 
-def pinned(path: str) -> set[str]:
+def pinned_names(path: str) -> set[str]:
     lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
     pin = re.compile(r'[A-Za-z0-9._-]+==[A-Za-z0-9.]+(; python_version (<|>=) "3.12")?')
     assert [line for line in lines if not pin.fullmatch(line)] == []
@@ -169,14 +169,16 @@ def pinned(path: str) -> set[str]:
 def test_constraints_pin_every_dependency() -> None:
     project = PROJECT["project"]
     wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
-    tests, others = map(pinned, PINS)
+    tests, others = map(pinned_names, PINS)
     assert {_canonical(re.split("[<>=]", entry)[0]) for entry in wanted} <= tests
     assert tests.isdisjoint(others)
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="other libraries need other ones")
-def test_what_the_tests_have_pinned_is_what_they_need() -> None:
-    """Set-up installs all of it without asking what needs it."""
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="the pinned packages are those of older Python versions"
+)
+def test_pinned_packages_are_required() -> None:
+    """The constraints list only packages that the tests need."""
     project = PROJECT["project"]
     extras = project["optional-dependencies"]["dev"]
     open_, needed = [Requirement(one) for one in project["dependencies"] + extras], set()
@@ -187,10 +189,12 @@ def test_what_the_tests_have_pinned_is_what_they_need() -> None:
             continue
         needed.add(name)
         for extra in ("", *one.extras):
-            told = map(Requirement, requires(name) or ())
-            open_ += [r for r in told if not r.marker or r.marker.evaluate({"extra": extra})]
-    assert pinned(PINS[0]) <= needed
-    assert needed <= set().union(*map(pinned, PINS))
+            requirements = map(Requirement, requires(name) or ())
+            open_ += [
+                r for r in requirements if not r.marker or r.marker.evaluate({"extra": extra})
+            ]
+    assert pinned_names(PINS[0]) <= needed
+    assert needed <= set().union(*map(pinned_names, PINS))
 
 
 def _canonical(name: str) -> str:

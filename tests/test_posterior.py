@@ -1,4 +1,4 @@
-"""The posterior as InferenceData: what it holds, that it survives a file, that ArviZ reads it."""
+"""The posterior as InferenceData: its content, its file, and reading it with ArviZ."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import plain
 import pytest
-from foreign import autoregressive, foreign
+import reference_model
+from external_posterior import autoregressive, external_posterior
 from scipy.special import log_expit
 from scipy.stats import norm
 from targets import SENTENCES, TARGETS, integrated
@@ -40,7 +40,7 @@ SAMPLERS = ("imh", "rwm-isotropic", "heuristic", "laplace", "map")
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Six lists whose ids have gaps, one sentence twice, as a draw of A with replacement has."""
+    """Six lists with gaps in the ids and one sentence twice, like a sample with replacement."""
     rng = np.random.default_rng(17)
     texts = [[f"t{i}" for i in range(n)] for n in SIZES]
     pool = NBest.from_lists(texts, [rng.normal(size=(n, 4)) for n in SIZES], NAMES)
@@ -49,7 +49,7 @@ def lists() -> NBest:
 
 @pytest.fixture(scope="module")
 def posteriors(lists: NBest) -> dict[str, InferenceData]:
-    oracle = plain.given(1, 0, 2, 3, 1, 1)
+    oracle = reference_model.given(1, 0, 2, 3, 1, 1)
     return {
         name: adapt(lists, CANONICAL, sampler=name, oracle=oracle, prior_variance=0.5)
         for name in SAMPLERS
@@ -57,7 +57,7 @@ def posteriors(lists: NBest) -> dict[str, InferenceData]:
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_groups_and_coordinates_are_those_promised(
+def test_groups_and_coordinates(
     posteriors: dict[str, InferenceData], lists: NBest, name: str
 ) -> None:
     posterior = posteriors[name]
@@ -78,7 +78,9 @@ def test_groups_and_coordinates_are_those_promised(
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_attributes_tell_how_it_was_made(posteriors: dict[str, InferenceData], name: str) -> None:
+def test_attributes_record_sampler_seed_and_versions(
+    posteriors: dict[str, InferenceData], name: str
+) -> None:
     attrs = posteriors[name].attrs
     assert (attrs["sampler"], attrs["seed"], attrs["model"]) == (name, 0, "log_linear")
     assert attrs["adaptation_sentences"] == 6
@@ -87,26 +89,26 @@ def test_attributes_tell_how_it_was_made(posteriors: dict[str, InferenceData], n
     assert {"bpa_ppl", "numpyro", "jax", "arviz"} <= set(json.loads(attrs["versions"]))
 
 
-def test_the_warm_up_is_kept_apart(posteriors: dict[str, InferenceData]) -> None:
+def test_warmup_has_its_own_group(posteriors: dict[str, InferenceData]) -> None:
     warmup = posteriors["rwm-isotropic"]["warmup_posterior"]["weights"]
     assert warmup.shape == (4, 500, 3)
     assert posteriors["rwm-isotropic"]["posterior"]["weights"].shape == (4, 1000, 3)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_the_log_likelihood_is_scipy_s_sentence_by_sentence(
+def test_log_likelihood_of_each_sentence_agrees_with_scipy(
     posteriors: dict[str, InferenceData], lists: NBest, name: str
 ) -> None:
     draws = posteriors[name]["posterior"]["weights"].values
     recorded = posteriors[name]["log_likelihood"]["oracle"].values
     for chain, draw in ((0, 0), (-1, -1), (-1, len(draws[0]) // 2)):
         weights = np.append(draws[chain, draw], 1.0)
-        expected = plain.log_likelihood(lists, [1, 0, 2, 3, 1, 1], weights)
+        expected = reference_model.log_likelihood(lists, [1, 0, 2, 3, 1, 1], weights)
         np.testing.assert_allclose(recorded[chain, draw], expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_the_log_prior_is_scipy_s(posteriors: dict[str, InferenceData], name: str) -> None:
+def test_log_prior_agrees_with_scipy(posteriors: dict[str, InferenceData], name: str) -> None:
     draws = posteriors[name]["posterior"]["weights"].values
     expected = norm.logpdf(draws, CANONICAL.values_array[:3], np.sqrt(0.5)).sum(axis=-1)
     recorded = posteriors[name]["log_prior"]["weights"]
@@ -115,26 +117,26 @@ def test_the_log_prior_is_scipy_s(posteriors: dict[str, InferenceData], name: st
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_posterior_survives_its_file(
+def test_file_round_trip(
     posteriors: dict[str, InferenceData], lists: NBest, name: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "posterior.nc"
     write_posterior(posteriors[name], path)
-    again, before = read_posterior(path), posteriors[name]
-    assert list(data_tree(again).children) == list(data_tree(before).children)
-    for group, values in data_tree(before).children.items():
-        assert data_tree(again)[group].equals(values), group
-    for key, value in before.attrs.items():
-        assert again.attrs[key] == value, key
-    ours, theirs = check(before).findings, check(again).findings
+    reread, original = read_posterior(path), posteriors[name]
+    assert list(data_tree(reread).children) == list(data_tree(original).children)
+    for group, values in data_tree(original).children.items():
+        assert data_tree(reread)[group].equals(values), group
+    for key, value in original.attrs.items():
+        assert reread.attrs[key] == value, key
+    ours, theirs = check(original).findings, check(reread).findings
     assert [f.name for f in ours] == [f.name for f in theirs]
     assert [f.value for f in ours] == pytest.approx([f.value for f in theirs])
-    assert point_weights(again) == point_weights(before)
-    first, second = (rerank(lists, p, unchecked=True) for p in (before, again))
+    assert point_weights(reread) == point_weights(original)
+    first, second = (rerank(lists, p, unchecked=True) for p in (original, reread))
     np.testing.assert_array_equal(first.choice, second.choice)
 
 
-def test_plain_arviz_opens_it_and_summarises_it(
+def test_arviz_reads_and_summarises_the_file(
     posteriors: dict[str, InferenceData], tmp_path: Path
 ) -> None:
     write_posterior(posteriors["imh"], tmp_path / "posterior.nc")
@@ -143,16 +145,16 @@ def test_plain_arviz_opens_it_and_summarises_it(
     assert list(summary.index) == [f"weights[{name}]" for name in NAMES[:3]]
 
 
-def test_leaving_one_out_is_what_quadrature_leaves_out() -> None:
+def test_arviz_loo_agrees_with_quadrature() -> None:
     target = TARGETS["balanced"]()
-    oracle = plain.given(*[0] * SENTENCES)
+    oracle = reference_model.given(*[0] * SENTENCES)
     posterior = adapt(target.pool, target.canonical, sampler="imh", oracle=oracle, draws=4000)
     differences = target.pool.features[1::2].astype(np.float64)
 
-    def log_likelihood(weights: plain.Array) -> plain.Array:
+    def log_likelihood(weights: reference_model.Array) -> reference_model.Array:
         return np.asarray(log_expit(-weights @ differences.T))
 
-    def log_density(weights: plain.Array) -> plain.Array:
+    def log_density(weights: reference_model.Array) -> reference_model.Array:
         log_prior = norm.logpdf(weights[:, 0], target.canonical["LM0"], np.sqrt(0.1))
         return np.asarray(log_likelihood(weights).sum(axis=1) + log_prior)
 
@@ -164,30 +166,28 @@ def test_leaving_one_out_is_what_quadrature_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a posterior", b"\x89HDF\r\n\x1a\n cut short"])
-def test_what_is_no_posterior_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_rejects_files_that_are_not_posteriors(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "posterior.nc"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"posterior\.nc: not a readable NetCDF posterior"):
         read_posterior(path)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_rejects_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_posterior(tmp_path / "none.nc")
 
 
-def test_a_file_without_weights_is_refused(tmp_path: Path) -> None:
+def test_rejects_file_without_weights(tmp_path: Path) -> None:
     other = inference_data({"posterior": {"mu": np.zeros((2, 10))}})
     other.to_netcdf(str(tmp_path / "other.nc"))
     with pytest.raises(DataError, match="no draws of a variable called weights"):
         read_posterior(tmp_path / "other.nc")
 
 
-def test_a_foreign_posterior_can_be_checked_reranked_and_averaged(
-    lists: NBest, tmp_path: Path
-) -> None:
-    made = foreign(autoregressive(0.1, 4, 500, 4, seed=3), NAMES)
-    made.to_netcdf(str(tmp_path / "foreign.nc"))
+def test_posterior_of_another_program_can_be_used(lists: NBest, tmp_path: Path) -> None:
+    result = external_posterior(autoregressive(0.1, 4, 500, 4, seed=3), NAMES)
+    result.to_netcdf(str(tmp_path / "foreign.nc"))
     posterior = read_posterior(tmp_path / "foreign.nc")
     assert check(posterior)
     assert len(rerank(lists, posterior).choice) == len(lists)
@@ -196,7 +196,7 @@ def test_a_foreign_posterior_can_be_checked_reranked_and_averaged(
     assert point_weights(posterior).names == NAMES
 
 
-def test_points_of_a_posterior(posteriors: dict[str, InferenceData]) -> None:
+def test_point_weights(posteriors: dict[str, InferenceData]) -> None:
     posterior = posteriors["imh"]
     draws = posterior["posterior"]["weights"].values
     assert point_weights(posterior, "draw", 1003).values_array[:3].tolist() == draws[1, 3].tolist()
@@ -206,13 +206,13 @@ def test_points_of_a_posterior(posteriors: dict[str, InferenceData]) -> None:
 
 
 @pytest.mark.parametrize("draw", [-1, 4000])
-def test_a_draw_that_does_not_exist_is_refused(
+def test_point_weights_reject_draw_out_of_range(
     posteriors: dict[str, InferenceData], draw: int
 ) -> None:
     with pytest.raises(DataError, match="0 to 3999"):
         point_weights(posteriors["imh"], "draw", draw)
 
 
-def test_an_unknown_point_is_refused(posteriors: dict[str, InferenceData]) -> None:
+def test_point_weights_reject_unknown_point(posteriors: dict[str, InferenceData]) -> None:
     with pytest.raises(UsageError, match="choose one of mean, mode, draw"):
         point_weights(posteriors["imh"], "median")

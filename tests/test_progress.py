@@ -29,35 +29,35 @@ def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_callback_is_called() -> None:
+def test_callback_is_called() -> None:
     steps: list[Any] = []
     with reporter(lambda *step: steps.append(step), "adapt") as report:
         report(1, 4, "draws")
     assert steps == [(1, 4, "draws")]
 
 
-class Cell:
-    """The output of a cell in IPython: what is displayed, and its updates."""
+class NotebookCell:
+    """The displayed output of an IPython cell and its updates."""
 
     def __init__(self) -> None:
-        self.pictures: list[dict[str, str]] = []
+        self.displays: list[dict[str, str]] = []
 
-    def display(self, picture: dict[str, str], *, raw: bool, display_id: bool) -> Cell:
+    def display(self, bundle: dict[str, str], *, raw: bool, display_id: bool) -> NotebookCell:
         assert raw
         assert display_id
-        assert not self.pictures, "displayed twice instead of updated"
-        self.pictures.append(picture)
+        assert not self.displays, "displayed twice instead of updated"
+        self.displays.append(bundle)
         return self
 
-    def update(self, picture: dict[str, str], *, raw: bool) -> None:
+    def update(self, bundle: dict[str, str], *, raw: bool) -> None:
         assert raw
-        self.pictures.append(picture)
+        self.displays.append(bundle)
 
 
 @pytest.fixture
-def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
-    """The current cell of a notebook."""
-    current = Cell()
+def cell(monkeypatch: pytest.MonkeyPatch) -> NotebookCell:
+    """The current notebook cell."""
+    current = NotebookCell()
     module = ModuleType("IPython.display")
     module.display = current.display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython.display", module)
@@ -66,8 +66,8 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     return current
 
 
-def test_a_notebook_updates_one_bar(
-    cell: Cell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_notebook_bar_is_updated_in_place(
+    cell: NotebookCell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, *(0.01 * step for step in range(1, 1000))])
     monkeypatch.setattr("bpa_ppl.progress.time.monotonic", lambda: next(clock))
@@ -75,7 +75,7 @@ def test_a_notebook_updates_one_bar(
         for done in range(1, 101):
             report(done, 100, "draws & more")
     assert capsys.readouterr() == ("", "")
-    shown = [picture["text/html"] for picture in cell.pictures]
+    shown = [bundle["text/html"] for bundle in cell.displays]
     assert shown[0].startswith("adapt &lt;a&gt; <progress></progress> 0")
     done = [int(re.findall(r'<progress value="(\d+)" max="100">', html)[0]) for html in shown[1:]]
     assert done == sorted(done)
@@ -84,7 +84,7 @@ def test_a_notebook_updates_one_bar(
     assert shown[-1].endswith("100/100 draws &amp; more 0:00:01")
 
 
-def test_the_bar_of_failed_work_stays(cell: Cell) -> None:
+def test_bar_remains_after_an_error(cell: NotebookCell) -> None:
     def fail() -> None:
         with reporter(True, "adapt") as report:
             report(3, 4, "draws")
@@ -92,11 +92,11 @@ def test_the_bar_of_failed_work_stays(cell: Cell) -> None:
 
     with pytest.raises(LookupError):
         fail()
-    assert '<progress value="3" max="4">' in cell.pictures[-1]["text/html"]
+    assert '<progress value="3" max="4">' in cell.displays[-1]["text/html"]
 
 
-@pytest.mark.filterwarnings("ignore")  # of Jupyter's own
-def test_a_real_notebook_shows_the_bar() -> None:
+@pytest.mark.filterwarnings("ignore")  # Jupyter issues warnings
+def test_bar_is_shown_in_jupyter() -> None:
     nbformat = pytest.importorskip("nbformat", reason="needs Jupyter's nbclient and ipykernel")
     nbclient = pytest.importorskip("nbclient", reason="needs Jupyter's nbclient and ipykernel")
     pytest.importorskip("ipykernel", reason="needs Jupyter's nbclient and ipykernel")
@@ -114,6 +114,8 @@ def test_a_real_notebook_shows_the_bar() -> None:
     html = output.data["text/html"]
     assert html.startswith('adapt &lt;a&gt; <progress value="4" max="4"></progress> 4/4 draws')
     assert output.data["text/plain"].startswith("adapt <a> 4/4 draws & more 0:00:0")
-    drawn = [place for kind, place in messages if kind in ("display_data", "update_display_data")]
-    assert len(drawn) >= 4
-    assert len(set(drawn)) == 1, "one place"
+    display_ids = [
+        output_id for kind, output_id in messages if kind in ("display_data", "update_display_data")
+    ]
+    assert len(display_ids) >= 4
+    assert len(set(display_ids)) == 1, "one display"

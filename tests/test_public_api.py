@@ -1,4 +1,4 @@
-"""The public face: who changes a name, an argument or a default has to say so here."""
+"""The public API: names, signatures and defaults; a change of the API changes this file."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ CLASSES = {
     "UsageError": "code",
     "Weights": "names normalised updated values_array",
 }
-#: Package -> what it offers to other packages and to extensions.
+#: Package -> its public names.
 PACKAGES = {
     "decoding": "AlignedWriter CRITERIA Confidence Expected GAPS RerankOptions Reranked Rule "
     "Scoreboard SentenceRanking Summary Voters next_sentences refuse_unconverged rerank "
@@ -109,7 +109,7 @@ PACKAGES = {
     "tuning": "Command Redecoded Reestimation Tuned Tuner TuningLists TuningProblem redecode "
     "reestimate",
 }
-#: Registry -> the names that can be chosen, in order.
+#: Registry -> its names in order.
 CHOICES = {
     "FEATURES": "lm lexicon phrases invariance length consensus indicators",
     "LIKELIHOODS": "oracle margin risk preference",
@@ -125,17 +125,17 @@ CHOICES = {
 
 
 def signature(function: Callable) -> str:
-    """Return names and defaults of the parameters: types are mypy's business."""
+    """Return names and defaults of the parameters, without types."""
     words = []
     kinds = [p.kind for p in inspect.signature(function).parameters.values()]
     for position, parameter in enumerate(inspect.signature(function).parameters.values()):
         if kinds.index(parameter.kind) == position and parameter.kind is parameter.KEYWORD_ONLY:
             words.append("*")
-        words.append(_word(parameter))
+        words.append(_parameter_text(parameter))
     return " ".join(words)
 
 
-def _word(parameter: inspect.Parameter) -> str:
+def _parameter_text(parameter: inspect.Parameter) -> str:
     if parameter.kind is parameter.VAR_KEYWORD:
         return f"**{parameter.name}"
     if parameter.default is parameter.empty:
@@ -144,7 +144,7 @@ def _word(parameter: inspect.Parameter) -> str:
     return f"{parameter.name}={getattr(default, '__name__', repr(default))}"
 
 
-def test_names() -> None:
+def test_public_names() -> None:
     packages = set(PACKAGES) - {"formats", "rows"}
     assert set(bpa_ppl.__all__) == {*FUNCTIONS, *CLASSES, *packages} == set(dir(bpa_ppl))
 
@@ -157,8 +157,8 @@ def test_signature_of_function(name: str) -> None:
 @pytest.mark.parametrize("name", CLASSES)
 def test_members_of_class(name: str) -> None:
     kind = getattr(bpa_ppl, name)
-    own = [c for c in kind.__mro__ if c is kind or c.__module__.startswith("bpa_ppl.rows")]
-    members = [m for c in own for m in vars(c) if not m.startswith("_")]
+    classes = [c for c in kind.__mro__ if c is kind or c.__module__.startswith("bpa_ppl.rows")]
+    members = [m for c in classes for m in vars(c) if not m.startswith("_")]
     assert " ".join(sorted(members)) == CLASSES[name]
 
 
@@ -199,7 +199,7 @@ def test_packages_are_imported_lazily(package: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_type_checker_finds_misspelt_names(tmp_path: Path) -> None:
+def test_mypy_reports_misspelt_names(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import bpa_ppl as bpa\nbpa.adapt\nbpa.adaptt\nbpa.Weigths\n")
     command = [sys.executable, "-m", "mypy", "--follow-imports=silent", str(script)]

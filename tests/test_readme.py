@@ -20,8 +20,8 @@ SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split(
 SYSTEMS = {"A": 0.8, "B": 0.7, "C": 0.6}
 
 
-def sentence(number: int, *, judged: bool) -> str:
-    """Return nine candidates of three systems; A is the best, and the log-probability is noisy."""
+def candidate_line(number: int, *, judged: bool) -> str:
+    """Return nine candidates of three systems; A is best, and its log-probability is noisy."""
     rng = np.random.default_rng(number)
     candidates = []
     for system, mean in SYSTEMS.items():
@@ -34,14 +34,18 @@ def sentence(number: int, *, judged: bool) -> str:
 
 
 @pytest.fixture
-def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def example_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
-    Path("judged.jsonl").write_text("".join(f"{sentence(i, judged=True)}\n" for i in range(40)))
-    Path("new.jsonl").write_text("".join(f"{sentence(i, judged=False)}\n" for i in range(40, 70)))
+    Path("judged.jsonl").write_text(
+        "".join(f"{candidate_line(i, judged=True)}\n" for i in range(40))
+    )
+    Path("new.jsonl").write_text(
+        "".join(f"{candidate_line(i, judged=False)}\n" for i in range(40, 70))
+    )
     return {}
 
 
-def test_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_of_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "index.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(code, {})
@@ -52,20 +56,20 @@ def test_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_the_python_example_for_neural_systems(
-    scope: dict[str, Any], capsys: pytest.CaptureFixture[str]
+def test_python_example_for_neural_systems(
+    example_scope: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
     assert len(code.strip().splitlines()) <= 6
-    exec(code, scope)
+    exec(code, example_scope)
     assert "converged" in capsys.readouterr().out
-    chosen = [text.split()[1] for text in scope["chosen"]]
+    chosen = [text.split()[1] for text in example_scope["chosen"]]
     assert len(chosen) == 30
     assert chosen.count("A") > 20
-    assert "comet" not in scope["posterior"]["posterior"]["feature"].values
+    assert "comet" not in example_scope["posterior"]["posterior"]["feature"].values
 
 
-def test_the_command_for_neural_systems(scope: dict[str, Any]) -> None:
+def test_command_for_neural_systems(example_scope: dict[str, Any]) -> None:
     from bpa_ppl import read_posterior
     from bpa_ppl.cli.app import app
 
@@ -74,7 +78,7 @@ def test_the_command_for_neural_systems(scope: dict[str, Any]) -> None:
     assert read_posterior("posterior.nc").attrs["oracle_metric"] == "comet"
 
 
-def test_the_commands_for_text_of_the_domain(
+def test_commands_for_in_domain_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from bpa_ppl import NBest, read_nbest, write_nbest

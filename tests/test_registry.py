@@ -1,4 +1,4 @@
-"""Components of other packages that cannot be used: errors, warnings, and no effect on ours."""
+"""Broken components of other packages: errors, warnings, and no effect on built-in components."""
 
 from __future__ import annotations
 
@@ -17,41 +17,43 @@ from bpa_ppl.quality.ter import TER
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, WEIGHT_FORMATS, Registry
 
 REGISTRIES = [value for value in vars(registry).values() if isinstance(value, Registry)]
-GROUPS = [one.group for one in REGISTRIES]
+GROUPS = [component_registry.group for component_registry in REGISTRIES]
 MODULE = '''
 from bpa_ppl.quality import Metric
 
 class Mine(Metric, frozen=True):
-    """A metric, in whichever group it is offered."""
+    """A metric."""
 
 def function():
     """Not a class."""
 '''
-Offer = Callable[..., None]
+InstallFunction = Callable[..., None]
 
 
 @pytest.fixture
-def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
-    """Install a package that offers something in some groups."""
+def install_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[InstallFunction]:
+    """A function that installs a package with entry points."""
     site, info = tmp_path / "site", tmp_path / "site" / "their_package-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(site))
-    for one in REGISTRIES:
-        monkeypatch.setattr(one, "_members", dict(one._members))
-        monkeypatch.setattr(one, "_offered", {})
-        monkeypatch.setattr(one, "_left_out", set())
-        monkeypatch.setattr(one, "_searched", False)
+    for component_registry in REGISTRIES:
+        monkeypatch.setattr(component_registry, "_members", dict(component_registry._members))
+        monkeypatch.setattr(component_registry, "_offered", {})
+        monkeypatch.setattr(component_registry, "_left_out", set())
+        monkeypatch.setattr(component_registry, "_searched", False)
 
-    def offered(*groups: str, value: str = "theirs:Mine", source: str = MODULE) -> None:
+    def install(*groups: str, value: str = "theirs:Mine", source: str = MODULE) -> None:
         sys.modules.pop("theirs", None)
         (site / "theirs.py").write_text(source)
         points = "".join(f"[{group}]\nmine = {value}\n" for group in groups)
         (info / "entry_points.txt").write_text(points)
         importlib.invalidate_caches()
 
-    yield offered
+    yield install
     sys.modules.pop("theirs", None)
 
 
@@ -60,20 +62,25 @@ def lists() -> NBest:
     return NBest.from_lists([["a cat", "the cat"]], [[[-1.5], [-2.0]]], ["LM0"])
 
 
-@pytest.mark.parametrize("one", REGISTRIES, ids=GROUPS)
-def test_a_component_of_another_kind_is_an_error(one: Registry, offer: Offer) -> None:
-    """A metric is one among metrics, and nowhere else."""
-    offer(one.group)
-    if one is METRICS:
-        assert one["mine"].__name__ == "Mine"
+@pytest.mark.parametrize("component_registry", REGISTRIES, ids=GROUPS)
+def test_component_of_another_kind_raises(
+    component_registry: Registry, install_entry_point: InstallFunction
+) -> None:
+    """A metric class is accepted in the group of metrics only."""
+    install_entry_point(component_registry.group)
+    if component_registry is METRICS:
+        assert component_registry["mine"].__name__ == "Mine"
         return
     for _ in range(2):  # the failure is not cached
-        with pytest.raises(DataError, match=rf"{one.kind} mine.*{one.group}.*their-package"):
-            one.resolve("mine")
+        with pytest.raises(
+            DataError,
+            match=rf"{component_registry.kind} mine.*{component_registry.group}.*their-package",
+        ):
+            component_registry.resolve("mine")
 
 
 @pytest.mark.parametrize(
-    ("value", "source", "says"),
+    ("value", "source", "reason"),
     [
         ("theirs:function", MODULE, "is a function, not a subclass"),
         ("theirs:Other", MODULE, "cannot be loaded from theirs:Other .* no attribute 'Other'"),
@@ -81,17 +88,19 @@ def test_a_component_of_another_kind_is_an_error(one: Registry, offer: Offer) ->
         ("theirs:Mine", "import no_such_module", "No module named 'no_such_module'"),
     ],
 )
-def test_a_component_that_cannot_be_loaded_is_an_error(
-    offer: Offer, value: str, source: str, says: str
+def test_component_that_cannot_be_loaded_raises(
+    install_entry_point: InstallFunction, value: str, source: str, reason: str
 ) -> None:
-    offer(METRICS.group, value=value, source=source)
-    with pytest.raises(DataError, match=f"the metric mine.*{says}"):
+    install_entry_point(METRICS.group, value=value, source=source)
+    with pytest.raises(DataError, match=f"the metric mine.*{reason}"):
         METRICS.resolve("mine")
 
 
-def test_formats_work_beside_it(offer: Offer, lists: NBest) -> None:
-    """Known formats are read without a warning; otherwise it is warned once."""
-    offer(*GROUPS)
+def test_other_formats_work_despite_broken_component(
+    install_entry_point: InstallFunction, lists: NBest
+) -> None:
+    """Known formats are read without warning; an unknown file warns of the component once."""
+    install_entry_point(*GROUPS)
     for path in ("out", "out.jsonl", "out.csv"):
         bpa.write_nbest(lists, path)
         assert bpa.read_nbest(path).texts(0) == lists.texts(0)
@@ -105,24 +114,26 @@ def test_formats_work_beside_it(offer: Offer, lists: NBest) -> None:
         bpa.read_nbest("odd")
 
 
-def test_weights_and_metrics_work_beside_it(offer: Offer) -> None:
-    offer(WEIGHT_FORMATS.group)
+def test_other_weights_and_metrics_work_despite_broken_component(
+    install_entry_point: InstallFunction,
+) -> None:
+    install_entry_point(WEIGHT_FORMATS.group)
     Path("weights").write_text("LM0= 0.5\n")
     with pytest.warns(BpaWarning, match=f"left out: the {WEIGHT_FORMATS.kind} mine"):
         assert bpa.read_weights("weights")["LM0"] == 0.5
     assert bpa.read_weights("weights")["LM0"] == 0.5
-    offer(METRICS.group, source="raise ValueError('wrong')")
+    install_entry_point(METRICS.group, source="raise ValueError('wrong')")
     with pytest.warns(BpaWarning, match="left out: the metric mine cannot be loaded .*: wrong"):
         assert "ter" in counted_metrics()
 
 
-def test_a_broken_component_of_this_package_is_an_error() -> None:
+def test_broken_built_in_component_raises() -> None:
     broken: Registry = Registry("metric", "none", METRICS.base, {"mine": "bpa_ppl.none:Mine"})
     with pytest.raises(DataError, match=r"metric mine cannot be loaded from bpa_ppl\.none"):
         dict(broken.loaded())
 
 
-def test_only_components_of_the_kind_can_be_registered() -> None:
+def test_register_rejects_other_classes() -> None:
     with pytest.raises(UsageError, match=r"mine is the class Jsonl.*\.Metric"):
         METRICS.register("mine", Jsonl)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="mine is a TER"):

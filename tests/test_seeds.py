@@ -1,4 +1,4 @@
-"""Seeds: whatever draws refuses what is none, with one sentence, before it works."""
+"""All functions with a seed check it before they start."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from bpa_ppl.quality import bootstrap
 from bpa_ppl.registry import SAMPLERS, TUNERS
 from bpa_ppl.sampling.weight_trace import visited_weights
 
-NO_SEEDS = [-1, 2**63, 1.5, "a", None, True, 10**5000, np.float64(1), SEEDS]
+INVALID_SEEDS = [-1, 2**63, 1.5, "a", None, True, 10**5000, np.float64(1), SEEDS]
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
-Use = Callable[[NBest, Any], Any]
+Function = Callable[[NBest, Any], Any]
 
 
-def drawn(nbest: NBest, seed: Any) -> Draws:
+def resample(nbest: NBest, seed: Any) -> Draws:
     return Draws(
         {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])
     ).resampled(seed)
 
 
-USES: dict[str, Use] = {
+FUNCTIONS: dict[str, Function] = {
     **{
         f"sampler {name}": lambda nbest, seed, name=name: bpa_ppl.adapt(
             nbest, WEIGHTS, sampler=name, seed=seed
@@ -50,19 +50,19 @@ USES: dict[str, Use] = {
     "comparison": lambda nbest, seed: run_samplers(nbest, WEIGHTS, ["map"], seed=seed),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
     "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),
-    "draws": drawn,
+    "draws": resample,
 }
 
 
-@pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_what_is_no_seed_is_refused(toy: NBest, use: Use) -> None:
-    for seed in NO_SEEDS:
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_rejects_invalid_seeds(toy: NBest, function: Function) -> None:
+    for seed in INVALID_SEEDS:
         with pytest.raises(UsageError, match=r"^a seed is an integer from 0 to 4294967295, not"):
-            use(toy, seed)
+            function(toy, seed)
     assert not Path("never made").exists()
 
 
 @pytest.mark.parametrize("seed", [0, SEEDS - 1, np.int64(3), np.uint8(3)])
-def test_whole_numbers_of_any_kind_are_seeds(seed: Any) -> None:
+def test_integers_of_any_type_are_seeds(seed: Any) -> None:
     assert checked_seed(seed) == int(seed)
     assert type(checked_seed(seed)) is int

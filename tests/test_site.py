@@ -1,4 +1,4 @@
-"""The site builds without warnings or broken links and loads nothing from the network."""
+"""The site builds without warnings or broken links and needs no network access."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_lines_have_at_most_100_characters(path: Path) -> None:
     assert [line for line in lines if len(line) > 100 and not line.startswith(("|", "!["))] == []
 
 
-def test_examples_are_shown_as_code() -> None:
+def test_docstring_examples_become_code_blocks() -> None:
     pytest.importorskip("griffe")
     hook = runpy.run_path(str(ROOT / "docs/hooks/examples.py"))
     text = "Add.\n\n>>> 1 + 1  # doctest: +SKIP\n2\n\nMore.\n\n>>> 3\n3"
@@ -63,7 +63,7 @@ def test_nothing_is_loaded_from_the_network(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_search_works_from_the_disk(site: Path) -> None:
+def test_search_works_offline(site: Path) -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("needs Chromium")

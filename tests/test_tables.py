@@ -1,4 +1,4 @@
-"""Tables of plain text, against the formatting that Python has of its own."""
+"""Plain text tables, compared with Python's string formatting."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ROWS = [
 ]
 
 
-def spaced(rows: list[tuple[str, ...]], align: str, least: int = 0) -> str:
-    """Return the table as padding alone makes it."""
+def padded_table(rows: list[tuple[str, ...]], align: str, least: int = 0) -> str:
+    """Return the table formatted by padding each cell."""
     widths = [max(least, *map(len, column)) for column in zip(*rows, strict=True)]
     signs = {"l": "<", "r": ">"}
     return "\n".join(
@@ -30,36 +30,36 @@ def spaced(rows: list[tuple[str, ...]], align: str, least: int = 0) -> str:
 
 @pytest.mark.parametrize("align", ["", "l", "lrr", "rrrr", "lrrl"])
 def test_columns_are_as_wide_as_their_widest_cell(align: str) -> None:
-    expected = spaced([HEADERS, *ROWS], align.ljust(4, "l"))
+    expected = padded_table([HEADERS, *ROWS], align.ljust(4, "l"))
     assert text_table(ROWS, HEADERS, align=align) == expected
 
 
-def test_columns_have_a_least_width() -> None:
+def test_columns_have_a_minimum_width() -> None:
     rows = [("", "canonical", "adapted", "change"), ("TER", "61.20", "60.05", "-1.15")]
     expected = "\n".join("  ".join(f"{cell:>9}" for cell in row) for row in rows)
     assert text_table(rows[1:], rows[0], align="rrrr", least=9) == expected
 
 
-def test_names_that_are_the_widest_cells_get_no_more_room() -> None:
+def test_headers_may_be_the_widest_cells() -> None:
     assert text_table([("a", "1")], ("sampler", "n")) == "sampler  n\na        1"
 
 
 @pytest.mark.parametrize("cell", ["1.50", "1e3", "007", "nan", "inf", "1,000", "True", "0x1f"])
-def test_numbers_stay_as_they_are_given(cell: str) -> None:
+def test_numbers_are_not_reformatted(cell: str) -> None:
     assert text_table([("x", cell)], align="lr") == f"x  {cell}"
 
 
-def test_names_may_be_left_out_and_lines_indented() -> None:
+def test_indented_table_without_headers() -> None:
     rows = [("reference", "the end"), ("adapted", " an end ")]
     assert text_table(rows, indent="  ") == "  reference  the end\n  adapted     an end"
 
 
-def test_without_rows_the_names_are_left() -> None:
+def test_table_without_rows() -> None:
     assert text_table([], ("weight", "mean")) == "weight  mean"
     assert text_table([]) == ""
 
 
-def test_more_sides_than_columns_are_refused() -> None:
+def test_rejects_alignment_of_another_length() -> None:
     with pytest.raises(ValueError, match="zip"):
         text_table([("a", "b")], align="lrr")
 
@@ -68,5 +68,5 @@ CELLS = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), max_si
 
 
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1), st.text("lr", min_size=3, max_size=3))
-def test_any_table_is_padded_and_nothing_else(rows: list[tuple[str, ...]], align: str) -> None:
-    assert text_table(rows, align=align) == spaced(rows, align)
+def test_random_tables_are_padded(rows: list[tuple[str, ...]], align: str) -> None:
+    assert text_table(rows, align=align) == padded_table(rows, align)

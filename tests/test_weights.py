@@ -25,7 +25,7 @@ VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
 
 
 class TestWeights:
-    def test_it_is_a_mapping_in_order(self) -> None:
+    def test_weights_are_an_ordered_mapping(self) -> None:
         weights = Weights(VALUES, "moses.ini")
         assert dict(weights) == VALUES
         assert weights.names == ("TM0[1]", "LM0", "TM0[0]")
@@ -34,21 +34,21 @@ class TestWeights:
         assert "LM1" not in weights
         assert repr(weights) == "Weights({'TM0[1]': 0.25, 'LM0': 0.5, 'TM0[0]': -1})"
 
-    def test_the_same_name_twice(self) -> None:
+    def test_rejects_duplicate_names(self) -> None:
         with pytest.raises(DataError, match=r"moses\.ini: two weights have the same name"):
             Weights([("LM0", 1), ("LM0", 1)], "moses.ini")
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-    def test_values_that_are_not_finite(self, value: float) -> None:
+    def test_rejects_non_finite_values(self, value: float) -> None:
         with pytest.raises(DataError, match="the weight of LM0 is not a finite number"):
             Weights({"W0": 1, "LM0": value})
 
     @pytest.mark.parametrize("values", [[0.5, 1.0], {"LM0": "high"}, {1: 0.5}, 3, None, "LM0"])
-    def test_values_without_names_or_numbers(self, values: Any) -> None:
+    def test_rejects_values_without_names_or_numbers(self, values: Any) -> None:
         with pytest.raises(UsageError, match=r"weights are given by name, as {name: number}"):
             Weights(values)
 
-    def test_updated_weights_are_others(self) -> None:
+    def test_updated_returns_new_weights(self) -> None:
         weights = Weights(VALUES, "moses.ini")
         other = weights.updated({"LM0": 3, "W0": 4})
         assert other.names == (*weights.names, "W0")
@@ -64,7 +64,7 @@ class TestWeights:
             normalised * sum(map(abs, values)), values, rtol=1e-12, atol=1e-12
         )
 
-    def test_normalising_over_some_leaves_the_others(self) -> None:
+    def test_normalising_some_leaves_the_others_unchanged(self) -> None:
         weights = Weights(VALUES).normalised(["LM0", "TM0[0]"])
         assert dict(weights) == {"TM0[1]": 0.25, "LM0": 0.5 / 1.5, "TM0[0]": -1 / 1.5}
 
@@ -74,7 +74,7 @@ class TestWeights:
 
 
 class TestMatch:
-    def test_by_name_never_by_position(self, toy: NBest) -> None:
+    def test_weights_are_matched_by_name(self, toy: NBest) -> None:
         matched = match(Weights(VALUES), toy)
         assert matched.names == toy.feature_names == ("LM0", "TM0[0]", "TM0[1]")
         assert matched.values.tolist() == [0.5, -1.0, 0.25]
@@ -88,7 +88,7 @@ class TestMatch:
         matched = match({"LM0": 1, "TM0[0]": 2}, toy, defaults={"TM0[1]": 3, "LM0": 9})
         assert matched.values.tolist() == [1, 2, 3]
 
-    def test_weights_of_features_not_printed_are_left_out_with_a_warning(self, toy: NBest) -> None:
+    def test_warns_of_weights_without_feature(self, toy: NBest) -> None:
         with pytest.warns(BpaWarning, match="W0 left out"):
             matched = match({**VALUES, "W0": 1}, toy)
         assert matched.values.tolist() == [0.5, -1.0, 0.25]
@@ -98,18 +98,18 @@ class TestMatch:
         assert match(VALUES, toy, fixed=["TM0"]).free_names == ("LM0",)
         assert match(VALUES, toy, fixed=[]).free.all()
 
-    def test_unknown_words_are_fixed_unless_asked_for(self) -> None:
+    def test_unknown_word_penalty_is_fixed_by_default(self) -> None:
         names = ["LM0", "UnknownWordPenalty0"]
         nbest = NBest.from_lists([["a"]], [[[1, 2]]], names)
         weights = {"LM0": 1.0, "UnknownWordPenalty0": 1.0}
         assert match(weights, nbest).free_names == ("LM0",)
         assert match(weights, nbest, fixed=[]).free_names == tuple(names)
 
-    def test_fixing_what_is_no_feature(self, toy: NBest) -> None:
+    def test_rejects_unknown_fixed_feature(self, toy: NBest) -> None:
         with pytest.raises(DataError, match=r"LM1 is not a feature.* LM0, TM0\[0\], TM0\[1\]"):
             match(VALUES, toy, fixed=["LM0", "LM1"])
 
-    def test_fixing_everything(self, toy: NBest) -> None:
+    def test_rejects_fixing_every_feature(self, toy: NBest) -> None:
         with pytest.raises(DataError, match="every feature is fixed"):
             match(VALUES, toy, fixed=["LM0", "TM0"])
 
@@ -131,11 +131,11 @@ class TestMatch:
             matched.full([1, 2, 3])
 
     @pytest.mark.parametrize("weights", ["w.ini", 3.0, ["a"], [[0.5, 1.0, 2.0]]])
-    def test_weights_without_names(self, toy: NBest, weights: Any) -> None:
+    def test_rejects_weights_without_names(self, toy: NBest, weights: Any) -> None:
         with pytest.raises(UsageError, match="weights are given by name"):
             match(weights, toy)
 
-    def test_arguments_of_other_types(self, toy: NBest) -> None:
+    def test_rejects_arguments_of_other_types(self, toy: NBest) -> None:
         with pytest.raises(UsageError, match="weights are given by name"):
             match(VALUES, toy, defaults=[1.0])  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="fixed features are a list of names, not 'LM0'"):
@@ -147,29 +147,29 @@ class TestMatch:
 class TestTotals:
     WEIGHTS = (0.5, -1.0, 0.25)
 
-    def printed(self, toy: NBest, weights: tuple[float, ...]) -> NBest:
-        """Return the lists with the totals of some weights, as printed with six digits."""
+    def lists_with_totals(self, toy: NBest, weights: tuple[float, ...]) -> NBest:
+        """Return the lists with the totals of these weights, rounded to six digits."""
         totals = [float(f"{score:.6g}") for score in toy.scores(weights)]
         return replace(toy, totals=np.array(totals, dtype=np.float32))
 
-    def test_the_right_weights_are_silent(self, toy: NBest) -> None:
+    def test_no_warning_for_correct_weights(self, toy: NBest) -> None:
         with warnings.catch_warnings(action="error"):
-            check_totals(self.printed(toy, self.WEIGHTS), self.WEIGHTS)
+            check_totals(self.lists_with_totals(toy, self.WEIGHTS), self.WEIGHTS)
             check_totals(toy, self.WEIGHTS)  # no totals to check
 
-    def test_a_term_that_is_constant_over_a_list_does_no_harm(self, toy: NBest) -> None:
-        nbest = self.printed(toy, self.WEIGHTS)
+    def test_constant_term_of_a_list_is_ignored(self, toy: NBest) -> None:
+        nbest = self.lists_with_totals(toy, self.WEIGHTS)
         assert nbest.totals is not None
         shift = np.repeat([5, -7, 0], nbest.sizes).astype(np.float32)
         with warnings.catch_warnings(action="error"):
             check_totals(replace(nbest, totals=nbest.totals + shift), self.WEIGHTS)
 
-    def test_other_weights_are_told(self, toy: NBest) -> None:
+    def test_warns_of_weights_that_do_not_reproduce_totals(self, toy: NBest) -> None:
         with pytest.warns(BpaWarning, match=r"do not reproduce the totals of \d\d% of the hyp"):
-            check_totals(self.printed(toy, (0.5, -1.0, 0.5)), self.WEIGHTS)
+            check_totals(self.lists_with_totals(toy, (0.5, -1.0, 0.5)), self.WEIGHTS)
 
 
-class TestWithoutNamesOrWeights:
+class TestUnnamedAndMissingWeights:
     LISTS = NBest.from_lists(
         [["a", "b"], ["c", "d", "e"]],
         [[[-2, 0.5, 7], [-4, 0.7, 7]], [[-1, 0.1, 9], [-1, 0.1, 9], [-4, 0.4, 9]]],
@@ -179,7 +179,7 @@ class TestWithoutNamesOrWeights:
     @pytest.mark.parametrize(
         "given", [[1.0, 2, 3], (1, 2, 3), np.array([1, 2, 3]), PositionalWeights([1, 2, 3])]
     )
-    def test_numbers_are_in_the_order_of_the_columns(self, given: Any) -> None:
+    def test_unnamed_weights_are_in_feature_order(self, given: Any) -> None:
         matched = match(given, self.LISTS)
         assert matched.values.tolist() == [1, 2, 3]
         assert matched.spread is None
@@ -188,35 +188,36 @@ class TestWithoutNamesOrWeights:
         ):
             match(given, self.LISTS.without_features("constant"))
 
-    def test_spread_is_the_deviation_within_lists(self) -> None:
+    def test_spread_is_the_standard_deviation_within_lists(self) -> None:
         expected = [np.sqrt((1 + 1 + 1 + 1 + 4) / 5), np.sqrt((0.02 + 0.06) / 5), 0]
         np.testing.assert_allclose(spread_within(self.LISTS), expected, rtol=1e-6)
         large = self.LISTS.with_features("shifted", self.LISTS.features[:, 1] * 2**-3 + 2**10)
         assert spread_within(large)[3] == pytest.approx(expected[1] / 8, rel=0.01)
 
-    def test_without_weights_log_probabilities_start_at_one_spread(self) -> None:
+    def test_default_weight_of_log_probability_is_inverse_spread(self) -> None:
         matched = match(None, self.LISTS)
         spread = spread_within(self.LISTS)
         assert matched.values.tolist() == [1 / spread[0], 0, 0]
         assert matched.spread is not None
         np.testing.assert_array_equal(matched.spread, spread)
         assert match(None, self.LISTS, defaults={"comet": 2}).values[1] == 2
-        assert initial_weights(moses_like()).names == ("LM0", "UnknownWordPenalty0")
-        assert initial_weights(moses_like())["UnknownWordPenalty0"] == 1
+        assert initial_weights(moses_lists()).names == ("LM0", "UnknownWordPenalty0")
+        assert initial_weights(moses_lists())["UnknownWordPenalty0"] == 1
 
-    def test_the_unit_of_a_feature_does_not_matter(self) -> None:
+    def test_initial_weights_do_not_depend_on_feature_units(self) -> None:
         other = replace(self.LISTS, features=self.LISTS.features * np.float32([8, 0.25, 1]))
         first, second = match(None, self.LISTS), match(None, other)
         np.testing.assert_allclose(first.values, second.values * [8, 0.25, 1])
         np.testing.assert_allclose(first.spread, second.spread / [8, 0.25, 1], rtol=1e-6)
 
-    def test_only_features_without_a_canonical_weight_have_a_spread(self) -> None:
+    def test_spread_of_features_without_canonical_weight(self) -> None:
         matched = match({"logprob": 1.0}, self.LISTS, defaults={"comet": 0, "constant": 0})
         assert list(matched.free_spread) == ["comet", "constant"]
-        assert match({"logprob": 1.0}, self.LISTS.select([]), defaults={"comet": 0, "constant": 0})
+        empty = match({"logprob": 1.0}, self.LISTS.select([]), defaults={"comet": 0, "constant": 0})
+        assert list(empty.free_spread) == ["comet", "constant"]
 
     @pytest.mark.parametrize(
-        ("name", "yes"),
+        ("name", "expected"),
         [
             ("logprob", True),
             ("LogProb", True),
@@ -235,9 +236,9 @@ class TestWithoutNamesOrWeights:
             ("WordPenalty0", False),
         ],
     )
-    def test_names_of_log_probabilities(self, name: str, yes: bool) -> None:
-        assert is_log_probability(name) is yes
+    def test_log_probability_names(self, name: str, expected: bool) -> None:
+        assert is_log_probability(name) is expected
 
 
-def moses_like() -> NBest:
+def moses_lists() -> NBest:
     return NBest.from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])

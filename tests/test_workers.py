@@ -1,4 +1,4 @@
-"""Parallel work: results in order, few items read ahead, errors as they are."""
+"""Parallel work: ordered results, bounded prefetching and errors."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def fail(number: int) -> None:
     raise LookupError(f"item {number}")
 
 
-def die(number: int) -> None:
+def kill_itself(number: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_results_come_in_order_from_other_processes() -> None:
+def test_results_of_processes_are_in_order() -> None:
     with parallel_workers(2) as parallel:
         results = list(parallel.in_order((n, delayed(square)(n)) for n in range(40)))
     assert [(item, value) for item, (value, _) in results] == [(n, n**2) for n in range(40)]
     assert os.getpid() not in {process for _, (_, process) in results}
 
 
-def test_an_error_of_the_work_is_raised_as_it_is() -> None:
+def test_error_in_worker_is_raised() -> None:
     with pytest.raises(LookupError, match="item"), parallel_workers(2) as parallel:
         list(parallel.in_order((n, delayed(fail)(n)) for n in range(9)))
 
 
-def test_an_error_of_the_input_is_raised_as_it_is() -> None:
+def test_error_in_input_is_raised() -> None:
     def calls() -> Iterator[tuple[int, object]]:
         for number in range(50):
             yield number, delayed(square)(number)
@@ -49,9 +49,9 @@ def test_an_error_of_the_input_is_raised_as_it_is() -> None:
         list(parallel.in_order(calls()))
 
 
-def test_a_lost_process_is_a_usage_error() -> None:
+def test_killed_worker_raises_usage_error() -> None:
     with pytest.raises(UsageError, match="fewer jobs"), parallel_workers(2) as parallel:
-        list(parallel.in_order((n, delayed(die)(n)) for n in range(9)))
+        list(parallel.in_order((n, delayed(kill_itself)(n)) for n in range(9)))
     with parallel_workers(2) as parallel:  # the next work has new processes
         assert next(iter(parallel([delayed(square)(3)])))[0] == 9
 
@@ -71,7 +71,7 @@ def test_few_items_are_read_ahead() -> None:
         assert list(results) == [(n, n) for n in range(1, 500)]
 
 
-def test_every_core_is_a_worker() -> None:
+def test_number_of_workers() -> None:
     assert number_of(-1) >= 1
     for jobs in (0, -5, 1.5, "a", None, True):
         with pytest.raises(UsageError, match="jobs must be at least 1"):
@@ -91,7 +91,7 @@ with parallel_workers(2) as parallel:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs process groups")
-def test_ctrl_c_ends_the_work() -> None:
+def test_ctrl_c_stops_the_workers() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _ENDLESS],
         stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
 
 if TYPE_CHECKING:
@@ -112,23 +112,24 @@ def next_sentences(
         )
     if not unchecked:
         refuse_unconverged(full)
-    few = _thinned(full, draws)
+    flat = full.resampled().flat  # draws of equal importance, thinned at equal distances
+    subset = flat[np.linspace(0, len(flat) - 1, min(draws, len(flat))).round().astype(int)]
     prepared = Preparation.recorded(
         full.attrs, full.constants, moved_files, full.features, full.fixed
     )
     total = len(pool) if isinstance(pool, NBest) else 0
-    numbers, ids, found = list[Int64](), list[int | str](), list[tuple[float, float]]()
+    numbers, ids, scores = list[Int64](), list[int | str](), list[tuple[float, float]]()
     with reporter(progress, "next") as report:
         for lists in prepared.stream([pool] if isinstance(pool, NBest) else pool):
-            vectors = full.aligned(lists, few).astype(np.float32)
-            for one in lists:
-                found.append(information_and_entropy(one.features, vectors))
-                report(len(found), max(total, len(found)), "sentences")
+            vectors = full.aligned(lists, subset).astype(np.float32)
+            for table in lists:
+                scores.append(information_and_entropy(table.features, vectors))
+                report(len(scores), max(total, len(scores)), "sentences")
             numbers.append(lists.sentence_ids)
             ids += lists.ids
-    if not found:
+    if not scores:
         raise UsageError("there is no list to choose from")
-    information, entropy = np.array(found).T
+    information, entropy = np.array(scores).T
     return SentenceRanking(np.concatenate(numbers), information, entropy, criterion, ids)
 
 
@@ -147,14 +148,7 @@ def information_and_entropy(features: np.ndarray, weights: np.ndarray) -> tuple[
     # Relative to the first hypothesis: the smaller numbers keep float32 exact.
     scores = (features - features[:1]) @ weights.T
     log_total, p = normalised(scores, axis=0)
-    each = log_total[0].astype(np.float64) - np.einsum("nd,nd->d", p, scores, dtype=np.float64)
+    entropies = log_total[0].astype(np.float64) - np.einsum("nd,nd->d", p, scores, dtype=np.float64)
     mean = p.mean(axis=1, dtype=np.float64)
     entropy = float(-np.sum(mean * np.log(np.maximum(mean, np.finfo(np.float64).tiny))))
-    return max(entropy - float(each.mean()), 0.0), entropy
-
-
-def _thinned(draws: Draws, count: int) -> Float64:
-    """Return draws of equal importance at equal distances, (count, Q)."""
-    flat = draws.resampled().flat
-    result: Float64 = flat[np.linspace(0, len(flat) - 1, min(count, len(flat))).round().astype(int)]
-    return result
+    return max(entropy - float(entropies.mean()), 0.0), entropy

@@ -18,7 +18,7 @@ class Voters(NamedTuple):
     Attributes:
         weights: (D, K).
         log_weight: (D,) logarithm of the share of each draw in a sum over draws (Eq. 11, Eq. 13).
-        log_joint: (D,) logarithm of p(A|λ) p(λ|T), leveraged likewise, up to a constant.
+        log_joint: (D,) logarithm of p(A|λ) p(λ|T), with the same leverage, up to a constant.
         exponent: 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
     """
 
@@ -28,7 +28,7 @@ class Voters(NamedTuple):
     exponent: float
 
     def in_groups(self, size: int) -> Voters:
-        """Return the draws in groups of `size`, (groups, size, …); what fills the last counts 0."""
+        """Return the draws in groups of `size`, (groups, size, …); padding has weight 0."""
         draws, features = self.weights.shape
         fill = ((0, -draws % size),)
         return Voters(
@@ -50,7 +50,7 @@ class Rule(Component, frozen=True):
         needs_density: whether it looks at how probable each draw is.
         needs_texts: whether it decides by `decide`, with the texts of the lists.
 
-    The shortest is `predictive`; the guide to additions has one of its own.
+    The shortest is `predictive`; the guide to additions has another example.
 
     >>> from bpa_ppl.registry import RULES
     >>> RULES.resolve("mbr", {"gain": "chrf"}).criterion
@@ -95,7 +95,7 @@ class Rule(Component, frozen=True):
         raise NotImplementedError
 
     def combined(self, parts: jax.Array) -> jax.Array:
-        """Return the votes of all draws from those of groups of draws, (groups, N) ↦ (N,)."""
+        """Combine the votes of groups of draws into those of all draws, (groups, N) ↦ (N,)."""
         raise NotImplementedError
 
     def decide(self, lists: NBest, probabilities: Float64) -> Int64:

@@ -108,7 +108,7 @@ class BatchDecider:
 
     @property
     def confident(self) -> bool:
-        """Whether what is expected of the choices is computed."""
+        """Whether expected scores of the choices are computed."""
         return self.settings.confidence or self.settings.min_confidence is not None
 
     @property
@@ -147,13 +147,13 @@ class BatchDecider:
         with ThreadPoolExecutor(_THREADS) as threads:
             chunks = lists.chunks(_CHUNK)
             parts = list(threads.map(partial(self._of_chunk, self.log_scores), chunks))
-        choice, probability, canonical, canonical_probability, found = zip(*parts, strict=True)
+        choice, probability, canonical, canonical_probability, expected = zip(*parts, strict=True)
         return Decisions(
             choice=np.concatenate(choice),
             probability=np.concatenate(probability),
             canonical=np.concatenate(canonical),
             canonical_probability=np.concatenate(canonical_probability),
-            confidence=Confidence.joined(found) if self.confident else None,
+            confidence=Confidence.joined(expected) if self.confident else None,
         )
 
     def _of_chunk(self, scored: Callable[[Any, Any], jax.Array], lists: NBest) -> Decisions:
@@ -191,7 +191,7 @@ class BatchDecider:
     def _expected(
         self, lists: NBest, p: Float64, choice: Int64, canonical: Int64
     ) -> tuple[Int64, Confidence]:
-        """Return the choices that are confident enough, and what is expected of them."""
+        """Return the choices that are confident enough, and their expected scores."""
         scores = (lists.features.astype(np.float64) @ self.some) / self.settings.temperature
         highest = np.maximum.reduceat(scores, lists.offsets[:-1])
         by_draw = np.exp(scores - np.repeat(highest, lists.sizes, axis=0))
@@ -219,9 +219,9 @@ def _log_scores(
     voters are no constants of the program, which then serves other posteriors as well.
     """
 
-    def of_list(one: tuple[jax.Array, jax.Array]) -> jax.Array:
+    def of_list(arrays: tuple[jax.Array, jax.Array]) -> jax.Array:
         def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-            return rule.votes(*one, Voters(*group, exponent))
+            return rule.votes(*arrays, Voters(*group, exponent))
 
         return rule.combined(jax.lax.map(of_group, groups))
 
@@ -254,5 +254,5 @@ def _list_decision(
         return _ListDecision(best, p, p)
     _, group = np.unique(strings, return_inverse=True)
     summed: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
-    # The best derivation of the winning string stands for it.
+    # The best derivation of the winning string represents it.
     return _ListDecision(int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed, p)

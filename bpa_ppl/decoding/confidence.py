@@ -1,4 +1,4 @@
-"""Confidence: what the posterior predictive distribution expects of the choices that are made."""
+"""Confidence: expected scores of the choices under the posterior predictive distribution."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """What the posterior predictive distribution expects of the choices (S sentences, D draws).
+    """Expected scores of the choices under the posterior predictive (S sentences, D draws).
 
-    It says which hypothesis e' of a list is right, with probability p(e'|f), equal strings
-    together. Scores are against what is right in that sense, not against a reference: a reference
-    is seldom in the list, and the oracle's own errors come on top.
+    Hypothesis e' of a list is right with probability p(e'|f); equal strings count as one. Scores
+    are against these hypotheses, not against a reference: a reference is rarely in the list, and
+    the errors of the oracle are not included.
 
     Attributes:
         better: (S,) the probability that the rule's choice has a higher gain, with e' as the
@@ -76,7 +76,7 @@ class Confidence:
 
     @classmethod
     def joined(cls, parts: Sequence[Confidence]) -> Confidence:
-        """Return that of several parts as one."""
+        """Concatenate the confidence of several parts."""
         joined = {
             field.name: np.concatenate([getattr(part, field.name) for part in parts])
             for field in fields(cls)
@@ -91,12 +91,12 @@ class Confidence:
 
     @property
     def canonical_ter(self) -> Float64:
-        """(S,) that of each canonical first-best."""
+        """(S,) the expected TER of each canonical first-best, in percent."""
         return 100 * self.canonical_edits / np.maximum(self.length, 1)
 
     @property
     def sums(self) -> Float64:
-        """(3 + D,) what `expected` is a function of; sums of parts add up."""
+        """(3 + D,) the sums that `expected` takes; those of several parts can be added."""
         columns = np.column_stack([self.edits, self.length, self.variance, self.by_draw])
         return np.asarray(columns.sum(axis=0))
 
@@ -132,7 +132,7 @@ def confidence_in(
     metric: str | None = "ter",
     column: str | None = None,
 ) -> tuple[Int64, Confidence]:
-    """Return the choices that are confident enough, and what is expected of them.
+    """Return the choices that are confident enough, and their expected scores.
 
     Args:
         lists: some lists.
@@ -150,27 +150,27 @@ def confidence_in(
     gains = np.full(len(probabilities), np.nan) if column is None else column_of(lists, column)
     for s in range(len(lists)):
         rows = lists.rows(s)
-        strings, of = np.unique(lists.string_index[rows], return_inverse=True)
-        p = np.bincount(of, weights=probabilities[rows])
+        strings, group = np.unique(lists.string_index[rows], return_inverse=True)
+        p = np.bincount(group, weights=probabilities[rows])
         right = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
-        texts, pair = [lists.strings[i] for i in strings], of[[choice[s], canonical[s]]]
+        texts, pair = [lists.strings[i] for i in strings], group[[choice[s], canonical[s]]]
         edited = Edited(texts)
         edits = np.zeros((2, len(texts)))
         edits[:, right] = edited.edits(pair, right)
-        worth = -edits[:, right]
+        gain_of_choice = -edits[:, right]
         if gain != "ter":
-            worth = pairs_of(texts, gain).scores(pair, right)
-        score = worth
+            gain_of_choice = pairs_of(texts, gain).scores(pair, right)
+        score = gain_of_choice
         if metric not in (gain, "ter", None):
             score = pairs_of(texts, metric).scores(pair, right)
         share = p[right] / p[right].sum()
-        better = share @ (worth[0] > worth[1])
-        worse = share @ (worth[0] < worth[1])
+        better = share @ (gain_of_choice[0] > gain_of_choice[1])
+        worse = share @ (gain_of_choice[0] < gain_of_choice[1])
         if min_confidence is not None and better <= min_confidence:
             edits[0], score[0], chosen[s] = edits[1], score[1], canonical[s]
         mean = edits[:, right] @ share
-        each = edits[0, of] @ by_draw[rows]
-        variance = np.mean(edits[0, of] ** 2 @ by_draw[rows] - each**2)
+        edits_by_draw = edits[0, group] @ by_draw[rows]
+        variance = np.mean(edits[0, group] ** 2 @ by_draw[rows] - edits_by_draw**2)
         length = float(share @ edited.lengths[right])
         scores = 100 * mean / max(length, 1) if metric == "ter" else score @ share
         if metric is None:
@@ -178,7 +178,7 @@ def confidence_in(
         judged = np.isfinite(gains[rows])
         mass = probabilities[rows][judged]
         gain_mean = gains[rows][judged] @ mass / mass.sum() if mass.sum() > 0 else np.nan
-        parts.append((better, worse, *mean, length, variance, each, *scores, gain_mean))
+        parts.append((better, worse, *mean, length, variance, edits_by_draw, *scores, gain_mean))
     columns = [np.array(part, np.float64) for part in zip(*parts, strict=True)]
     names = [field.name for field in fields(Confidence)][: len(columns)]
     values = dict(zip(names, columns, strict=True))

@@ -58,18 +58,18 @@ def contributions(
         draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
     )
     lists = prepared(nbest)
-    every = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))
+    complete = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))
 
-    def of(what: str, features: tuple[str, ...], weights: Float64) -> Contribution:
+    def of(label: str, features: tuple[str, ...], weights: Float64) -> Contribution:
         choice = lists.best(lists.scores(draws.aligned(lists, weights[None])[0]))
         scores = tuple(choice_score(lists, choice, metric) for metric in metrics)
-        pairs = zip(lists.chosen(choice), lists.chosen(every), strict=True)
-        return Contribution(what, features, scores, sum(one != other for one, other in pairs))
+        pairs = zip(lists.chosen(choice), lists.chosen(complete), strict=True)
+        return Contribution(label, features, scores, sum(a != b for a, b in pairs))
 
     rows = [] if draws.canonical is None else [of("canonical", (), draws.canonical)]
     rows.append(of("adapted", (), draws.mean))
-    for what, features in _left_out(sources):
-        rows.append(of(what, features, mean_without(draws, features)))
+    for label, features in _left_out(sources):
+        rows.append(of(label, features, mean_without(draws, features)))
     return rows
 
 

@@ -29,7 +29,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.quality import Column, Metric, Scoreboard, compared, statistics
+from bpa_ppl.quality import Column, Metric, compared, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import score_difference
 from bpa_ppl.quality.scoreboard import reported, title_of
@@ -93,7 +93,12 @@ def evaluate_improvement(
     judged = _judged(nbest, goal, before, result.choice)
     lists, before, after = nbest[judged], before[judged], result.choice[judged]
     scores = compared(lists, before, after, goal)
-    changes = _changes(lists, before, after, scores, goal, seed)
+    metrics = list(reported(lists, goal))
+    names = [title_of(score) for score in scores.after]
+    if lists.references and all(lists.references):
+        metrics, names = [*metrics, LengthRatio()], [*names, "length"]
+    pair = _one_each(lists, before), _one_each(lists, after)
+    changes = tuple(_change(n, pair, m, seed) for n, m in zip(names, metrics, strict=True))
     left_out = len(nbest) - len(lists)
     return Improvement(lists, before, after, scores, changes, goal, baseline, comparison, left_out)
 
@@ -113,25 +118,13 @@ def _judged(nbest: NBest, metric: Metric, *choices: Int64) -> Int64:
     return np.flatnonzero(judged)
 
 
-def _changes(
-    lists: NBest, before: Int64, after: Int64, scores: Scoreboard, goal: Metric, seed: int
-) -> tuple[Change, ...]:
-    """Return the change of each metric, the length last."""
-    metrics = list(reported(lists, goal))
-    names = [title_of(score) for score in scores.after]
-    if lists.references and all(lists.references):
-        metrics, names = [*metrics, LengthRatio()], [*names, "length"]
-    pair = _one_each(lists, before), _one_each(lists, after)
-    return tuple(_change(n, pair, metric, seed) for n, metric in zip(names, metrics, strict=True))
-
-
 def _change(name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int) -> Change:
     before, after = (statistics(lists, metric).counts for lists in pair)
     score = score_difference(after, before, metric, probability=PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
     verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
-    shown = "" if isinstance(metric, LengthRatio) else verdict
-    return Change(name, score, shown, metric.decimals)
+    label = "" if isinstance(metric, LengthRatio) else verdict
+    return Change(name, score, label, metric.decimals)
 
 
 def _one_each(lists: NBest, choice: Int64) -> NBest:

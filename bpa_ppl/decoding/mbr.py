@@ -1,4 +1,4 @@
-"""The minimum-risk rule: the translation that is expected to be worth most."""
+"""The minimum-risk rule: the translation with the highest expected gain."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Mbr(Predictive, frozen=True):
         choice = np.empty(len(lists), np.int64)
         for s in range(len(lists)):
             rows = lists.rows(s)
-            strings, of = np.unique(lists.string_index[rows], return_inverse=True)
+            strings, group = np.unique(lists.string_index[rows], return_inverse=True)
             texts, p = [lists.strings[i] for i in strings], probabilities[rows]
-            summed: Float64 = np.bincount(of, weights=p).astype(np.float64)
+            summed: Float64 = np.bincount(group, weights=p).astype(np.float64)
             best, _ = pairs_of(texts, self.gain).best(summed)
-            choice[s] = np.argmax(np.where(of == best, p, -1.0))
+            choice[s] = np.argmax(np.where(group == best, p, -1.0))
         return choice

@@ -38,7 +38,7 @@ from bpa_ppl.quality import (
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-#: What is written for a sentence without a list: its source, an empty line; or it is an error.
+#: Policies for a sentence without a list: fail, write an empty line, or copy the source.
 GAPS = ("error", "empty", "source")
 _MOST_MISSING = 1_000_000  # consecutive sentences without a list: more means wrong ids
 #: Columns of details that have other names in JSON lines.
@@ -156,14 +156,14 @@ def details_rows(result: Reranked, path: str | Path = "", *, header: bool = Fals
             yield "\t".join(map(_cell, row)) + "\n"
 
 
-def _expectations(found: Confidence) -> dict[str, list[Any]]:
-    """Return the columns of what is expected of the choices."""
-    columns = {"better": found.better, "worse": found.worse}
-    if found.metric is not None:
-        columns[f"expected_{found.metric}"] = found.score
-        columns[f"canonical_expected_{found.metric}"] = found.canonical_score
-    if found.column is not None:
-        columns[f"expected_{found.column}"] = found.gain
+def _expectations(confidence: Confidence) -> dict[str, list[Any]]:
+    """Return the columns of expected scores."""
+    columns = {"better": confidence.better, "worse": confidence.worse}
+    if confidence.metric is not None:
+        columns[f"expected_{confidence.metric}"] = confidence.score
+        columns[f"canonical_expected_{confidence.metric}"] = confidence.canonical_score
+    if confidence.column is not None:
+        columns[f"expected_{confidence.column}"] = confidence.gain
     return {name: _rounded(values) for name, values in columns.items()}
 
 
@@ -202,8 +202,8 @@ def selective(result: Reranked) -> RiskCoverage:
     >>> posterior = Draws(
     ...     {"weights": np.ones((1, 4, 1))}, ("LM0",), constants={"canonical": -np.ones(1)}
     ... )
-    >>> found = selective(rerank(lists, posterior, unchecked=True, confidence=True))
-    >>> found.better.round(2).tolist(), found.coverage.tolist(), found.ter.tolist()
+    >>> result = selective(rerank(lists, posterior, unchecked=True, confidence=True))
+    >>> result.better.round(2).tolist(), result.coverage.tolist(), result.ter.tolist()
     ([0.73, 0.73], [0.0, 0.5, 1.0], [25.0, 50.0, 25.0])
     """
     if result.confidence is None:
@@ -249,23 +249,23 @@ class AlignedWriter:
         self._waiting: dict[int, tuple[str, int | str]] = {}
 
     def lines(self, result: Reranked) -> Iterator[str]:
-        """Yield the lines of some sentences, as far as all sentences before them are there.
+        """Yield the lines of sentences that have no missing sentence before them.
 
         Raises:
             DataError: if a sentence has two lists, or its id is below the first one.
         """
         ids = result.ids or result.sentence_ids.tolist()
         numbers = result.sentence_ids.tolist()
-        for number, shown, line in zip(numbers, ids, text_rows(result), strict=True):
+        for number, name, line in zip(numbers, ids, text_rows(result), strict=True):
             if number < self._first_id:
                 raise DataError(
-                    f"sentence id {shown} is below the first id, {self._first_id}: give the id of "
-                    "the first sentence of the text",
+                    f"sentence id {name} is below the first id, {self._first_id}: give the "
+                    "id of the first sentence of the text",
                     parameter="first_id",
                 )
             if number < self._next or number in self._waiting:
-                raise DataError(f"a second list of sentence {shown}: give each sentence one list")
-            self._waiting[number] = line, shown
+                raise DataError(f"a second list of sentence {name}: give each sentence one list")
+            self._waiting[number] = line, name
             while self._next in self._waiting:
                 yield self._written(self._next)
 
@@ -273,8 +273,8 @@ class AlignedWriter:
         """Yield the lines that wait, and those of missing sentences up to the end of the text.
 
         Raises:
-            DataError: if a list is missing and the policy is `error`, or so many are that the ids
-                must be wrong.
+            DataError: if a list is missing and the policy is `error`, or if so many are missing
+                that the ids must be wrong.
         """
         for number in sorted(self._waiting):
             yield from self._missing(number)
@@ -291,22 +291,22 @@ class AlignedWriter:
         if end - self._next > _MOST_MISSING:
             raise DataError(f"no list for sentences {self._next} to {end - 1}: correct the ids")
         for number in range(self._next, end):
-            place = number - self._first_id
+            index = number - self._first_id
             # Ids that are texts are numbered by us: the line in the text says more.
-            named = f"line {place + 1} of the sources, after sentence {self._after}"
-            shown = named if isinstance(self._after, str) else f"sentence {number}"
+            description = f"line {index + 1} of the sources, after sentence {self._after}"
+            sentence = description if isinstance(self._after, str) else f"sentence {number}"
             if self._gaps == "error":
                 raise DataError(
-                    f"no list for {shown}, so the lines of the output would not match those of the "
-                    "source: choose to write its source or an empty line, or correct the first id",
+                    f"no list for {sentence}, so the lines of the output would not match those of "
+                    "the source: write its source or an empty line, or correct the first id",
                     parameter="gaps",
                 )
-            if self._gaps == "source" and place >= len(self._sources or ()):
+            if self._gaps == "source" and index >= len(self._sources or ()):
                 raise DataError(
-                    f"no source for {shown}: give the sources of this text", parameter="sources"
+                    f"no source for {sentence}: give the sources of this text", parameter="sources"
                 )
             self.filled += 1
-            yield f"{self._sources[place]}\n" if self._gaps == "source" and self._sources else "\n"
+            yield f"{self._sources[index]}\n" if self._gaps == "source" and self._sources else "\n"
 
 
 @dataclass(frozen=True)
@@ -394,7 +394,7 @@ def rerank_to(
 
 
 class Tally:
-    """Running sums of what corpus scores are functions of, before and after reranking.
+    """Running sums of the counts of corpus scores, before and after reranking.
 
     Args:
         metrics: counted ones. Those that need references or columns are left out where a
@@ -427,30 +427,30 @@ class Tally:
         if self._baselines is not None:
             self._baselines.add(lists, choices.choice)
         for metric, sums in self._sums.items():
-            there = set(metric.columns) <= {*lists.feature_names, *lists.extras}
-            known = lists.references is not None and all(lists.references)
-            if there and (known or "references" not in metric.needs):
+            has_columns = set(metric.columns) <= {*lists.feature_names, *lists.extras}
+            has_references = lists.references is not None and all(lists.references)
+            if has_columns and (has_references or "references" not in metric.needs):
                 sums.before = _added(sums.before, lists, choices.canonical, metric)
                 sums.after = _added(sums.after, lists, choices.choice, metric)
                 sums.sentences += len(lists)
 
     def summary(self) -> Summary:
-        """Return what has been found."""
-        whole = {m: s for m, s in self._sums.items() if s.sentences == self.sentences}
+        """Return the summary of all parts so far."""
+        complete = {m: s for m, s in self._sums.items() if s.sentences == self.sentences}
         board = Scoreboard(
-            before=tuple(self._score(metric, sums.before) for metric, sums in whole.items()),
-            after=tuple(self._score(metric, sums.after) for metric, sums in whole.items()),
+            before=tuple(self._score(metric, sums.before) for metric, sums in complete.items()),
+            after=tuple(self._score(metric, sums.after) for metric, sums in complete.items()),
             changed=self.changed,
             sentences=self.sentences,
             titles=self._titles,
         )
-        scores = board if whole and self.sentences else None
-        before = None if self._expected is None else expected(self._expected)
+        scores = board if complete and self.sentences else None
+        edits = None if self._expected is None else expected(self._expected)
         baselines = None if self._baselines is None else self._baselines.comparison()
-        return Summary(self.sentences, self.changed, scores, before, baselines)
+        return Summary(self.sentences, self.changed, scores, edits, baselines)
 
     def _score(self, metric: Metric, sums: Float64) -> Score:
-        # Of the references a signature tells the number only.
+        # A signature contains only the number of references.
         signature = metric.signature([("",) * number for number in sorted(self._numbers)])
         value = float(metric.value(sums))
         details = metric.details_of(sums)

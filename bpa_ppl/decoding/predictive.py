@@ -36,8 +36,8 @@ class Predictive(Rule, frozen=True):
         # Both sums are products, whose bits do not depend on the number of threads.
         totals = jnp.ones_like(base) @ unnormalised
         share = jnp.exp(voters.log_weight) / totals
-        fits = jnp.all(totals < _LARGEST)
-        result: jax.Array = jax.lax.cond(fits, lambda: jnp.log(unnormalised @ share), carefully)
+        finite = jnp.all(totals < _LARGEST)
+        result: jax.Array = jax.lax.cond(finite, lambda: jnp.log(unnormalised @ share), carefully)
         return result
 
     def combined(self, parts: jax.Array) -> jax.Array:

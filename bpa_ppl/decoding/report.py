@@ -1,4 +1,4 @@
-"""The report about a posterior: whether it helped, what it learned, and whether to believe it."""
+"""The report about a posterior: improvement, learned weights, and convergence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
-_SEEN = "These are the lists that the weights were adapted to: evaluate on new ones."
+_SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
 
 
 def report_page(
@@ -41,7 +41,7 @@ def report_page(
             their texts. Where `lists` are these, they need not be given again.
         moved_files: as for `rerank`.
         title: of the page.
-        top: draw the chains of so many weights or other variables, those that mix worst.
+        top: draw the chains of at most this many weights or other variables, those that mix worst.
 
     Raises:
         DataError: if lists and posterior do not fit together, or nothing is there to score by.
@@ -53,14 +53,14 @@ def report_page(
     (True, False)
     """
     draws = as_draws(posterior)
-    answer, more = (None, []) if lists is None else _of_lists(draws, lists, moved_files)
+    answer, sections = (None, []) if lists is None else _of_lists(draws, lists, moved_files)
     if adaptation_lists is None and lists is not None and _same_lists(draws, lists):
         adaptation_lists = lists
     return posterior_page(
         draws,
         title=title,
         top=top,
-        more=more,
+        more=sections,
         answer=answer,
         texts=None if adaptation_lists is None else texts_of(draws, adaptation_lists),
     )
@@ -77,7 +77,7 @@ def _of_lists(
     from bpa_ppl.features.recipes import columns_of
 
     caveats = [] if check(draws) else [_FAILED]
-    caveats += [_SEEN] if _same_lists(draws, lists) else []
+    caveats += [_SAME_LISTS] if _same_lists(draws, lists) else []
     answer = improvement_section(
         evaluate_improvement(lists, draws, moved_files=moved_files), caveats
     )
@@ -136,8 +136,8 @@ def texts_of(posterior: Posterior, lists: NBest) -> list[str]:
         )
     lists = _observed(draws, lists)
     oracle = np.asarray(draws.observed.get("oracle", ()))
-    whole = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(lists),)
-    if whole and np.all((oracle >= 0) & (oracle < lists.sizes)):
+    valid = np.issubdtype(oracle.dtype, np.integer) and oracle.shape == (len(lists),)
+    if valid and np.all((oracle >= 0) & (oracle < lists.sizes)):
         return list(lists.chosen(oracle))
-    every = lists.references or [()] * len(lists)
-    return [refs[0] if refs else lists.texts(s)[0] for s, refs in enumerate(every)]
+    references = lists.references or [()] * len(lists)
+    return [refs[0] if refs else lists.texts(s)[0] for s, refs in enumerate(references)]

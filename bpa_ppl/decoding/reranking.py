@@ -30,8 +30,8 @@ from bpa_ppl.workers import number_of, parallel_workers
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-_TABLE = 64  # lists that a worker gets at once: a multiple of what a decider handles at once
-_SMALL = 100_000  # up to so many hypotheses, starting worker processes takes longer
+_TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
+_SMALL = 100_000  # hypotheses; up to this number, starting worker processes takes longer
 _SHOWN = 5  # changes in a notebook
 
 
@@ -54,10 +54,10 @@ class Reranked:
     >>> from bpa_ppl import Draws
     >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
     >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",), constants={"canonical": [-1.0]})
-    >>> found = rerank(lists, draws, unchecked=True)
-    >>> found
+    >>> result = rerank(lists, draws, unchecked=True)
+    >>> result
     Reranked(2 sentences, 1 changed)
-    >>> found.texts, found.canonical_texts, found.changed.tolist()
+    >>> result.texts, result.canonical_texts, result.changed.tolist()
     (['b', 'c'], ['a', 'c'], [True, False])
     """
 
@@ -76,7 +76,7 @@ class Reranked:
     def changed(self) -> np.ndarray:
         """(S,) bool: whether the translation differs from the canonical first-best."""
         pairs = zip(self.texts, self.canonical_texts, strict=True)
-        return np.array([ours != theirs for ours, theirs in pairs], dtype=bool)
+        return np.array([choice != canonical for choice, canonical in pairs], dtype=bool)
 
     def __repr__(self) -> str:
         return f"Reranked({len(self.texts)} sentences, {int(self.changed.sum())} changed)"
@@ -114,8 +114,8 @@ def rerank(
     >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
     >>> posterior = Draws({"weights": drawn}, ("LM0",))
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
-    >>> found = rerank(lists, posterior)
-    >>> found.texts, found.probability.round(2).tolist()
+    >>> result = rerank(lists, posterior)
+    >>> result.texts, result.probability.round(2).tolist()
     (['b'], [0.75])
     >>> rerank(lists, Draws({"weights": drawn[:, :20]}, ("LM0",)))
     Traceback (most recent call last):
@@ -131,7 +131,8 @@ def rerank(
             report(done, max(total, done), "sentences")
     if not parts:
         raise UsageError("there is no list to rerank")
-    return _joined(parts)
+    columns: list[list[Any]] = [[getattr(part, f.name) for part in parts] for f in fields(Reranked)]
+    return Reranked(*map(_concatenated, columns))
 
 
 @with_options(RerankOptions)
@@ -210,20 +211,14 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
         DataError: if the posterior knows one of them.
         UsageError: if they are not given by name.
     """
-    given = Weights(defaults or {}, "the defaults")
-    known = [name for name in given if name in (*draws.features, *draws.fixed)]
-    if known:
+    weights = Weights(defaults or {}, "the defaults")
+    clashes = [name for name in weights if name in (*draws.features, *draws.fixed)]
+    if clashes:
         raise DataError(
-            f"the posterior has weights of {', '.join(known)}: leave out their default weights",
+            f"the posterior has weights of {', '.join(clashes)}: leave out their default weights",
             parameter="defaults",
         )
-    return replace(draws, fixed=draws.fixed.updated(given)) if given else draws
-
-
-def _joined(parts: Iterable[Reranked]) -> Reranked:
-    """Return the choices of several parts as one."""
-    columns: list[list[Any]] = [[getattr(part, f.name) for part in parts] for f in fields(Reranked)]
-    return Reranked(*(_concatenated(column) for column in columns))
+    return replace(draws, fixed=draws.fixed.updated(weights)) if weights else draws
 
 
 def _concatenated(column: list[Any]) -> Any:
@@ -244,10 +239,10 @@ def _tables(stream: Iterable[NBest]) -> Iterator[NBest]:
         yield from lists.chunks(_TABLE)
 
 
-def _no_lists(given: Any) -> UsageError:
+def _no_lists(value: Any) -> UsageError:
     return UsageError(
         "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
-        f"{reprlib.repr(given)}"
+        f"{reprlib.repr(value)}"
     )
 
 
@@ -288,8 +283,8 @@ def _in_workers(
         decider = deciders.of(lists)
         return delayed(BatchDecider.choose)(decider, decider.stripped(lists))
 
-    drained = (first.popleft() for _ in range(len(first)))
-    calls = ((lists, call(lists)) for lists in chain(drained, tables))
+    queued = (first.popleft() for _ in range(len(first)))
+    calls = ((lists, call(lists)) for lists in chain(queued, tables))
     with parallel_workers(options.jobs, options.backend, options.scheduler) as parallel:
         for lists, decisions in parallel.in_order(calls):
             yield _part(lists, decisions)

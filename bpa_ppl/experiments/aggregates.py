@@ -18,12 +18,12 @@ from bpa_ppl.quality.bootstrap import Replicates, Resamples, replicates, resampl
 
 #: Stages in which a method learns from A; the others apply what was learned.
 _LEARNING = ("adapt", "tune")
-# So many that the smallest p-value survives the adjustment for all pairs of 14 methods.
+# Enough that the smallest p-value survives the adjustment for all pairs of 14 methods.
 _SAMPLES = 10_000
 _INTERVAL = (2.5, 97.5)  # percentiles
 
 
-class Place(NamedTuple):
+class Condition(NamedTuple):
     """Where a method was run; its draws of A make one point of a curve."""
 
     domain: str
@@ -125,7 +125,7 @@ class Seconds(NamedTuple):
 
 
 class _Scores(NamedTuple):
-    """The scores of a method at one place, under one metric."""
+    """The scores of a method at one condition, under one metric."""
 
     values: Float64  # (draws,)
     verdicts: list[str]
@@ -144,7 +144,7 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> Aggregates:
     for metric in metrics_of(results):
         for group in _groups(results):
             scores = _scores(results, group, metric, samples)
-            points += [_point(place, metric, one) for place, one in scores.items()]
+            points += [_point(key, metric, point_scores) for key, point_scores in scores.items()]
             differences += _differences(scores, metric)
     return Aggregates(points, differences)
 
@@ -160,42 +160,42 @@ def median_seconds(seconds: pa.Table) -> list[Seconds]:
         entry = totals.setdefault(tuple(row[key] for key in KEYS), [0.0, 0.0])
         entry[0] += row["seconds"] if row["stage"] in _LEARNING else 0.0
         entry[1] += row["seconds"]
-    places: dict[tuple[Any, ...], list[list[float]]] = {}
+    groups: dict[tuple[Any, ...], list[list[float]]] = {}
     for (domain, size, _, method, setting), pair in totals.items():
-        places.setdefault((domain, size, method, setting), []).append(pair)
-    return [Seconds(*place, *np.median(pairs, axis=0).tolist()) for place, pairs in places.items()]
+        groups.setdefault((domain, size, method, setting), []).append(pair)
+    return [Seconds(*key, *np.median(pairs, axis=0).tolist()) for key, pairs in groups.items()]
 
 
-def _groups(results: pa.Table) -> Iterator[dict[Place, list[int]]]:
+def _groups(results: pa.Table) -> Iterator[dict[Condition, list[int]]]:
     """Yield for each domain and size the rows of each method and setting."""
-    groups: dict[tuple[str, int], dict[Place, list[int]]] = {}
-    for row, key in enumerate(results.select(list(Place._fields)).to_pylist()):
-        place = Place(**key)
-        groups.setdefault(place[:2], {}).setdefault(place, []).append(row)
+    groups: dict[tuple[str, int], dict[Condition, list[int]]] = {}
+    for row, key in enumerate(results.select(list(Condition._fields)).to_pylist()):
+        condition = Condition(**key)
+        groups.setdefault(condition[:2], {}).setdefault(condition, []).append(row)
     yield from groups.values()
 
 
 def _scores(
-    results: pa.Table, group: dict[Place, list[int]], metric: str, samples: int
-) -> dict[Place, _Scores]:
+    results: pa.Table, group: dict[Condition, list[int]], metric: str, samples: int
+) -> dict[Condition, _Scores]:
     """Return the scores of the methods of a group, with bootstrap replicates on shared samples."""
-    found: dict[Place, _Scores] = {}
+    result: dict[Condition, _Scores] = {}
     shared: Resamples | None = None
-    for place, rows in group.items():
+    for condition, rows in group.items():
         counts = counts_of(results, rows, metric)  # (draws, sentences, S)
         if shared is None:
             shared = resamples(samples, counts.shape[1], len(rows))
         values = by_name(metric).value(counts.sum(axis=1))
         verdicts = [results["verdict"][row].as_py() for row in rows]
-        found[place] = _Scores(values, verdicts, replicates(counts, by_name(metric), shared))
-    return found
+        result[condition] = _Scores(values, verdicts, replicates(counts, by_name(metric), shared))
+    return result
 
 
-def _point(place: Place, metric: str, scores: _Scores) -> CurvePoint:
+def _point(condition: Condition, metric: str, scores: _Scores) -> CurvePoint:
     values, verdicts = scores.values, scores.verdicts
     low, high = np.percentile(scores.replicates.both, _INTERVAL).tolist()
     return CurvePoint(
-        **place._asdict(),
+        **condition._asdict(),
         metric=metric,
         draws=len(values),
         mean=float(values.mean()),
@@ -208,11 +208,11 @@ def _point(place: Place, metric: str, scores: _Scores) -> CurvePoint:
     )
 
 
-def _differences(scores: dict[Place, _Scores], metric: str) -> list[Difference]:
-    plain = {place: one for place, one in scores.items() if not place.setting}
+def _differences(scores: dict[Condition, _Scores], metric: str) -> list[Difference]:
+    plain = {condition: values for condition, values in scores.items() if not condition.setting}
     raw = []
-    for (first, ours), (second, theirs) in combinations(plain.items(), 2):
-        change = ours.replicates.both - theirs.replicates.both
+    for (first, a), (second, b) in combinations(plain.items(), 2):
+        change = a.replicates.both - b.replicates.both
         low, high = np.percentile(change, _INTERVAL).tolist()
         # One is added to both counts, so that no p-value of a finite bootstrap is 0.
         tail = 1 + min(int((change <= 0).sum()), int((change >= 0).sum()))
@@ -223,11 +223,11 @@ def _differences(scores: dict[Place, _Scores], metric: str) -> list[Difference]:
                 metric=metric,
                 first=first.method,
                 second=second.method,
-                difference=float(ours.values.mean() - theirs.values.mean()),
+                difference=float(a.values.mean() - b.values.mean()),
                 low=low,
                 high=high,
                 p_value=min(1.0, 2 * tail / (len(change) + 1)),
             )
         )
-    adjusted = holm([one.p_value for one in raw])
-    return [replace(one, adjusted=float(p)) for one, p in zip(raw, adjusted, strict=True)]
+    adjusted = holm([d.p_value for d in raw])
+    return [replace(d, adjusted=float(p)) for d, p in zip(raw, adjusted, strict=True)]

@@ -90,10 +90,10 @@ def calibrate_sampler(
     with jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
         target = target_of(nbest, matched, prior, likelihood=resolved, gains=gain, model=model)
-        more = _labels(target)
+        labels = _labels(target)
     return calibrate(
         partial(_replicated, engine, target, seed),
-        [*free, *more, LOG_LIKELIHOOD],
+        [*free, *labels, LOG_LIKELIHOOD],
         replications=replications,
         sampler=SAMPLERS.name_of(engine),
         seed=seed,

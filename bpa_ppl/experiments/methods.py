@@ -103,13 +103,13 @@ class Method(Component, frozen=True):
         common = {key: value for key, value in values.items() if key in _COMMON}
         rest = {key: value for key, value in values.items() if key not in _COMMON}
         engine = {**dict(self.engine_settings), **{k: v for k, v in rest.items() if k not in names}}
-        own = {**dict(kept), **{k: v for k, v in rest.items() if k in names}}
+        likelihood_settings = {**dict(kept), **{k: v for k, v in rest.items() if k in names}}
         changed = msgspec.structs.replace(
             self,
             **common,
             name=name or self.name,
             engine_settings=tuple(sorted(engine.items())),
-            likelihood_settings=tuple(sorted(own.items())),
+            likelihood_settings=tuple(sorted(likelihood_settings.items())),
         )
         changed.check()
         return changed

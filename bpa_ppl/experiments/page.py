@@ -112,8 +112,8 @@ def _figures(
 ) -> dict[str, Figure]:
     """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`."""
     figures = {metric: _quality_figure(points, metric) for metric in metrics}
-    if learned := [time for time in times if not time.setting and time.learning]:
-        figures["seconds"] = _seconds_figure(learned)
+    if curves := [time for time in times if not time.setting and time.learning]:
+        figures["seconds"] = _seconds_figure(curves)
     for setting in dict.fromkeys(p.setting.partition("=")[0] for p in points if p.setting):
         figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics[0])
     return figures
@@ -144,9 +144,9 @@ def _sections(
     sections = []
     for metric in metrics:
         scores = {_key(p): f"{p.mean:.1f} ± {p.interval:.1f}" for p in plain if p.metric == metric}
-        what = f"Mean {metric.upper()} and its interval size against the number of sentences"
+        text = f"Mean {metric.upper()} and its interval size against the number of sentences"
         caption = f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ."
-        blocks = [Text(_INTERVALS), picture(metric, what), *tables(scores, caption)]
+        blocks = [Text(_INTERVALS), picture(metric, text), *tables(scores, caption)]
         sections.append(Section(f"{metric.upper()} against |A|", blocks))
     if lengths := mean_lengths(results):
         cells = {key: f"{value:.3f}" for key, value in lengths.items()}
@@ -154,12 +154,12 @@ def _sections(
         sections.append(Section("Length against |A|", tables(cells, caption)))
     if "seconds" in figures:
         cells = {_key(t): f"{t.learning:.2f}" for t in times if not t.setting and t.learning}
-        what = "Seconds to adapt or tune against the number of adaptation sentences"
-        some = tables(cells, "Median seconds to adapt or tune, {domain}.")
-        sections.append(Section("Time", [Text(_TIMES), picture("seconds", what), *some]))
+        text = "Seconds to adapt or tune against the number of adaptation sentences"
+        extra = tables(cells, "Median seconds to adapt or tune, {domain}.")
+        sections.append(Section("Time", [Text(_TIMES), picture("seconds", text), *extra]))
     if swept := [name for name in figures if name.startswith("sweep_")]:
-        what = f"Mean {metrics[0].upper()} against "
-        blocks = [picture(name, what + name.removeprefix("sweep_")) for name in swept]
+        text = f"Mean {metrics[0].upper()} against "
+        blocks = [picture(name, text + name.removeprefix("sweep_")) for name in swept]
         sections.append(Section("Settings", blocks))
     detailed = [metric for metric in metrics if detail_names(metric)]
     if details := [_details_table(results, d, metric) for metric in detailed for d in domains]:
@@ -187,19 +187,19 @@ def _summary(points: Sequence[CurvePoint], metric: str, lengths: Mapping[_Key, f
     plain = [point for point in points if not point.setting]
     parts = []
     for domain in _distinct(point.domain for point in plain):
-        here = [p for p in plain if p.metric == metric and p.domain == domain]
-        smallest = min(point.size for point in here)
-        best = better((p for p in here if p.size == smallest), key=lambda point: point.mean)
+        curve = [p for p in plain if p.metric == metric and p.domain == domain]
+        smallest = min(point.size for point in curve)
+        best = better((p for p in curve if p.size == smallest), key=lambda point: point.mean)
         others = [
             f"{p.metric.upper()} {p.mean:.1f}"
             for p in plain
             if _key(p) == _key(best) and p.metric != metric
         ]
         others += [f"length {lengths[_key(best)]:.3f}"] if _key(best) in lengths else []
-        more = f" ({', '.join(others)})" if others else ""
+        suffix = f" ({', '.join(others)})" if others else ""
         parts.append(
             f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best.mean:.1f} ± "
-            f"{best.interval:.1f}, of {best.method}{more}"
+            f"{best.interval:.1f}, of {best.method}{suffix}"
         )
     return "; ".join(parts) + "."
 
@@ -231,11 +231,11 @@ def _size_table(cells: Mapping[tuple[int, str], str], caption: str) -> Table:
 
 def _details_table(results: pa.Table, domain: str, metric: str) -> Table:
     """Return a metric with its details, such as precisions: means at the largest size of A."""
-    here = results.filter((pc.field("domain") == domain) & (pc.field("setting") == ""))
-    largest = pc.max(here["size"]).as_py()
+    domain_rows = results.filter((pc.field("domain") == domain) & (pc.field("setting") == ""))
+    largest = pc.max(domain_rows["size"]).as_py()
     columns = [metric, *detail_names(metric)]
     grouped = (
-        here.filter(pc.field("size") == largest)
+        domain_rows.filter(pc.field("size") == largest)
         .group_by("method", use_threads=False)
         .aggregate([(column, "mean") for column in columns])
     )
@@ -250,24 +250,24 @@ def _details_table(results: pa.Table, domain: str, metric: str) -> Table:
 
 def _significance_table(differences: Sequence[Difference], domain: str, metric: str) -> Table:
     """Return for each pair of methods at how many sizes of A the one is lower, and higher."""
-    here = [d for d in differences if d.domain == domain and d.metric == metric]
-    methods = _distinct(name for d in here for name in (d.first, d.second))
+    chosen = [d for d in differences if d.domain == domain and d.metric == metric]
+    methods = _distinct(name for d in chosen for name in (d.first, d.second))
     lower: dict[tuple[str, str], int] = {}  # (lower, higher) -> number of sizes
-    for one in here:
-        if one.adjusted < _SIGNIFICANT and one.difference:
-            pair = (one.first, one.second) if one.difference < 0 else (one.second, one.first)
+    for d in chosen:
+        if d.adjusted < _SIGNIFICANT and d.difference:
+            pair = (d.first, d.second) if d.difference < 0 else (d.second, d.first)
             lower[pair] = lower.get(pair, 0) + 1
 
-    def cell(ours: str, theirs: str) -> str:
-        counts = (("−", lower.get((ours, theirs), 0)), ("+", lower.get((theirs, ours), 0)))
-        some = " ".join(f"{sign}{n}" for sign, n in counts if n)
-        return some or ("" if ours == theirs else "·")
+    def cell(first: str, second: str) -> str:
+        counts = (("−", lower.get((first, second), 0)), ("+", lower.get((second, first), 0)))
+        text = " ".join(f"{sign}{n}" for sign, n in counts if n)
+        return text or ("" if first == second else "·")
 
-    rows = [[ours, *(cell(ours, theirs) for theirs in methods)] for ours in methods]
+    rows = [[first, *(cell(first, second) for second in methods)] for first in methods]
     caption = (
-        f"{metric.upper()}, {domain}: at how many of the {len({d.size for d in here})} sizes of A "
-        "the method of the row is significantly lower (−) and higher (+) than that of the column, "
-        "at 5% by paired bootstrap over draws and sentences, adjusted by Holm's method."
+        f"{metric.upper()}, {domain}: at how many of the {len({d.size for d in chosen})} sizes "
+        "of A the method of the row is significantly lower (−) and higher (+) than that of the "
+        "column, at 5% by paired bootstrap over draws and sentences, adjusted by Holm's method."
     )
     return Table(["method", *methods], rows, caption)
 
@@ -278,9 +278,9 @@ def _quality_figure(points: Sequence[CurvePoint], metric: str) -> Figure:
     domains = _distinct(point.domain for point in chosen)
     figure, rows = empty_figure(len(domains), 2, _HEIGHT)
     for domain, (left, right) in zip(domains, rows, strict=True):
-        here = [point for point in chosen if point.domain == domain]
-        for method, style in _styles(point.method for point in here):
-            curve = [point for point in here if point.method == method]
+        domain_points = [point for point in chosen if point.domain == domain]
+        for method, style in _styles(point.method for point in domain_points):
+            curve = [point for point in domain_points if point.method == method]
             sizes = [point.size for point in curve]
             if method == CANONICAL:
                 left.axhline(curve[0].mean, **style)
@@ -290,7 +290,7 @@ def _quality_figure(points: Sequence[CurvePoint], metric: str) -> Figure:
         left.set_ylabel(f"{domain}: {metric.upper()}")
         right.set_ylabel(f"{metric.upper()}, interval size 2σ")
         for axes in (left, right):
-            _size_axis(axes, [point.size for point in here])
+            _size_axis(axes, [point.size for point in domain_points])
     _legend(figure, rows[0][0])
     return figure
 
@@ -300,13 +300,13 @@ def _seconds_figure(times: Sequence[Seconds]) -> Figure:
     domains = _distinct(time.domain for time in times)
     figure, rows = empty_figure(len(domains), 1, _HEIGHT)
     for domain, (axes,) in zip(domains, rows, strict=True):
-        here = [time for time in times if time.domain == domain]
-        for method, style in _styles(time.method for time in here):
-            curve = [time for time in here if time.method == method]
+        points = [time for time in times if time.domain == domain]
+        for method, style in _styles(time.method for time in points):
+            curve = [time for time in points if time.method == method]
             axes.plot([t.size for t in curve], [t.learning for t in curve], **style)
         axes.set_ylabel(f"{domain}: seconds")
         axes.set_yscale("log")
-        _size_axis(axes, [time.size for time in here])
+        _size_axis(axes, [time.size for time in points])
     _legend(figure, rows[0][0])
     return figure
 
@@ -323,9 +323,9 @@ def _sweep_figure(points: Sequence[CurvePoint], setting: str, metric: str) -> Fi
         curve = curves[name]
         # Shifted, so that the bars do not hide each other.
         shift = 0.06 * (number - (len(curves) - 1) / 2)
-        places = [values.index(point.setting.partition("=")[2]) + shift for point in curve]
+        x = [values.index(point.setting.partition("=")[2]) + shift for point in curve]
         means, spread = [p.mean for p in curve], [p.interval for p in curve]
-        axes.errorbar(places, means, yerr=spread, capsize=2, **style)
+        axes.errorbar(x, means, yerr=spread, capsize=2, **style)
     axes.set_xticks(range(len(values)), values)
     axes.set(xlabel=setting, ylabel=f"{metric.upper()}, mean ± 2σ")
     axes.grid(alpha=0.3)
@@ -363,8 +363,8 @@ def _legend(figure: Figure, axes: Any) -> None:
     figure.legend(handles, names, loc="outside lower center", ncols=5, fontsize="small")
 
 
-def _key(one: CurvePoint | Seconds) -> _Key:
-    return one.domain, one.size, one.method
+def _key(point: CurvePoint | Seconds) -> _Key:
+    return point.domain, point.size, point.method
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -86,8 +86,8 @@ def detail_names(metric: str) -> list[str]:
     >>> detail_names("bleu")[:2]
     ['precision_1', 'precision_2']
     """
-    found = by_name(metric)
-    return list(found.details_of(np.ones(found.width)))
+    config = by_name(metric)
+    return list(config.details_of(np.ones(config.width)))
 
 
 def metrics_of(results: pa.Table) -> tuple[str, ...]:
@@ -111,17 +111,17 @@ def result_row(
     >>> result_row(Cell("d", 10, 0, "imh", ""), counts, "passed", [])["ter"]
     25.0
     """
-    sums = {name: each.sum(axis=0) for name, each in counts.items()}
+    sums = {name: values.sum(axis=0) for name, values in counts.items()}
     details: dict[str, float] = {}
-    for name, each in sums.items():
-        details |= by_name(name).details_of(each)
+    for name, values in sums.items():
+        details |= by_name(name).details_of(values)
     return {
         **cell._asdict(),
-        **{name: float(by_name(name).value(each)) for name, each in sums.items()},
+        **{name: float(by_name(name).value(values)) for name, values in sums.items()},
         **details,
         "verdict": verdict,
         "failed": list(failed),
-        **{name + _COUNTS: each.ravel().tolist() for name, each in counts.items()},
+        **{name + _COUNTS: values.ravel().tolist() for name, values in counts.items()},
     }
 
 
@@ -139,15 +139,15 @@ class Store:
     def __init__(self, folder: Path, study: Study):
         self.folder, self._metrics = folder, study.metrics
         make_folder(folder)
-        recorded, own = folder / "study.json", identity(study)
-        if recorded.exists():
-            _check_identity(_read_json(recorded), own, folder)
+        path, new = folder / "study.json", identity(study)
+        if path.exists():
+            _check_identity(_read_json(path), new, folder)
         elif any(folder.iterdir()):
             raise DataError("contains files, but no study: choose an empty or a new folder", folder)
         for name in ("cells", "seconds"):
             make_folder(folder / name)
-        if not recorded.exists():
-            _write_json(recorded, own)
+        if not path.exists():
+            _write_json(path, new)
         for leftover in (*folder.glob("*/.*.part.*"), *folder.glob(".*.part.*")):
             leftover.unlink()  # of a run that was killed while it wrote
 
@@ -182,7 +182,7 @@ class Store:
 
 
 def identity(study: Study) -> dict[str, Any]:
-    """Return what the results of a study depend on; files are represented by checksums."""
+    """Return the settings that the results of a study depend on, with checksums of files."""
 
     def encoded(value: Any) -> Any:
         is_file = isinstance(value, Path)
@@ -215,7 +215,7 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
-    """Return what the results in a folder depend on, as from `identity`.
+    """Return the recorded `identity` of the results in a folder.
 
     Raises:
         DataError: if the study does not exist, or its file is damaged.
@@ -223,9 +223,9 @@ def read_identity(folder: Path) -> dict[str, Any]:
     return _read_json(folder / "study.json")
 
 
-def _check_identity(recorded: dict[str, Any], own: dict[str, Any], folder: Path) -> None:
+def _check_identity(recorded: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
     for part in ("study", "versions"):
-        differing = [key for key in own[part] if recorded.get(part, {}).get(key) != own[part][key]]
+        differing = [key for key in new[part] if recorded.get(part, {}).get(key) != new[part][key]]
         if differing:
             raise DataError(
                 f"contains the results of another study, with other {', '.join(differing)}: "

@@ -41,7 +41,7 @@ from bpa_ppl.tuning import reestimate
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import check_backend, parallel_workers
 
-#: Registries of what a method consists of.
+#: Registries of the components of a method.
 _REGISTRIES: tuple[Registry[Any], ...] = (METRICS, RULES, SAMPLERS, TUNERS)
 _MAX_DOMAINS = 2  # kept in memory at once
 
@@ -82,30 +82,30 @@ def run_study(
         material(study, domain)
     if study.development is not None:
         development(study)
-    every = tasks(study)
+    all_tasks = tasks(study)
     store = Store(Path(folder), study)
-    missing = store.missing(task.cell for task in every)
+    missing = store.missing(task.cell for task in all_tasks)
     # Processes keep the lists of few domains, so cells of a domain run together.
     waiting = sorted(
-        (task for task in every if task.cell in missing),
+        (task for task in all_tasks if task.cell in missing),
         key=lambda task: (task.cell.domain, task.method.nbest_size),
     )
     registered = [registry.registered for registry in _REGISTRIES]
     calls = (joblib.delayed(_run)(study, task, registered) for task in waiting)
     workers = parallel_workers(jobs, backend, scheduler, ordered=False)
     with reporter(progress, "experiment") as report, workers as parallel:
-        done = len(every) - len(waiting)
-        report(done, len(every), "")
+        done = len(all_tasks) - len(waiting)
+        report(done, len(all_tasks), "")
         start = time.monotonic()
         for number, (cell, outcome) in enumerate(parallel(calls), 1):
             store.add(cell, outcome)
             left = (time.monotonic() - start) / number * (len(waiting) - number)
-            report(done + number, len(every), f"{timedelta(seconds=round(left))} left")
-    return store.finish([task.cell for task in every])
+            report(done + number, len(all_tasks), f"{timedelta(seconds=round(left))} left")
+    return store.finish([task.cell for task in all_tasks])
 
 
 def _run(study: Study, task: Task, registered: list[dict[str, type]]) -> tuple[Cell, Outcome]:
-    """Run a cell in a worker, after registering what the parent process has registered."""
+    """Run a cell in a worker, after registering the components of the parent process."""
     for registry, members in zip(_REGISTRIES, registered, strict=True):
         for name, member in members.items():
             if name not in registry.registered:
@@ -149,8 +149,8 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
             f"{domain.held_out} of {len(adapt)} sentences cannot be held out: hold out fewer",
             adapt.origin,
         )
-    given = None if domain.weights is None else read_weights(domain.weights)
-    matched, origin = match(given, adapt), str(domain.weights or "no weights")
+    start = None if domain.weights is None else read_weights(domain.weights)
+    matched, origin = match(start, adapt), str(domain.weights or "no weights")
     if test.feature_names != adapt.feature_names:
         raise DataError(f"{test.origin} has other features than {adapt.origin}", origin)
     largest = max(study.every_size)
@@ -163,7 +163,7 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     return Material(
         adapt,
         test,
-        None if given is None else Weights(zip(matched.names, matched.values, strict=True), origin),
+        None if start is None else Weights(zip(matched.names, matched.values, strict=True), origin),
         {metric: statistics(test, by_name(metric)).counts for metric in study.metrics},
     )
 
@@ -230,7 +230,7 @@ def run_cell(study: Study, task: Task) -> Outcome:
         with run.stage("rerank"):
             choice = data.test.best(data.test.scores(match(weights, data.test).values))
     rows = data.test.offsets[:-1] + choice
-    counts = {metric: every[rows] for metric, every in data.counts.items()}
+    counts = {metric: values[rows] for metric, values in data.counts.items()}
     return Outcome(result_row(cell, counts, run.verdict, run.failed), run.seconds)
 
 
@@ -279,7 +279,7 @@ def _choose_by_posterior(run: _CellRun) -> Int64:
 
 @lru_cache(1)
 def _fitted(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
-    """Return a sampler with what it learns from the development set: once for all cells."""
+    """Return a sampler fitted to the development set, once for all cells."""
     data = material(study, domain)
     weights = data.weights or initial_weights(data.adapt)
     return sampler.fitted(development(study), weights, fixed=None, seed=study.seed)

@@ -76,14 +76,14 @@ def compare_samplers(
     goal = resolve(metric, nbest)
     nbest = demote_to_extras(nbest, goal.columns)
     oracle = _oracles(nbest, weights, goal, options)
-    if extra:  # what is of other data is refused before the long work
-        known = AdaptOptions(sampler="map", oracle=oracle, metric=goal, **options)
-        quick = adapt_draws(nbest, weights, known)
+    if extra:  # runs on other data are refused before the long computation
+        map_options = AdaptOptions(sampler="map", oracle=oracle, metric=goal, **options)
+        quick = adapt_draws(nbest, weights, map_options)
         for name, posteriors in extra.items():
             for posterior in posteriors:
                 check_same_posterior(name, as_draws(posterior), quick)
     with reporter(progress, "compare") as report:
-        found = run_samplers(
+        runs_by_sampler = run_samplers(
             nbest,
             weights,
             samplers,
@@ -109,7 +109,7 @@ def compare_samplers(
         lists = nbest if test is None else test
         report(0, 1, "statistics")
         return compare(
-            {**found, **extra},
+            {**runs_by_sampler, **extra},
             [truth],
             decode=lambda posterior: rerank(lists, posterior, unchecked=True).texts,
             references=lists.references,
@@ -149,19 +149,19 @@ def run_samplers(
     """
     seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
-    found: dict[str, list[Draws]] = {name: [] for name in chosen}
+    result: dict[str, list[Draws]] = {name: [] for name in chosen}
     steps = [(name, run) for name in chosen for run in range(-1, runs)]
     with reporter(progress, "run") as report:
         for done, (name, run) in enumerate(steps):
             report(done, len(steps), name)
             own_seed = (seed + max(run, 0)) % SEEDS
-            own = AdaptOptions(sampler=name, seed=own_seed, settings=chosen[name], **options)
+            full = AdaptOptions(sampler=name, seed=own_seed, settings=chosen[name], **options)
             start = time.perf_counter()
-            draws = adapt_draws(nbest, weights, own)
+            draws = adapt_draws(nbest, weights, full)
             seconds = time.perf_counter() - start
             if run >= 0:
-                found[name].append(draws.with_attrs(sampling_time=seconds))
-    return found
+                result[name].append(draws.with_attrs(sampling_time=seconds))
+    return result
 
 
 def _configured(
@@ -171,8 +171,8 @@ def _configured(
     if not samplers or runs < 1:
         raise UsageError("a comparison needs at least one sampler and one run of each")
     chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
-    for name, own in chosen.items():
-        SAMPLERS.resolve(name, own)
+    for name, sampler_settings in chosen.items():
+        SAMPLERS.resolve(name, sampler_settings)
     return chosen
 
 

@@ -233,8 +233,8 @@ def read_study(path: str | Path) -> Study:
     development = None
     if table.development is not None:
         with _located(path, "development"):
-            one = table.development
-            development = _list_files(path.parent, one.nbest, one.references, one.first_id)
+            dev = table.development
+            development = _list_files(path.parent, dev.nbest, dev.references, dev.first_id)
     with _located(path, ""):
         study = Study(
             domains=tuple(domains),
@@ -394,7 +394,7 @@ def tasks(study: Study) -> list[Task]:
     >>> [task.cell.name for task in tasks(study)]
     ['d.10.0.imh.', 'd.10.0.mert.', 'd.20.0.imh.', 'd.20.0.mert.']
     """
-    every = (
+    all_tasks = (
         Task(Cell(domain.name, size, draw, method.name, setting), method)
         for domain in study.domains
         for size in study.every_size
@@ -402,11 +402,11 @@ def tasks(study: Study) -> list[Task]:
         for setting, method in _variants(study, size)
     )
     # A value may occur in two sweeps: its cells run once.
-    return list({task.cell: task for task in every}.values())
+    return list({task.cell: task for task in all_tasks}.values())
 
 
 def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
-    """Yield what runs at a size: the methods, then the swept settings."""
+    """Yield the methods that run at a size, then the swept settings."""
     if size in study.sizes:
         yield from (("", method) for method in study.methods)
     methods = {method.name: method for method in study.methods}

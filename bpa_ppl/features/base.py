@@ -29,7 +29,7 @@ _FOLD_SEED = 0  # fixed: the same sentences always get the same folds
 class FeatureSource(Component, frozen=True):
     """Computes features of hypotheses; its fields are its settings.
 
-    A source is a subclass in a module of its own and a line in `bpa_ppl.registry.FEATURES`. It
+    A source is a subclass in a separate module and a line in `bpa_ppl.registry.FEATURES`. It
     defines `columns`, or `opened` if it reads or trains something first.
 
     Attributes:
@@ -53,7 +53,7 @@ class FeatureSource(Component, frozen=True):
         return frozenset()
 
     def columns(self, nbest: NBest) -> Features:
-        """Return the features of all hypotheses, for lists that have what the source needs.
+        """Return the features of all hypotheses of lists that have the required data.
 
         Features that depend on the text alone are best computed with `of_each_string`.
         """
@@ -69,7 +69,7 @@ class FeatureSource(Component, frozen=True):
         return self.columns
 
     def fitted(self, nbest: NBest) -> FeatureSource:
-        """Return the source for new lists, with what it learns from adaptation lists."""
+        """Return the source fitted to adaptation lists, for use with new lists."""
         return self
 
     def cross_fitted_columns(self, nbest: NBest) -> Features:
@@ -86,7 +86,7 @@ class FeatureSource(Component, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Whether it holds what it has learned, so that it reads no file."""
+        """Whether it contains its fitted data, so that it reads no file."""
         return any(getattr(self, name) for name in self.learned)
 
     @property
@@ -121,7 +121,7 @@ class FeatureSource(Component, frozen=True):
         return msgspec.structs.replace(self, **settings)
 
     def recipe(self) -> dict[str, Any]:
-        """Return what is needed to compute the same features again: name and settings.
+        """Return the name and settings that compute the same features again.
 
         What was learned is left out: a posterior stores it separately.
         """
@@ -209,8 +209,10 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         columns: dict[str, Float64] = {}
         for fold in range(folds.max(initial=-1) + 1):
             inside = folds == fold
-            own = {text for s in np.flatnonzero(inside).tolist() for text in texts[s]}
-            others = [text for text in dict.fromkeys(chain.from_iterable(texts)) if text not in own]
+            fold_texts = {text for s in np.flatnonzero(inside).tolist() for text in texts[s]}
+            others = [
+                text for text in dict.fromkeys(chain.from_iterable(texts)) if text not in fold_texts
+            ]
             if not "".join(chain.from_iterable(others)).strip():
                 raise DataError(
                     f"{self.label}=self learns from other adaptation sentences than the one it "

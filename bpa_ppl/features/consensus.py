@@ -95,8 +95,8 @@ class Consensus(FeatureSource, frozen=True):
                 nbest.string_index[rows], return_inverse=True, return_counts=True
             )
             if len(inverse) > 1:
-                each = np.arange(len(strings))
-                table = pairs_of([nbest.strings[i] for i in strings], metric).scores(each, each)
+                index = np.arange(len(strings))
+                table = pairs_of([nbest.strings[i] for i in strings], metric).scores(index, index)
                 others = table @ count - np.diag(table)
                 scores[rows] = others[inverse] / (len(inverse) - 1)
         return scores

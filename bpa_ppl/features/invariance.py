@@ -23,7 +23,7 @@ from bpa_ppl.phrases.invariance import (
 )
 from bpa_ppl.phrases.subdomains import Subdomains
 
-#: What is measured of a phrase pair, in the order of the columns.
+#: The measures of a phrase pair, in the order of the columns.
 MEASURES = ("specificity", "coherence", "kullback-leibler", "hellinger", "subdomain")
 _HALF = 32  # bits of the number of a target phrase
 
@@ -122,7 +122,7 @@ class Invariance(FeatureSource, frozen=True):
             unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
             check(nbest, unseen.sum(), len(unseen))
             source, target = (posteriors(c, subdomains.weights, self.smoothing) for c in counts)
-            # Each hypothesis is summed by itself: its sums do not depend on those before it.
+            # Each hypothesis is summed separately: its sums do not depend on those before it.
             return {
                 f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
                 for column, values in self._measured(source, target).items()
@@ -145,7 +145,7 @@ class Invariance(FeatureSource, frozen=True):
                 columns[f"{measure}.source"] = kullback_leibler(source, target)
                 columns[f"{measure}.target"] = kullback_leibler(target, source)
             else:
-                one, other = source[:, self.z], target[:, self.z]
-                columns[f"z{self.z}.source"], columns[f"z{self.z}.target"] = one, other
-                columns[f"z{self.z}.difference"] = np.abs(one - other)
+                p, q = source[:, self.z], target[:, self.z]
+                columns[f"z{self.z}.source"], columns[f"z{self.z}.target"] = p, q
+                columns[f"z{self.z}.difference"] = np.abs(p - q)
         return columns

@@ -1,4 +1,4 @@
-"""Lexicon: how well the words of a hypothesis translate those of its source, and back."""
+"""Lexicon: word translation probabilities between hypothesis and source, in both directions."""
 
 from __future__ import annotations
 
@@ -154,10 +154,10 @@ class Lexicon(TextSource, frozen=True):
         }
         columns = {f"{self.name}.{side}": values for side, values in logs.items()}
         if self.per_word:
-            for side, texts_of_side, which in (
+            for side, texts_of_side, index in (
                 ("direct", targets, target),
                 ("inverse", sources, source),
             ):
                 sizes = np.array([max(len(words), 1) for words in texts_of_side], np.float64)
-                columns[f"{self.name}.{side}.perword"] = logs[side] / sizes[which]
+                columns[f"{self.name}.{side}.perword"] = logs[side] / sizes[index]
         return {name: values[inverse_rows] for name, values in columns.items()}

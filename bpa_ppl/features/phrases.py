@@ -70,7 +70,7 @@ class PhraseMixture(FeatureSource, frozen=True):
         source, target = PhraseTree.of(table.sources), PhraseTree.of(table.targets)
         values = [table.columns[name] for name in names]
         in_table = np.maximum(np.transpose(values).reshape(-1, len(values)), self.floor)
-        # The last row, number −1, is that of pairs that are not in the table.
+        # The last row, number −1, is for pairs that are not in the table.
         logs = np.log(np.vstack([in_table, np.full((1, len(values)), self.floor)]))
         check = UnknownCheck("phrase pairs of the hypotheses", self.table, _MOST_UNKNOWN)
 
@@ -85,7 +85,7 @@ class PhraseMixture(FeatureSource, frozen=True):
             )
             hypotheses = len(nbest.features)
             owner = np.repeat(np.arange(hypotheses), np.diff(starts))
-            # Each hypothesis is summed by itself: its sums do not depend on those before it.
+            # Each hypothesis is summed separately: its sums do not depend on those before it.
             columns = {
                 f"{self.name}.{name}": np.bincount(owner, column[rows], hypotheses)
                 for name, column in zip(names, logs.T, strict=True)
@@ -99,9 +99,9 @@ class PhraseMixture(FeatureSource, frozen=True):
 
 def _phrases(
     tree: PhraseTree,
-    places: Int32,
+    index: Int32,
     words: tuple[Int32, Int64],
-    which: np.ndarray,
+    selected: np.ndarray,
     starts: Int64,
     spans: Int32,
 ) -> Int32:
@@ -109,12 +109,12 @@ def _phrases(
 
     Args:
         tree: the phrases of one side of the table.
-        places: the number in the table of each phrase of the tree.
+        index: the number in the table of each phrase of the tree.
         words: of all sentences of that side.
-        which: (hypotheses,) the sentence of each hypothesis.
+        selected: (hypotheses,) the sentence of each hypothesis.
         starts: (hypotheses + 1,) where its spans begin.
         spans: (spans, 2) first word, and number of words.
     """
     begin, lengths = np.ascontiguousarray(spans.T)
-    nodes = tree.found((words[0], words[1][which]), starts, begin, lengths)
-    return np.where(nodes >= 0, places[nodes], np.int32(-1))
+    nodes = tree.find((words[0], words[1][selected]), starts, begin, lengths)
+    return np.where(nodes >= 0, index[nodes], np.int32(-1))

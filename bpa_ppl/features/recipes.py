@@ -36,8 +36,9 @@ def recorded(
     """
     records = []
     for source, names in zip(sources, columns, strict=True):
-        more = {_FILES: [_hash(path, source) for path in source.files()], _COLUMNS: list(names)}
-        records.append(source.recipe() | {name: values for name, values in more.items() if values})
+        hashes = [_hash(path, source) for path in source.files()]
+        details = {_FILES: hashes, _COLUMNS: list(names)}
+        records.append(source.recipe() | {name: value for name, value in details.items() if value})
     return records
 
 
@@ -88,29 +89,29 @@ def sources_from_records(
     constants: Mapping[str, Any],
     moved_files: MovedFiles | None = None,
 ) -> tuple[FeatureSource, ...]:
-    """Return the sources that were recorded, if they can still do what they did.
+    """Return the recorded sources, if their files have not changed.
 
     Args:
         records: from `recorded`.
-        constants: what `stored` gave, among other things.
+        constants: of the posterior, with those from `stored`.
         moved_files: new paths of files that have moved, by the label of their source.
 
     Raises:
         DataError: if a file is missing or has changed, or a record cannot be understood.
-        UsageError: if `moved_files` names a source that is not there.
+        UsageError: if `moved_files` names a source that the posterior does not have.
     """
     sources, hashes = [], []
     for number, record in enumerate(records):
-        one = {name: _tuples(value) for name, value in record.items()}
-        hashes.append(one.pop(_FILES, ()))
-        one.pop(_COLUMNS, None)
+        settings = {name: _tuples(value) for name, value in record.items()}
+        hashes.append(settings.pop(_FILES, ()))
+        settings.pop(_COLUMNS, None)
         learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
-        one |= {name: _tuples(value) for name, value in json.loads(learned).items()}
-        sources.append(FEATURES.resolve(one.pop("source"), one))
+        settings |= {name: _tuples(value) for name, value in json.loads(learned).items()}
+        sources.append(FEATURES.resolve(settings.pop("source"), settings))
     moved = [_with_moved_files(source, moved_files or {}, sources) for source in sources]
     _check_used(moved_files or {}, sources)
-    for source, before in zip(moved, hashes, strict=True):
-        _check_unchanged(source, before)
+    for source, recorded_hashes in zip(moved, hashes, strict=True):
+        _check_unchanged(source, recorded_hashes)
     return tuple(moved)
 
 
@@ -127,13 +128,13 @@ def _hash(path: str, source: FeatureSource) -> str:
         ) from error
 
 
-def _check_unchanged(source: FeatureSource, before: Sequence[str]) -> None:
-    for path, was in zip(source.files(), before, strict=True):
-        if (now := _hash(path, source)) != was:
+def _check_unchanged(source: FeatureSource, hashes: Sequence[str]) -> None:
+    for path, recorded_hash in zip(source.files(), hashes, strict=True):
+        if (now := _hash(path, source)) != recorded_hash:
             raise DataError(
                 f"has changed since the weights of {source.label} were adapted (SHA-256 "
-                f"{was[:12]}… then, {now[:12]}… now): restore the old file, give the new path of "
-                f"{source.label} if it has moved, or adapt again",
+                f"{recorded_hash[:12]}… then, {now[:12]}… now): restore the old file, give the new "
+                f"path of {source.label} if it has moved, or adapt again",
                 path,
                 parameter="moved_files",
             )
@@ -144,22 +145,22 @@ def _with_moved_files(
 ) -> FeatureSource:
     name = FEATURES.name_of(source)
     alone = sum(FEATURES.name_of(other) == name for other in sources) == 1
-    found = moved_files.get(source.label, moved_files.get(name) if alone else None)
-    if found is None:
+    files = moved_files.get(source.label, moved_files.get(name) if alone else None)
+    if files is None:
         return source
-    paths = [found] if isinstance(found, str | Path) else list(found)
+    paths = [files] if isinstance(files, str | Path) else list(files)
     return source.moved([str(path) for path in paths])
 
 
 def _check_used(moved_files: MovedFiles, sources: Sequence[FeatureSource]) -> None:
-    known = {source.label for source in sources}
     names = [FEATURES.name_of(source) for source in sources]
-    known |= {name for name in names if names.count(name) == 1}
-    for wanted in moved_files:
-        if wanted not in known:
+    allowed = {source.label for source in sources}
+    allowed |= {name for name in names if names.count(name) == 1}
+    for name in moved_files:
+        if name not in allowed:
             raise UsageError(
-                f"{wanted} is not a feature source of this posterior: it has "
-                f"{', '.join(sorted(known)) or 'none'}",
+                f"{name} is not a feature source of this posterior: it has "
+                f"{', '.join(sorted(allowed)) or 'none'}",
                 parameter="moved_files",
             )
 

@@ -46,16 +46,16 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
     spans, starts, wrong, row = parse_segmentations(data, source_lengths, lengths)
     if wrong:
         sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-        where = f"hypothesis {row - nbest.offsets[sentence] + 1} of sentence "
-        where += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
+        location = f"hypothesis {row - nbest.offsets[sentence] + 1} of sentence "
+        location += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
         words = f"{source_lengths[row]} and {lengths[row]} words"
-        what = {
+        problem = {
             OUTSIDE: f"is outside of its source and translation, which have {words}: give the "
             "sources that were decoded",
             UNCOVERED: f"does not cover each of the {lengths[row]} words of the translation once, "
             "in order: write the lists again",
         }.get(wrong, "is not as Moses prints it: 0-2=0-2 3=3")
-        raise DataError(where + what, nbest.origin)
+        raise DataError(location + problem, nbest.origin)
     return spans, starts
 
 
@@ -107,7 +107,7 @@ def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
     pairs = np.unique(np.stack([first, second]), axis=1)
     sides = []
     for tree, numbers in zip(trees, pairs, strict=True):
-        texts, places = tree.texts(numbers)
-        sides.append(texts.take(pa.array(places)).to_pylist())
+        texts, index = tree.texts(numbers)
+        sides.append(texts.take(pa.array(index)).to_pylist())
     order = sorted(range(len(sides[0])), key=lambda row: (sides[0][row], sides[1][row]))
     return [sides[0][row] for row in order], [sides[1][row] for row in order]

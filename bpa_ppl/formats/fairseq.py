@@ -285,14 +285,15 @@ class _Reader:
             if self._options.bad == "drop":
                 return False
             raise self._error(
-                f"{error}, in the lines of this hypothesis: correct it, or leave such hypotheses "
-                "out with bad='drop'",
+                f"{error}, in the lines of this hypothesis: correct it, or drop such hypotheses "
+                "(bad: drop)",
                 number,
+                parameter="bad",
             ) from error
         return True
 
-    def _error(self, message: str, number: int) -> DataError:
-        return DataError(message, self._options.origin, number)
+    def _error(self, message: str, number: int, parameter: str | None = None) -> DataError:
+        return DataError(message, self._options.origin, number, parameter=parameter)
 
     def _texts(self, texts: Sequence[bytes], lines: _Lines) -> list[str]:
         """Return the texts of some lines, without spaces around them."""

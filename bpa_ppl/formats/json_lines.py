@@ -115,6 +115,7 @@ def strict_values(block: bytes, origin: str, first: int) -> tuple[list[Any], lis
 
 def _strict_value(line: bytes, origin: str, number: int) -> Any:
     text = decoded(line, origin, number)
+    parameter = None
     try:
         value = json.loads(text, object_pairs_hook=_unique)
         if "\\u" in text:
@@ -124,6 +125,7 @@ def _strict_value(line: bytes, origin: str, number: int) -> Any:
             f"not JSON: {error.msg} (column {error.colno}): correct the line, or name the format "
             "if it is another one"
         )
+        parameter = "format"
     except UnicodeEncodeError:
         message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
     except RecursionError:
@@ -134,7 +136,7 @@ def _strict_value(line: bytes, origin: str, number: int) -> Any:
         message = "an integer has more than 4,000 digits: correct it"
     else:
         return value
-    raise DataError(message, origin, number)
+    raise DataError(message, origin, number, parameter=parameter)
 
 
 class _RepeatedKeyError(ValueError):

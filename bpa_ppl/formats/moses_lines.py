@@ -205,9 +205,9 @@ class LineParser:
             {name: [row.extras[i] for row in rows] for i, name in enumerate(layout.kept)},
         )
 
-    def error(self, message: str, number: int) -> DataError:
+    def error(self, message: str, number: int, parameter: str | None = None) -> DataError:
         """Return the error that names one line of the file."""
-        return DataError(message, self.options.origin, int(number))
+        return DataError(message, self.options.origin, int(number), parameter=parameter)
 
     def _regular(self, line: bytes) -> Row | None:
         """Return a line that has all fields of the first one; None for one to look at closely."""
@@ -279,7 +279,7 @@ class LineParser:
             if self.options.bad == "drop":
                 return False
             raise self.error(
-                f"{error}: correct it, or leave such hypotheses out with bad='drop'", number
+                f"{error}: correct it, or drop such hypotheses (bad: drop)", number, "bad"
             ) from error
         return True
 

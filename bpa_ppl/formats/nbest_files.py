@@ -170,7 +170,7 @@ def format_for(path: AnyPath) -> NBestFormat:
         return NBEST_FORMATS.resolve(_USUAL)
     raise UsageError(
         f"{path}: no format of lists has the ending {suffix}: choose .nbest, .txt or .out "
-        f"(Moses), {', '.join(known)}, or give write_nbest the format"
+        f"(Moses), {', '.join(known)}"
     )
 
 
@@ -179,10 +179,11 @@ def _rows(
 ) -> Iterator[Rows]:
     """Check the options at once; yield the rows when asked for them."""
     reader = None if format == AUTO else _resolved(format)
-    one_of(bad, ("error", "drop"), "policy")
+    one_of(bad, ("error", "drop"), "policy", "bad")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_ID:
         raise UsageError(
-            f"first_id must be an integer of at most 18 digits, not {quoted(first_id)}"
+            f"the first id must be an integer of at most 18 digits, not {quoted(first_id)}",
+            parameter="first_id",
         )
     options = ReadOptions(origin_name(path), bad, strict, first_id)
     return _parsed(InputFile(path), reader, options)
@@ -200,7 +201,7 @@ def _resolved(format: str | NBestFormat) -> NBestFormat:
         return NBEST_FORMATS.resolve(format)
     name, _, settings = format.partition(":")
     if name not in NBEST_FORMATS:
-        one_of(name, (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind)
+        one_of(name, (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
     return NBEST_FORMATS.resolve(name, settings_in(settings, f"the format {name}"))
 
 
@@ -214,11 +215,12 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
             return kind()
     raise DataError(
         f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
-        f"reads {SHAPE}, the first one of CSV and TSV names the columns (id, text, …); name the "
-        "format if it is one of these, or build the lists in Python with bpa_ppl.NBest.from_lists, "
-        "from_records or from_dataframe",
+        f"reads {SHAPE}, the first one of CSV and TSV names the columns (id, text, …); build "
+        "the lists in Python with bpa_ppl.NBest.from_lists, from_records or from_dataframe, or "
+        "name the format if it is one of these",
         file.origin,
         1,
+        parameter="format",
     )
 
 

@@ -67,7 +67,8 @@ class Plain(NBestFormat, frozen=True):
         if not self.list_size:
             raise UsageError(
                 "the format plain needs the number of hypotheses of each sentence: "
-                "plain:list_size=50"
+                "plain:list_size=50",
+                parameter="list_size",
             )
         schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
         files = [(path, *_read_scores(path, options.bad)) for path in self._files()]
@@ -92,9 +93,10 @@ class Plain(NBestFormat, frozen=True):
             count = rows.stop
         if count % self.list_size:
             raise DataError(
-                f"{count} lines is not a multiple of {self.list_size}: check the size of the "
-                "lists, and that no line is missing",
+                f"{count} lines is not a multiple of {self.list_size}: check that no line is "
+                "missing, or correct the list size",
                 options.origin,
+                parameter="list_size",
             )
         for path, _, table in files:
             if len(table) > count:
@@ -229,7 +231,10 @@ def _row(line: bytes, number: int, width: int, path: str, bad: str) -> Sequence[
         if bad == "drop":
             return [np.nan] * width
         raise DataError(
-            f"{error}: correct it, or leave such hypotheses out with bad='drop'", path, number
+            f"{error}: correct it, or drop such hypotheses (bad: drop)",
+            path,
+            number,
+            parameter="bad",
         ) from error
 
 

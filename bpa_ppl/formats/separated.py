@@ -293,6 +293,7 @@ class _Reader:
                         "missing, or drop such hypotheses (bad: drop)",
                         self.options.origin,
                         line,
+                        parameter="bad",
                     ) from error
                 values.append(np.inf)
         return np.array(values)

@@ -9,7 +9,7 @@ which Sockeye copies from its input, becomes an extra of the sentence.
 
 Sockeye prints costs: negative log-probabilities, divided by a power of the length. They are
 negated, so that higher is better, and a note says so; `costs=false` keeps the sign. Sockeye counts
-sentences from 1 (`first_id=1`); ids of the input may be texts.
+sentences from 1 (set the first id to 1); ids of the input may be texts.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def write_weights(
 
 def _check(format: str | WeightFormat) -> None:
     if isinstance(format, str):
-        one_of(format, (AUTO, *WEIGHT_FORMATS), WEIGHT_FORMATS.kind)
+        one_of(format, (AUTO, *WEIGHT_FORMATS), WEIGHT_FORMATS.kind, "format")
 
 
 def _detected(text: str) -> WeightFormat:
@@ -104,6 +104,7 @@ def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat)
     if suffix not in known:
         raise UsageError(
             f"{path}: no format of weights has the ending {suffix}: choose one of "
-            f"{', '.join(known)}, or name the format"
+            f"{', '.join(known)}, or name the format",
+            parameter="format",
         )
     return WEIGHT_FORMATS.resolve(known[suffix])

@@ -162,12 +162,12 @@ def _points(lines: _Batch, sides: list[Ragged], path: AnyPath, first: int) -> tu
     *points, wrong, sentence = parse_points(text, sides[0][1], sides[1][1])
     if wrong:
         lengths = [int(starts[sentence + 1] - starts[sentence]) for _, starts in sides]
-        found = lines.alignment[sentence].decode(errors="replace").strip()
+        line = lines.alignment[sentence].decode(errors="replace").strip()
         outside = (
-            f"a point of {found!r} is outside the sentences of {lengths[0]} and {lengths[1]} "
+            f"a point of {line!r} is outside the sentences of {lengths[0]} and {lengths[1]} "
             "words: give source-target positions from 0, of these two files in this order"
         )
-        malformed = f"alignment points must be like 0-0 1-2, not {found!r}"
+        malformed = f"alignment points must be like 0-0 1-2, not {line!r}"
         message = outside if wrong == OUTSIDE else malformed
         raise DataError(message, origin_name(path), first + sentence)
     return tuple(points)

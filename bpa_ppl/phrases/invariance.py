@@ -54,8 +54,8 @@ class CountedPhrases:
         """Return (phrases,) int32, the numbers of phrases, words separated by spaces."""
         words = self.tree.words(phrase.encode() for phrase in phrases)
         lengths = np.diff(words[1]).astype(np.int32)
-        each = np.arange(len(lengths) + 1)
-        return self.tree.numbers(words, each, np.zeros(len(lengths), np.int32), lengths)
+        index = np.arange(len(lengths) + 1)
+        return self.tree.numbers(words, index, np.zeros(len(lengths), np.int32), lengths)
 
     def counts(self, numbers: npt.NDArray[Any]) -> Float64:
         """Return (n, K) float64, the expected counts of phrases in each subdomain.
@@ -67,8 +67,8 @@ class CountedPhrases:
         """
         if len(self._counted) < len(self.tree):
             # The number in the tree of each word of the text; −1 if it is in no phrase.
-            known = self.tree.known_words(word.encode() for word in self._text.words)[0]
-            text = known[self._text.numbers], self._text.starts
+            word_numbers = self.tree.known_words(word.encode() for word in self._text.words)[0]
+            text = word_numbers[self._text.numbers], self._text.starts
             self._counted = self.tree.count(text, self._groups, self._shares, self._counted)
         return np.asarray(self._counted[numbers])
 

@@ -29,25 +29,25 @@ class PairCounts(NamedTuple):
 
     Attributes:
         pair_in: (pairs,) c_I(x, y).
-        given_in: (pairs,) c_I(y).
+        marginal_in: (pairs,) c_I(y).
         pair_out: (pairs,) c_o(x, y).
-        given_out: (pairs,) c_o(y).
+        marginal_out: (pairs,) c_o(y).
     """
 
     pair_in: Float64
-    given_in: Float64
+    marginal_in: Float64
     pair_out: Float64
-    given_out: Float64
+    marginal_out: Float64
 
     @property
     def p_in(self) -> Float64:
         """p_I(x|y); 0 if y is not in the table."""
-        return _ratio(self.pair_in, self.given_in)
+        return _ratio(self.pair_in, self.marginal_in)
 
     @property
     def p_out(self) -> Float64:
         """p_o(x|y); 0 if y is not in the table."""
-        return _ratio(self.pair_out, self.given_out)
+        return _ratio(self.pair_out, self.marginal_out)
 
     def part(self, rows: np.ndarray) -> PairCounts:
         """Return the counts of some of the pairs."""
@@ -70,23 +70,23 @@ class MixtureMethod(NamedTuple):
 
 def concatenated(counts: PairCounts, _: float = 0.0) -> Float64:
     """Return relative frequencies in both corpora together."""
-    return _ratio(counts.pair_in + counts.pair_out, counts.given_in + counts.given_out)
+    return _ratio(counts.pair_in + counts.pair_out, counts.marginal_in + counts.marginal_out)
 
 
 def linear(counts: PairCounts, alpha: float) -> Float64:
     """Return α p_I(x|y) + (1 − α) p_o(x|y)  (Eq. 2), as published.
 
-    If y is in only one table, the probabilities sum to less than 1: see `where_known`.
+    If y is in only one table, the probabilities sum to less than 1: see `with_fallback`.
     """
     return alpha * counts.p_in + (1 - alpha) * counts.p_out
 
 
 def maximum_a_posteriori(counts: PairCounts, beta: float) -> Float64:
     """Return (c_I(x,y) + β p_o(x|y)) / (c_I(y) + β)  (Eq. 3): p_o is a prior worth β pairs."""
-    return (counts.pair_in + beta * counts.p_out) / (counts.given_in + beta)
+    return (counts.pair_in + beta * counts.p_out) / (counts.marginal_in + beta)
 
 
-def where_known(
+def with_fallback(
     mixed: Callable[[PairCounts, float], Float64],
 ) -> Callable[[PairCounts, float], Float64]:
     """Return a mixture that uses only one table if y is not in the other.
@@ -95,8 +95,8 @@ def where_known(
     """
 
     def probabilities(counts: PairCounts, value: float) -> Float64:
-        found = np.where(counts.given_in > 0, mixed(counts, value), counts.p_out)
-        return np.where(counts.given_out > 0, found, counts.p_in)
+        interpolated = np.where(counts.marginal_in > 0, mixed(counts, value), counts.p_out)
+        return np.where(counts.marginal_out > 0, interpolated, counts.p_in)
 
     return probabilities
 
@@ -114,8 +114,8 @@ METHODS: dict[str, MixtureMethod] = {
     "concatenate": MixtureMethod(concatenated),
     "linear": MixtureMethod(linear, "alpha", _alpha),
     "map": MixtureMethod(maximum_a_posteriori, "beta", _beta),
-    "linear-known": MixtureMethod(where_known(linear), "alpha", _alpha),
-    "map-known": MixtureMethod(where_known(maximum_a_posteriori), "beta", _beta),
+    "linear-known": MixtureMethod(with_fallback(linear), "alpha", _alpha),
+    "map-known": MixtureMethod(with_fallback(maximum_a_posteriori), "beta", _beta),
 }
 LOG_LINEAR = "log-linear"
 
@@ -141,9 +141,9 @@ class FittedMixture:
 
     def __str__(self) -> str:
         """Return a line, as commands print it."""
-        given = "s" if self.side == "target" else "t"
+        condition = "s" if self.side == "target" else "t"
         parameter = METHODS[self.method].parameter
-        parts = [f"p({self.side[0]}|{given})", self.method]
+        parts = [f"p({self.side[0]}|{condition})", self.method]
         parts += [f"{parameter} = {self.value:.6g}"] if parameter else []
         parts += [f"log-likelihood per pair {self.log_likelihood:.4f}"]
         return ", ".join([*parts, f"{self.support:.1%} of the pairs have support"])
@@ -164,11 +164,11 @@ def counts_of(
 
 
 def _counts_in(table: PhraseCounts, pairs: PhrasePairs, side: Side) -> tuple[Float64, Float64]:
-    given: Side = "source" if side == "target" else "target"
-    numbers = table.numbers_of(given, pairs.phrases(given))
-    counts = np.where(numbers >= 0, np.append(table.marginal(given), 0.0)[numbers], 0.0)
+    condition: Side = "source" if side == "target" else "target"
+    numbers = table.numbers_of(condition, pairs.phrases(condition))
+    counts = np.where(numbers >= 0, np.append(table.marginal(condition), 0.0)[numbers], 0.0)
     rows = table.rows_of(pairs)
-    return np.append(table.count, 0.0)[rows], counts[pairs.number(given)]
+    return np.append(table.count, 0.0)[rows], counts[pairs.number(condition)]
 
 
 def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> FittedMixture:
@@ -207,8 +207,8 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
 
     best = 0.0
     if chosen.parameter:
-        place = min(max(int(np.argmin([cost(x) for x in _GRID])), 1), len(_GRID) - 2)
-        bounds = (_GRID[place - 1], _GRID[place + 1])
+        middle = min(max(int(np.argmin([cost(x) for x in _GRID])), 1), len(_GRID) - 2)
+        bounds = (_GRID[middle - 1], _GRID[middle + 1])
         best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x
     value = chosen.transform(best) if chosen.parameter else np.nan
     return evaluated(method, value, counts, weights, side)
@@ -218,8 +218,8 @@ def evaluated(
     method: str, value: float, counts: PairCounts, weights: Float64, side: Side
 ) -> FittedMixture:
     """Return the likelihood of pairs under a mixture with a given parameter."""
-    found = _log_likelihood(METHODS[method].probabilities(counts, value), weights)
-    return FittedMixture(method, side, value, *found)
+    likelihood = _log_likelihood(METHODS[method].probabilities(counts, value), weights)
+    return FittedMixture(method, side, value, *likelihood)
 
 
 def held_out(
@@ -235,8 +235,8 @@ def held_out(
     Two tables with the same counts of two pairs:
 
     >>> counts = PairCounts(*np.array([[3.0, 1.0], [4.0, 4.0], [3.0, 1.0], [4.0, 4.0]]))
-    >>> found = held_out("linear", counts, np.ones(2), "target", folds=2)
-    >>> round(found.log_likelihood, 3)  # (log 3/4 + log 1/4) / 2
+    >>> result = held_out("linear", counts, np.ones(2), "target", folds=2)
+    >>> round(result.log_likelihood, 3)  # (log 3/4 + log 1/4) / 2
     -0.837
     """
     if not 2 <= folds <= len(weights):
@@ -246,9 +246,9 @@ def held_out(
     fold = np.random.default_rng(checked_seed(seed)).permutation(np.arange(len(weights)) % folds)
     probabilities, values = np.zeros(len(weights)), []
     for number in range(folds):
-        own, others = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        values.append(fit(method, counts.part(others), weights[others], side).value)
-        probabilities[own] = METHODS[method].probabilities(counts.part(own), values[-1])
+        test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        values.append(fit(method, counts.part(train), weights[train], side).value)
+        probabilities[test] = METHODS[method].probabilities(counts.part(test), values[-1])
     return FittedMixture(
         method, side, float(np.mean(values)), *_log_likelihood(probabilities, weights)
     )
@@ -267,7 +267,7 @@ def mix(
         inner: the in-domain table.
         outer: the general table.
         dev: the phrase pairs of other text of the domain, to which the parameter is fitted.
-        method: `concatenate`, `linear` or `map`, with `-known` for `where_known`; or
+        method: `concatenate`, `linear` or `map`, with `-known` for `with_fallback`; or
             `log-linear`, with the probabilities of both tables as columns.
         value: of the parameter, for both directions, instead of fitting it.
 
@@ -299,22 +299,22 @@ def mix(
         if method == LOG_LINEAR:
             columns |= {f"{name}.in": counts.p_in, f"{name}.out": counts.p_out}
             continue
-        found = _chosen(inner, outer, dev, method, value, side)
-        columns[name] = METHODS[method].probabilities(counts, found.value)
-        fits += [found] if dev is not None else []
+        fitted = _chosen(inner, outer, dev, method, value, side)
+        columns[name] = METHODS[method].probabilities(counts, fitted.value)
+        fits += [fitted] if dev is not None else []
     return PhraseTable.on(pairs, columns), tuple(fits)
 
 
-def pairs_of_both(one: PhrasePairs, other: PhrasePairs) -> PhrasePairs:
+def pairs_of_both(a: PhrasePairs, b: PhrasePairs) -> PhrasePairs:
     """Return the pairs that are in at least one of two tables."""
-    sources, targets = union([one.sources, other.sources]), union([one.targets, other.targets])
-    every = []
-    for table in (one, other):
+    sources, targets = (union([a.sources, b.sources]), union([a.targets, b.targets]))
+    pair_keys = []
+    for table in (a, b):
         source = index_in(table.sources, sources)[table.source]
         target = index_in(table.targets, targets)[table.target]
-        every.append(keys(source, target, len(targets)))
-    found = np.unique(np.concatenate(every))
-    source, target = np.divmod(found, max(len(targets), 1))
+        pair_keys.append(keys(source, target, len(targets)))
+    merged = np.unique(np.concatenate(pair_keys))
+    source, target = np.divmod(merged, max(len(targets), 1))
     return PhrasePairs(sources, targets, source.astype(np.int32), target.astype(np.int32))
 
 
@@ -349,5 +349,5 @@ def _log_likelihood(probabilities: Float64, weights: Float64) -> tuple[float, fl
     return mean, mass / float(weights.sum())
 
 
-def _ratio(part: Float64, whole: Float64) -> Float64:
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+def _ratio(part: Float64, total: Float64) -> Float64:
+    return np.divide(part, total, out=np.zeros(len(part)), where=total > 0)

@@ -104,10 +104,10 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
     Raises:
         DataError: if a file cannot be read, one is empty, or they differ in length.
     """
-    known: dict[str, str] = {}
+    interned: dict[str, str] = {}
     sides = [
         [
-            [known.setdefault(word, word) for word in line]
+            [interned.setdefault(word, word) for word in line]
             for part in sentences_of(path)
             for line in part
         ]
@@ -128,8 +128,8 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
 def word_statistics(sentences: Sequence[Sequence[str]]) -> WordStatistics:
     """Return statistics of the distribution of words over the sentences of a text.
 
-    >>> found = word_statistics([["a", "b"], ["a"], ["c", "c"], ["b"]])
-    >>> found.words.to_pylist(), found.frequency.tolist(), found.burstiness.round(3).tolist()
+    >>> result = word_statistics([["a", "b"], ["a"], ["c", "c"], ["b"]])
+    >>> result.words.to_pylist(), result.frequency.tolist(), result.burstiness.round(3).tolist()
     (['a', 'b', 'c'], [2.0, 2.0, 2.0], [0.75, 2.25, 1.0])
     """
     vocabulary = Vocabulary()
@@ -151,7 +151,7 @@ def _spread_of(words: Int32, starts: Int64, count: int) -> tuple[Float64, ...]:
     frequency, holding, documents = np.zeros(count), np.zeros(count), np.zeros(count)
     distance = np.zeros(count)
     last = np.full(count, -1)
-    before = np.full(count, length)  # distance between the last two sentences
+    last_gap = np.full(count, length)  # distance between the last two sentences
     for s in range(length):
         for word in words[starts[s] : starts[s + 1]]:
             frequency[word] += 1
@@ -163,11 +163,11 @@ def _spread_of(words: Int32, starts: Int64, count: int) -> tuple[Float64, ...]:
             else:
                 documents[word] += last[word] // DOCUMENT != s // DOCUMENT
                 gap = s - last[word]
-                distance[word] += min(before[word], gap)
-                before[word] = gap
+                distance[word] += min(last_gap[word], gap)
+                last_gap[word] = gap
             last[word] = s
     for word in range(count):
-        distance[word] = length / 2 if holding[word] == 1 else distance[word] + before[word]
+        distance[word] = length / 2 if holding[word] == 1 else distance[word] + last_gap[word]
     return frequency, holding, documents, distance
 
 
@@ -207,7 +207,7 @@ def pair_features(
     if not len(table):
         raise DataError("the table has no phrase pairs")
     phrases = {side: _split(table.phrases(side)) for side in SIDES}
-    found = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
+    features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     steps = chain(
         _counts(table, phrases),
         _spread(table, phrases, outside),
@@ -218,9 +218,11 @@ def pair_features(
     with reporter(progress, "features of phrase pairs") as report:
         for done, (name, values) in enumerate(steps, start=1):
             logs = scale == "log" and any(part in _SCALES for part in name.split("."))
-            found[:, PAIR_FEATURES.index(name)] = normalised(np.log1p(values) if logs else values)
+            features[:, PAIR_FEATURES.index(name)] = normalised(
+                np.log1p(values) if logs else values
+            )
             report(done, len(PAIR_FEATURES), name)
-    return PAIR_FEATURES, found
+    return PAIR_FEATURES, features
 
 
 def normalised(values: Float64) -> Float64:
@@ -285,22 +287,22 @@ def _spread(table: PhraseCounts, phrases: _BothSides, outside: ParallelCorpus) -
 
 def _aggregates(values: Float64, words: Int64, starts: Int64) -> tuple[Float64, Float64]:
     """Return the minimum and the mean of the words of each phrase; 0 for an unknown word."""
-    each = np.append(values, 0.0)[words]
-    mean = np.add.reduceat(each, starts[:-1]) / np.diff(starts)
-    return np.minimum.reduceat(each, starts[:-1]), mean
+    token_values = np.append(values, 0.0)[words]
+    mean = np.add.reduceat(token_values, starts[:-1]) / np.diff(starts)
+    return np.minimum.reduceat(token_values, starts[:-1]), mean
 
 
 def _translation(
-    where: str, table: PhraseCounts, phrases: _BothSides, corpus: ParallelCorpus, iterations: int
+    origin: str, table: PhraseCounts, phrases: _BothSides, corpus: ParallelCorpus, iterations: int
 ) -> _Features:
     """Yield the perplexity of one side of each pair given the other, in both directions."""
-    for name, given, asked in (("direct", "source", "target"), ("inverse", "target", "source")):
-        first, second = phrases[given], phrases[asked]  # type: ignore[index]
+    for name, x, y in (("direct", "source", "target"), ("inverse", "target", "source")):
+        first, second = phrases[x], phrases[y]  # type: ignore[index]
         texts = (corpus.source, corpus.target) if name == "direct" else (corpus[1], corpus[0])
         model = IBM1.estimate(*texts, iterations)
-        numbers = table.number(given), table.number(asked)  # type: ignore[arg-type]
+        numbers = table.number(x), table.number(y)  # type: ignore[arg-type]
         logs = model.log_probabilities(first.words, second.words, *numbers)
-        yield f"{where}.ibm1.{name}", np.exp(-logs / second.lengths[numbers[1]])
+        yield f"{origin}.ibm1.{name}", np.exp(-logs / second.lengths[numbers[1]])
 
 
 def _similarity(table: PhraseCounts, phrases: _BothSides, inside: ParallelCorpus) -> _Features:
@@ -357,8 +359,8 @@ def svm_feature(
     one_of(negatives, NEGATIVES, "negative examples")
     seed = checked_seed(seed)
     common = inside.rows_of(outside) >= 0
-    known = inside.numbers_of("source", outside.sources)
-    source_known = np.append(inside.source_count, 0)[known][outside.source] > 0
+    source_numbers = inside.numbers_of("source", outside.sources)
+    source_known = np.append(inside.source_count, 0)[source_numbers][outside.source] > 0
     negative = source_known & ~common
     if negatives == "no-common":
         shared = np.bincount(outside.source, common, len(outside.sources)) > 0

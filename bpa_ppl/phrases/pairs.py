@@ -88,10 +88,10 @@ class PhrasePairs:
             target: (n,) numbers of target phrases.
         """
         first, second = np.asarray(source, np.int64), np.asarray(target, np.int64)
-        sought = np.where((first < 0) | (second < 0), -1, first * len(self.targets) + second)
-        rows = np.minimum(np.searchsorted(self._keys, sought), len(self) - 1)
-        found = self._keys[rows] == sought if len(self) else np.zeros(len(sought), bool)
-        return np.where(found, rows, -1)
+        pair_keys = np.where((first < 0) | (second < 0), -1, first * len(self.targets) + second)
+        rows = np.minimum(np.searchsorted(self._keys, pair_keys), len(self) - 1)
+        is_pair = self._keys[rows] == pair_keys if len(self) else np.zeros(len(pair_keys), bool)
+        return np.where(is_pair, rows, -1)
 
     @cached_property
     def _keys(self) -> Int64:
@@ -112,9 +112,9 @@ def index_in(texts: Texts, among: pa.Array) -> Int64:
     """
     if texts is among:
         return np.arange(len(among))
-    sought = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
-    found = pc.index_in(sought.cast(pa.large_string()), value_set=among)
-    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64))
+    values = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
+    index = pc.index_in(values.cast(pa.large_string()), value_set=among)
+    return np.asarray(pc.fill_null(index, -1).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def interned(texts: Any) -> tuple[pa.Array, Int32]:
@@ -129,9 +129,9 @@ def interned(texts: Any) -> tuple[pa.Array, Int32]:
     """
     chunked = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts])
     if not pa.types.is_dictionary(chunked.type):
-        whole = chunked.cast(pa.large_string()).combine_chunks()
-        if pc.all(pc.less_equal(whole[:-1], whole[1:])).as_py() is not False:
-            return _runs(whole)
+        array = chunked.cast(pa.large_string()).combine_chunks()
+        if pc.all(pc.less_equal(array[:-1], array[1:])).as_py() is not False:
+            return _runs(array)
         chunked = pc.dictionary_encode(chunked)
     chunked = chunked.unify_dictionaries()
     if not chunked.num_chunks:
@@ -145,7 +145,7 @@ def interned(texts: Any) -> tuple[pa.Array, Int32]:
 
 
 def _runs(texts: pa.Array) -> tuple[pa.Array, Int32]:
-    """Return the same for sorted texts."""
+    """Return the distinct texts of sorted texts, and the index of each."""
     changes = pc.not_equal(texts[:-1], texts[1:]).to_numpy(zero_copy_only=False)
     first = np.concatenate([np.ones(min(len(texts), 1), bool), changes.astype(bool)])
     distinct = texts.take(pa.array(np.flatnonzero(first)))

@@ -33,41 +33,41 @@ def parse_points(
         points of each sentence, the kind of the first error (0 if none), and its sentence.
     """
     sentences = len(source_starts) - 1
-    room = 0
+    capacity = 0
     for byte in text:
-        room += byte == _HYPHEN
-    source, target = np.empty(room, np.int32), np.empty(room, np.int32)
+        capacity += byte == _HYPHEN
+    source, target = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     starts = np.zeros(sentences + 1, np.int64)
-    place = found = 0
+    i = count = 0
     for s in range(sentences):
         longest = source_starts[s + 1] - source_starts[s], target_starts[s + 1] - target_starts[s]
-        while text[place] != _NEWLINE:
-            if text[place] in (_SPACE, _TAB, _RETURN):
-                place += 1
+        while text[i] != _NEWLINE:
+            if text[i] in (_SPACE, _TAB, _RETURN):
+                i += 1
                 continue
-            first, place = _number(text, place)
-            if first < 0 or text[place] != _HYPHEN:
+            first, i = _number(text, i)
+            if first < 0 or text[i] != _HYPHEN:
                 return source, target, starts, MALFORMED, s
-            second, place = _number(text, place + 1)
-            if second < 0 or text[place] not in (_SPACE, _TAB, _RETURN, _NEWLINE):
+            second, i = _number(text, i + 1)
+            if second < 0 or text[i] not in (_SPACE, _TAB, _RETURN, _NEWLINE):
                 return source, target, starts, MALFORMED, s
             if first >= longest[0] or second >= longest[1]:
                 return source, target, starts, OUTSIDE, s
-            source[found], target[found] = first, second
-            found += 1
-        place += 1
-        starts[s + 1] = found
+            source[count], target[count] = first, second
+            count += 1
+        i += 1
+        starts[s + 1] = count
     return source, target, starts, 0, 0
 
 
 @njit
-def _number(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int]:
+def _number(text: npt.NDArray[np.uint8], i: int) -> tuple[int, int]:
     """Return the number that begins at a place, or −1, and the next place."""
     value = -1
-    while _ZERO <= text[place] <= _NINE:
-        value = min(max(value, 0) * 10 + text[place] - _ZERO, _LARGEST)
-        place += 1
-    return value, place
+    while _ZERO <= text[i] <= _NINE:
+        value = min(max(value, 0) * 10 + text[i] - _ZERO, _LARGEST)
+        i += 1
+    return value, i
 
 
 @njit(nogil=True, cache=True)
@@ -88,42 +88,42 @@ def extract_spans(
         (sentences + 1,) the starts of the pairs of each sentence, and (pairs, 4): first source
         word, words, first target word, words.
     """
-    room = 1024
-    spans = np.empty((room, 4), np.int32)
+    capacity = 1024
+    spans = np.empty((capacity, 4), np.int32)
     starts = np.zeros(len(lengths[0]) + 1, np.int64)
-    found = 0
+    count = 0
     for s in range(len(lengths[0])):
         low, high, outer_low, outer_high = _reach(s, lengths, points)
         for first in range(lengths[1][s]):
-            least, most = lengths[0][s], -1
+            smallest, largest = lengths[0][s], -1
             for last in range(first, min(first + longest[1], lengths[1][s])):
-                least, most = min(least, low[last]), max(most, high[last])
-                if most < 0 or most - least >= longest[0]:
+                smallest, largest = min(smallest, low[last]), max(largest, high[last])
+                if largest < 0 or largest - smallest >= longest[0]:
                     continue
-                if not _consistent(outer_low, outer_high, least, most, first, last):
+                if not _consistent(outer_low, outer_high, smallest, largest, first, last):
                     continue
-                begin = least
-                while begin >= 0 and (begin == least or outer_high[begin] < 0):
-                    if most - begin >= longest[0]:
+                begin = smallest
+                while begin >= 0 and (begin == smallest or outer_high[begin] < 0):
+                    if largest - begin >= longest[0]:
                         break
-                    end = most
-                    while end < lengths[0][s] and (end == most or outer_high[end] < 0):
+                    end = largest
+                    while end < lengths[0][s] and (end == largest or outer_high[end] < 0):
                         if end - begin >= longest[0]:
                             break
-                        if found == room:
-                            room *= 2
-                            larger = np.empty((room, 4), np.int32)
-                            for k in range(found):
+                        if count == capacity:
+                            capacity *= 2
+                            larger = np.empty((capacity, 4), np.int32)
+                            for k in range(count):
                                 for part in range(4):
                                     larger[k, part] = spans[k, part]
                             spans = larger
-                        spans[found, 0], spans[found, 1] = begin, end - begin + 1
-                        spans[found, 2], spans[found, 3] = first, last - first + 1
-                        found += 1
+                        spans[count, 0], spans[count, 1] = begin, end - begin + 1
+                        spans[count, 2], spans[count, 3] = first, last - first + 1
+                        count += 1
                         end += 1
                     begin -= 1
-        starts[s + 1] = found
-    return starts, spans[:found]
+        starts[s + 1] = count
+    return starts, spans[:count]
 
 
 @njit
@@ -146,10 +146,10 @@ def _reach(
 
 @njit
 def _consistent(
-    outer_low: Int64, outer_high: Int64, least: int, most: int, first: int, last: int
+    outer_low: Int64, outer_high: Int64, smallest: int, largest: int, first: int, last: int
 ) -> bool:
     """Return whether the source words of a span are aligned only inside the target span."""
-    for f in range(least, most + 1):
+    for f in range(smallest, largest + 1):
         if outer_high[f] >= 0 and (outer_low[f] < first or outer_high[f] > last):
             return False
     return True
@@ -186,8 +186,8 @@ def number_spans(
         start = sentences[1][s]
         for p in range(span_starts[s], span_starts[s + 1]):
             node = 0
-            for place in range(start + begin[p], start + begin[p] + words[p]):
-                word = sentences[0][place]
+            for position in range(start + begin[p], start + begin[p] + words[p]):
+                word = sentences[0][position]
                 key = (np.int64(node) << 32) + word
                 slot = _slot(slots, key, mask)
                 if slots[slot] < 0:
@@ -215,8 +215,8 @@ def find_spans(
         start = sentences[1][s]
         for p in range(span_starts[s], span_starts[s + 1]):
             node = 0
-            for place in range(start + begin[p], start + begin[p] + words[p]):
-                word = sentences[0][place]
+            for position in range(start + begin[p], start + begin[p] + words[p]):
+                word = sentences[0][position]
                 slot = _slot(slots, (np.int64(node) << 32) + max(word, 0), mask)
                 if word < 0 or slots[slot] < 0:
                     node = -1
@@ -248,13 +248,13 @@ def count_phrases(
     """
     slots, nodes = tree
     mask = np.uint64(len(slots) - 1)
-    whole = len(groups) > 0
+    grouped = len(groups) > 0
     for s in range(len(sentences[1]) - 1):
         end = sentences[1][s + 1]
         for begin in range(sentences[1][s], end):
             node = 0
-            for place in range(begin, end):
-                word = sentences[0][place]
+            for position in range(begin, end):
+                word = sentences[0][position]
                 if word < 0:
                     break
                 slot = _slot(slots, (np.int64(node) << 32) + word, mask)
@@ -263,7 +263,7 @@ def count_phrases(
                 node = nodes[slot]
                 if node < first:
                     continue
-                if whole:
+                if grouped:
                     counts[node, groups[s]] += 1
                 else:
                     for k in range(counts.shape[1]):
@@ -286,46 +286,46 @@ def parse_segmentations(
         starts of the spans of each hypothesis; the kind of the first error, and its hypothesis.
     """
     hypotheses = len(source_lengths)
-    room = 0
+    capacity = 0
     for byte in text:
-        room += byte == _EQUALS
-    spans, starts = np.empty((room, 4), np.int32), np.zeros(hypotheses + 1, np.int64)
-    place = found = 0
+        capacity += byte == _EQUALS
+    spans, starts = np.empty((capacity, 4), np.int32), np.zeros(hypotheses + 1, np.int64)
+    i = count = 0
     for h in range(hypotheses):
         covered = 0
-        while text[place] != _NEWLINE:
-            if text[place] == _SPACE:
-                place += 1
+        while text[i] != _NEWLINE:
+            if text[i] == _SPACE:
+                i += 1
                 continue
-            first, last, place = _span(text, place)
-            if first < 0 or text[place] != _EQUALS:
+            first, last, i = _span(text, i)
+            if first < 0 or text[i] != _EQUALS:
                 return spans, starts, MALFORMED, h
-            begin, end, place = _span(text, place + 1)
-            if begin < 0 or text[place] not in (_SPACE, _NEWLINE):
+            begin, end, i = _span(text, i + 1)
+            if begin < 0 or text[i] not in (_SPACE, _NEWLINE):
                 return spans, starts, MALFORMED, h
             if last >= source_lengths[h] or end >= target_lengths[h]:
                 return spans, starts, OUTSIDE, h
             if begin != covered:
                 return spans, starts, UNCOVERED, h
             covered = end + 1
-            spans[found, 0], spans[found, 1] = first, last - first + 1
-            spans[found, 2], spans[found, 3] = begin, end - begin + 1
-            found += 1
+            spans[count, 0], spans[count, 1] = first, last - first + 1
+            spans[count, 2], spans[count, 3] = begin, end - begin + 1
+            count += 1
         if covered != target_lengths[h]:
             return spans, starts, UNCOVERED, h
-        place += 1
-        starts[h + 1] = found
+        i += 1
+        starts[h + 1] = count
     return spans, starts, 0, 0
 
 
 @njit
-def _span(text: npt.NDArray[np.uint8], place: int) -> tuple[int, int, int]:
+def _span(text: npt.NDArray[np.uint8], i: int) -> tuple[int, int, int]:
     """Return the first and last position of a span, `3` or `3-5`, and the next place."""
-    first, place = _number(text, place)
-    if text[place] != _HYPHEN or first < 0:
-        return first, first, place
-    last, place = _number(text, place + 1)
-    return (first if last >= first else -1), last, place
+    first, i = _number(text, i)
+    if text[i] != _HYPHEN or first < 0:
+        return first, first, i
+    last, i = _number(text, i + 1)
+    return (first if last >= first else -1), last, i
 
 
 @njit

@@ -119,8 +119,8 @@ class Subdomains:
         DataError: if shapes disagree, or values are not probabilities.
 
     >>> text = NumberedText.of([["a"], ["b"]])
-    >>> found = Subdomains(text, text, np.array([1, 0]), np.array([0.5, 0.5]))
-    >>> found.k, found.hard, found.posteriors().tolist()
+    >>> result = Subdomains(text, text, np.array([1, 0]), np.array([0.5, 0.5]))
+    >>> result.k, result.hard, result.posteriors().tolist()
     (2, True, [[0.0, 1.0], [1.0, 0.0]])
     """
 
@@ -131,9 +131,9 @@ class Subdomains:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.assignment)
-        kind: Any = np.float32 if given.ndim == 2 else np.int16
-        object.__setattr__(self, "assignment", given.astype(kind, copy=False))
+        values = np.asarray(self.assignment)
+        kind: Any = np.float32 if values.ndim == 2 else np.int16
+        object.__setattr__(self, "assignment", values.astype(kind, copy=False))
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
         _check(self)
 
@@ -208,8 +208,8 @@ class Subdomains:
         message = "not a file of subdomains: give one from `bpa subdomains`"
         if not is_parquet(file):
             raise DataError(message, file.origin)
-        with as_data_errors(file.origin), file.on_disk() as there:
-            table = parquet.ParquetFile(there, pre_buffer=False).read()
+        with as_data_errors(file.origin), file.on_disk() as local:
+            table = parquet.ParquetFile(local, pre_buffer=False).read()
             table.validate(full=True)
         try:
             facts = json.loads((table.schema.metadata or {})[_METADATA])
@@ -222,27 +222,27 @@ class Subdomains:
             raise DataError(message, file.origin) from error
 
 
-def _check(found: Subdomains) -> None:
-    pairs, k = len(found), found.k
-    if not pairs == len(found.source) == len(found.target):
+def _check(subdomains: Subdomains) -> None:
+    pairs, k, assignment = len(subdomains), subdomains.k, subdomains.assignment
+    if not pairs == len(subdomains.source) == len(subdomains.target):
         raise DataError(
-            f"{pairs} assignments for {len(found.source)} source and {len(found.target)} target "
-            "sentences: there must be one for each pair"
+            f"{pairs} assignments for {len(subdomains.source)} source and "
+            f"{len(subdomains.target)} target sentences: there must be one for each pair"
         )
-    _check_probabilities(found.weights[None], "the weights P(z)")
-    if found.hard:
-        if pairs and not 0 <= int(found.assignment.min()) <= int(found.assignment.max()) < k:
+    _check_probabilities(subdomains.weights[None], "the weights P(z)")
+    if subdomains.hard:
+        if pairs and not 0 <= int(assignment.min()) <= int(assignment.max()) < k:
             raise DataError(f"subdomains must be numbered from 0 to {k - 1}")
-    elif found.assignment.shape[1] != k:
-        raise DataError(f"{found.assignment.shape[1]} posteriors of each pair for {k} subdomains")
+    elif assignment.shape[1] != k:
+        raise DataError(f"{assignment.shape[1]} posteriors of each pair for {k} subdomains")
     else:
-        _check_probabilities(found.assignment, "the posteriors P(z | e, f)")
+        _check_probabilities(subdomains.assignment, "the posteriors P(z | e, f)")
 
 
-def _check_probabilities(rows: np.ndarray, what: str) -> None:
+def _check_probabilities(rows: np.ndarray, name: str) -> None:
     sums = rows.sum(axis=1, dtype=np.float64)
     if not ((rows >= 0).all() and (np.abs(sums - 1) < 1e-4).all()):
-        raise DataError(f"{what} are not probabilities that sum to 1: induce the subdomains again")
+        raise DataError(f"{name} are not probabilities that sum to 1: induce the subdomains again")
 
 
 def _lines(text: NumberedText) -> pa.Array:
@@ -254,11 +254,11 @@ def _lines(text: NumberedText) -> pa.Array:
 
 def _numbered(lines: pa.ChunkedArray) -> NumberedText:
     """Return numbered texts: the inverse of `_lines`."""
-    whole = lines.cast(pa.large_string()).combine_chunks()
-    if whole.null_count:
+    array = lines.cast(pa.large_string()).combine_chunks()
+    if array.null_count:
         raise ValueError("empty rows")
-    lists = pc.split_pattern(whole, " ")
-    empty = pc.equal(whole, "").to_numpy(zero_copy_only=False)
+    lists = pc.split_pattern(array, " ")
+    empty = pc.equal(array, "").to_numpy(zero_copy_only=False)
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     tokens = pc.list_flatten(lists)
     if empty.any():
@@ -269,11 +269,11 @@ def _numbered(lines: pa.ChunkedArray) -> NumberedText:
 
 
 def _assigned(column: pa.ChunkedArray) -> np.ndarray:
-    whole = column.combine_chunks()
-    if whole.null_count:
+    array = column.combine_chunks()
+    if array.null_count:
         raise ValueError("empty rows")
-    if pa.types.is_fixed_size_list(whole.type):
-        values: np.ndarray = whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
+    if pa.types.is_fixed_size_list(array.type):
+        values: np.ndarray = array.flatten().to_numpy().reshape(len(array), array.type.list_size)
     else:
-        values = whole.to_numpy()
+        values = array.to_numpy()
     return values

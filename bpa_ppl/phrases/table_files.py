@@ -226,10 +226,10 @@ class TextTable:
             wrong = ~(np.isfinite(values) & (values >= 0)).all(axis=1)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            what = "a number" if width == 1 else f"{width} numbers"
-            found = fields.columns[column][row].as_py()
+            expected = "a number" if width == 1 else f"{width} numbers"
+            value = fields.columns[column][row].as_py()
             raise DataError(
-                f"field {column + 1} must be {what} ≥ 0, not {found!r}",
+                f"field {column + 1} must be {expected} ≥ 0, not {value!r}",
                 self.origin,
                 fields.first + row,
             )
@@ -244,9 +244,9 @@ class TextTable:
         valid = pc.match_substring_regex(fields.columns[2], r"^\s*\d+-\d+(\s+\d+-\d+)*\s*$")
         if not pc.all(valid).as_py():
             row = pc.index(valid, False).as_py()
-            found = fields.columns[2][row].as_py()
+            value = fields.columns[2][row].as_py()
             raise DataError(
-                f"alignment points must be like 0-0 1-2, not {found!r}",
+                f"alignment points must be like 0-0 1-2, not {value!r}",
                 self.origin,
                 fields.first + row,
             )
@@ -286,8 +286,8 @@ def read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
 def _spaced(phrases: pa.Array) -> pa.Array:
     """Return phrases with normalised spaces."""
     trimmed = pc.ascii_trim_whitespace(phrases)
-    odd = pc.any(pc.match_substring_regex(trimmed, r"\s\s|[^\S ]")).as_py()
-    return pc.replace_substring_regex(trimmed, r"\s+", " ") if odd else trimmed
+    has_runs = pc.any(pc.match_substring_regex(trimmed, r"\s\s|[^\S ]")).as_py()
+    return pc.replace_substring_regex(trimmed, r"\s+", " ") if has_runs else trimmed
 
 
 def _first_fields(file: InputFile) -> list[bytes]:

@@ -121,8 +121,8 @@ class PhraseCounts(PhrasePairs):
             side: `target` for p(t|s) = c(s,t)/c(s), `source` for p(s|t) = c(s,t)/c(t).
         """
         other: Side = "source" if side == "target" else "target"
-        given = self.marginal(other)[self.number(other)]
-        return np.divide(self.count, given, out=np.zeros(len(self)), where=given > 0)
+        marginal = self.marginal(other)[self.number(other)]
+        return np.divide(self.count, marginal, out=np.zeros(len(self)), where=marginal > 0)
 
     def with_marginals(
         self,
@@ -147,17 +147,17 @@ class PhraseCounts(PhrasePairs):
 
     def _counts_of(self, side: Side, phrases: Texts, counts: npt.ArrayLike) -> Float64:
         numbers = self.numbers_of(side, phrases)
-        found = np.zeros(len(self.phrases(side)))
-        found[numbers[numbers >= 0]] = np.asarray(counts, np.float64)[numbers >= 0]
-        sums = _sums(self.number(side), self.count, len(found))
-        low = np.flatnonzero(found < sums * (1 - 1e-9))
+        result = np.zeros(len(self.phrases(side)))
+        result[numbers[numbers >= 0]] = np.asarray(counts, np.float64)[numbers >= 0]
+        sums = _sums(self.number(side), self.count, len(result))
+        low = np.flatnonzero(result < sums * (1 - 1e-9))
         if len(low):
             phrase = self.phrases(side)[int(low[0])].as_py()
             raise DataError(
-                f"the count of the {side} phrase {phrase!r} is {found[low[0]]:g}, below the "
+                f"the count of the {side} phrase {phrase!r} is {result[low[0]]:g}, below the "
                 f"{sums[low[0]]:g} of its pairs: give the marginals of the same extraction"
             )
-        return found
+        return result
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,13 +178,13 @@ class PhraseTable(PhrasePairs):
         Raises:
             DataError: if a column does not have one number from 0 to 1 for each pair.
         """
-        made = {name: np.asarray(values, np.float64) for name, values in columns.items()}
-        for name, values in made.items():
+        arrays = {name: np.asarray(values, np.float64) for name, values in columns.items()}
+        for name, values in arrays.items():
             if values.shape != (len(pairs),):
                 raise DataError(f"{len(values)} values of {name} for {len(pairs)} pairs")
             if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-9)).all():
                 raise DataError(f"{name} has values that are not probabilities from 0 to 1")
-        return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, made)
+        return cls(pairs.sources, pairs.targets, pairs.source, pairs.target, arrays)
 
 
 def aligned(*tables: PhraseCounts) -> tuple[PhraseCounts, ...]:
@@ -299,9 +299,9 @@ def write_counts(table: PhraseCounts, path: AnyPath) -> None:
         marginals = (table.source_count[table.source], table.target_count[table.target])
         write_parquet(table, dict(zip(_COUNTS, (table.count, *marginals), strict=True)), path)
         return
-    with atomic_writer(path) as out:
+    with atomic_writer(path) as stream:
         for rows in slices(len(table)):
-            out.writelines(_lines(table, rows, [_printed(table.count[rows])]))
+            stream.writelines(_lines(table, rows, [_printed(table.count[rows])]))
 
 
 def read_table(path: AnyPath) -> PhraseTable:
@@ -356,11 +356,11 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
             f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
             f"{Path(path).name.partition('.')[0]}.parquet, or only inverse and direct"
         )
-    with atomic_writer(path) as out:
+    with atomic_writer(path) as stream:
         for rows in slices(len(table)):
             scores = [_printed(table.columns[name][rows]) for name in names]
             joined = pc.binary_join_element_wise(*scores, pa.scalar(" ", pa.large_string()))
-            out.writelines(_lines(table, rows, [joined]))
+            stream.writelines(_lines(table, rows, [joined]))
 
 
 def _counts_of_parquet(file: InputFile) -> PhraseCounts:

@@ -55,9 +55,9 @@ class PhraseTree:
         starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
         spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
         nodes = tree.numbers((words.indices.to_numpy(), starts), *spans)
-        places = np.full(tree._size, -1, np.int32)
-        places[nodes] = np.arange(len(phrases), dtype=np.int32)
-        return tree, places
+        index = np.full(tree._size, -1, np.int32)
+        index[nodes] = np.arange(len(phrases), dtype=np.int32)
+        return tree, index
 
     def numbers(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
         """Return (spans,) the numbers of the phrases in some spans: see `number_spans`."""
@@ -68,8 +68,8 @@ class PhraseTree:
         numbers, self._size = number_spans(sentences, starts, begin, words, tree, self._size)
         return numbers
 
-    def found(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
-        """Return the same without adding phrases; −1 for a phrase that is not in the tree."""
+    def find(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
+        """Return the numbers of the phrases in some spans; −1 where the tree lacks the phrase."""
         tree = (self._slots, self._nodes, self._parents, self._branches)
         return find_spans(sentences, starts, begin, words, tree)
 
@@ -107,7 +107,7 @@ class PhraseTree:
         words = pa.array([word.decode() for word in self._words], pa.large_string())
         parents, branches = self._parents[: self._size], self._branches[: self._size]
         # Level by level: the phrases of a level are those of the level above with one more word.
-        places = np.zeros(self._size, np.int64)
+        index = np.zeros(self._size, np.int64)
         level = np.flatnonzero(parents == 0)[1:]
         depths = np.zeros(self._size, np.int32)
         parts, texts, depth = [pa.array([""], pa.large_string())], None, 0
@@ -115,29 +115,31 @@ class PhraseTree:
         while len(level):
             depth += 1
             depths[level] = depth
-            own = words.take(pa.array(branches[level]))
+            level_texts = words.take(pa.array(branches[level]))
             if texts is not None:
-                before = texts.take(pa.array(places[parents[level]]))
-                own = pc.binary_join_element_wise(before, own, pa.scalar(" ", pa.large_string()))
-            places[level] = np.arange(len(level))
-            parts.append(own)
+                prefix = texts.take(pa.array(index[parents[level]]))
+                level_texts = pc.binary_join_element_wise(
+                    prefix, level_texts, pa.scalar(" ", pa.large_string())
+                )
+            index[level] = np.arange(len(level))
+            parts.append(level_texts)
             order.append(level)
-            texts = own
+            texts = level_texts
             level = np.flatnonzero((depths == 0) & (depths[parents] == depth))
-        back = np.argsort(np.concatenate(order))
-        return pa.concat_arrays(parts).take(pa.array(back))
+        inverse = np.argsort(np.concatenate(order))
+        return pa.concat_arrays(parts).take(pa.array(inverse))
 
-    def _reserve(self, more: int) -> None:
+    def _reserve(self, added: int) -> None:
         """Allocate space for more nodes."""
-        room = self._size + more
-        if room > len(self._parents):
-            size = max(room, 3 * len(self._parents) // 2)
+        needed = self._size + added
+        if needed > len(self._parents):
+            size = max(needed, 3 * len(self._parents) // 2)
             self._parents, self._branches = (
                 _longer(self._parents, size),
                 _longer(self._branches, size),
             )
-        if 3 * room > 2 * len(self._slots):
-            slots = 1 << int(2 * room).bit_length()
+        if 3 * needed > 2 * len(self._slots):
+            slots = 1 << int(2 * needed).bit_length()
             self._slots, self._nodes = np.full(slots, -1, np.int64), np.zeros(slots, np.int32)
             fill_slots(self._slots, self._nodes, self._parents, self._branches, self._size)
 

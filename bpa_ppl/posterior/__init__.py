@@ -31,11 +31,11 @@ __all__ = [
 
 
 def point_weights(posterior: Posterior, point: str = "mean", draw: int = 0) -> Weights:
-    """Return one vector of weights to stand for a posterior, fixed weights included.
+    """Return one vector of weights that represents a posterior, fixed weights included.
 
     Args:
         posterior: the draws.
-        point: `mean`, of the draws; `mode`, where the sampler has found it; or `draw`.
+        point: `mean`, of the draws; `mode`, if the sampler has computed it; or `draw`.
         draw: which draw, counted over all chains one after the other.
 
     Raises:

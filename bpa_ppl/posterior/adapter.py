@@ -1,4 +1,4 @@
-"""Draws to and from ArviZ's data: the only module that knows its groups.
+"""Draws to and from ArviZ's data: the only module that uses its groups.
 
 Groups: `posterior`, `prior`, `sample_stats`, `log_likelihood` (one variable per observed site),
 `log_prior` (one per sampled site, or their sum), `observed_data`, `constant_data`,
@@ -81,11 +81,16 @@ def to_tree(draws: Draws) -> DataTree:
         "constant_data": constants,
         "warmup_posterior": draws.warmup,
     }
+    used = {name for group in groups.values() for name in group}
+    dims = {name: dims for name, dims in _FEATURE_DIMS.items() if name in used}
+    dims |= {site: ["sentence"] for site in (*draws.sentence_sites, *draws.predictive)}
     return tree_of(
         groups,
         coords=_coords(draws),
-        dims=_dims(draws, {name for group in groups.values() for name in group}),
-        attrs={key: _encoded(value) for key, value in attrs.items()},
+        dims={**dims, WEIGHTS: ["feature"]},
+        attrs={
+            k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in attrs.items()
+        },
     )
 
 
@@ -104,12 +109,6 @@ def _coords(draws: Draws) -> dict[str, Any]:
     if "prior_covariance" in draws.constants:
         coords["other_feature"] = list(draws.features)
     return coords
-
-
-def _dims(draws: Draws, used: set[str]) -> dict[str, list[str]]:
-    dims = {name: dims for name, dims in _FEATURE_DIMS.items() if name in used}
-    dims |= {site: ["sentence"] for site in (*draws.sentence_sites, *draws.predictive)}
-    return dims | {WEIGHTS: ["feature"]}
 
 
 def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
@@ -283,10 +282,6 @@ def _sites(recorded: Any, values: Mapping[str, Any]) -> tuple[str, ...]:
 def _varying(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the weights and the sites whose value is not the same in all draws."""
     return tuple(n for n, v in values.items() if n == WEIGHTS or np.any(v != v[:1, :1]))
-
-
-def _encoded(value: Any) -> Any:
-    return value if isinstance(value, str | int | float) else json.dumps(value)
 
 
 def _decoded(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""ArviZ, whichever version is installed: the only module that imports it.
+"""ArviZ, in any supported version: the only module that imports it.
 
 Up to 0.23 its data are an InferenceData, from 1 on a DataTree of xarray, and some functions have
 other names and arguments. Everything here takes and returns the same under both. Functions of
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 #: ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later.
 InferenceData: TypeAlias = Any
 
-#: By how much power scaling changes the exponent; that of ArviZ 0.
+#: The change of the exponent in power scaling, as in ArviZ 0.
 _DELTA = 0.01
 #: The dimensions that all draws have.
 SAMPLE_DIMS = ("chain", "draw")
-#: Quantiles whose effective sample size is that of the tails (Vehtari et al. 2021).
+#: Quantiles of the effective sample size of the tails (Vehtari et al. 2021).
 TAILS = (0.05, 0.95)
 
 
@@ -105,9 +105,9 @@ def tree_of(
         for name, values in arrays.items():
             array = np.atleast_1d(values)
             numbered = [f"{name}_dim_{k}" for k in range(array.ndim - len(leading))]
-            named = list((dims or {}).get(name, numbered))
-            own = named if len(named) == len(numbered) else numbered
-            variables[name] = ((*leading, *own), array)
+            names_of_dims = list((dims or {}).get(name, numbered))
+            used = names_of_dims if len(names_of_dims) == len(numbered) else numbered
+            variables[name] = ((*leading, *used), array)
         dataset = Dataset(variables)
         sizes = {str(dim): size for dim, size in dataset.sizes.items()}
         labels = {dim: (coords or {}).get(dim, np.arange(n)) for dim, n in sizes.items()}
@@ -147,7 +147,7 @@ def data_tree(data: InferenceData) -> DataTree:
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Drop the records by which ArviZ logs what the results say too, such as that draws are NaN."""
+    """Drop log records of ArviZ that repeat its results, such as that draws are NaN."""
 
     def drop(record: logging.LogRecord) -> bool:
         return False
@@ -166,8 +166,8 @@ def diagnostic(name: str, cells: Float64, method: str) -> Float64:
     """Return `ess`, `rhat` or `mcse` of the draws of some numbers, (C, D, n) ↦ (n,)."""
     tail = {"prob": TAILS} if method == "tail" else {}
     function = getattr(_arrays(), name)
-    found = function(cells, chain_axis=0, draw_axis=1, method=method, **tail)
-    return np.asarray(found, np.float64)
+    result = function(cells, chain_axis=0, draw_axis=1, method=method, **tail)
+    return np.asarray(result, np.float64)
 
 
 def autocorrelation(values: Float64) -> Float64:
@@ -207,43 +207,43 @@ def loo(log_likelihood: Float64, r_eff: float) -> dict[str, Any]:
         log_likelihood: (S, D) of each observation.
         r_eff: effective draws over draws.
 
-    >>> found = loo(np.log(np.full((2, 100), 0.5)) + np.linspace(0, 1e-3, 100), 1.0)
-    >>> round(found["elpd"], 2), round(found["se"], 6)
+    >>> result = loo(np.log(np.full((2, 100), 0.5)) + np.linspace(0, 1e-3, 100), 1.0)
+    >>> round(result["elpd"], 2), round(result["se"], 6)
     (-1.39, 0.0)
     """
     # Where all draws say the same, as of a list of one hypothesis, there is nothing to smooth.
     with unlogged():
-        found = [
+        results = [
             (np.full(len(row), -np.log(len(row))), 0.0)
             if np.ptp(row) == 0
             else _quietly(psis, -row, r_eff)
             for row in log_likelihood
         ]
-    smoothed, k_hat = (np.array(part) for part in zip(*found, strict=True))
+    smoothed, k_hat = (np.array(part) for part in zip(*results, strict=True))
     terms = np.logaddexp.reduce(smoothed + log_likelihood, axis=1)
     count, draws = log_likelihood.shape
-    seen = np.logaddexp.reduce(log_likelihood, axis=1) - np.log(draws)
+    fitted = np.logaddexp.reduce(log_likelihood, axis=1) - np.log(draws)
     return {
         "elpd": float(terms.sum()),
         "se": float(np.sqrt(count * np.var(terms, ddof=min(count - 1, 1)))),
-        "p": float(seen.sum() - terms.sum()),
+        "p": float(fitted.sum() - terms.sum()),
         "elpd_i": np.asarray(terms),
         "pareto_k": np.asarray(k_hat),
     }
 
 
-def compare(every: Mapping[str, InferenceData]) -> Any:
+def compare(posteriors: Mapping[str, InferenceData]) -> Any:
     """Return the table that ranks posteriors by PSIS-LOO, a pandas data frame.
 
     Its columns are `elpd`, `behind`, how much that is less than the best, `dse`, `weight` and
     `warning`.
     """
     if generation() < 1:
-        table = _quietly(import_arviz().compare, every, ic="loo")
+        table = _quietly(import_arviz().compare, posteriors, ic="loo")
         return table.rename(columns={"elpd_loo": "elpd", "elpd_diff": "behind"})
-    found = {n: _quietly(import_arviz().loo, data, pointwise=True) for n, data in every.items()}
-    table = _quietly(import_arviz().compare, found, round_to="none")
-    warned = [bool(found[name].warning) for name in table.index]
+    loos = {n: _quietly(import_arviz().loo, data, pointwise=True) for n, data in posteriors.items()}
+    table = _quietly(import_arviz().compare, loos, round_to="none")
+    warned = [bool(loos[name].warning) for name in table.index]
     return table.assign(behind=-table["elpd_diff"], warning=warned)
 
 
@@ -254,7 +254,7 @@ def power_scaling(draws: Float64, log_density: Float64) -> Float64:
 
     Args:
         draws: of equal weight.
-        log_density: (C, D) of the prior or of the likelihood, whichever is raised to a power.
+        log_density: (C, D) of the factor that is raised to a power: the prior or the likelihood.
     """
     alphas, arrays = (1 / (1 + _DELTA), 1 + _DELTA), _arrays()
     if np.ptp(log_density) == 0:
@@ -265,7 +265,7 @@ def power_scaling(draws: Float64, log_density: Float64) -> Float64:
         lower, upper = (np.exp(log - np.logaddexp.reduce(log)) for log in logs)
         weights = lower.reshape(log_density.shape), upper.reshape(log_density.shape)
         cells = np.moveaxis(draws, -1, 0)
-        return np.array([arrays.power_scale_sense(one, *weights, *alphas) for one in cells], float)
+        return np.array([arrays.power_scale_sense(x, *weights, *alphas) for x in cells], float)
 
 
 def _arrays() -> Any:
@@ -276,7 +276,7 @@ def _arrays() -> Any:
 
 
 def _quietly(function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call without warnings of what the result says too, or of ArviZ's affairs with pandas."""
+    """Call without warnings that repeat the result or concern ArviZ's use of pandas."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto", UserWarning)
         warnings.filterwarnings("ignore", "The inplace keyword")

@@ -151,8 +151,8 @@ class Draws:
     @property
     def canonical(self) -> Float64 | None:
         """(Q,): the canonical weights λ_T, or None if unknown."""
-        found = self.constants.get("canonical")
-        return None if found is None else np.asarray(found, np.float64)
+        weights = self.constants.get("canonical")
+        return None if weights is None else np.asarray(weights, np.float64)
 
     @property
     def pointwise(self) -> Float64 | None:
@@ -198,13 +198,13 @@ class Draws:
         Args:
             derived: whether to include functions of the sampled sites.
         """
-        wanted = self.values if derived else [name for name in self.values if self._sampled(name)]
-        found: dict[str, Float64] = {}
-        for name in sorted(wanted, key=lambda site: site != WEIGHTS):
+        sites = self.values if derived else [name for name in self.values if self._sampled(name)]
+        result: dict[str, Float64] = {}
+        for name in sorted(sites, key=lambda site: site != WEIGHTS):
             cells = np.asarray(self.values[name], np.float64).reshape(*self.shape, -1)
             for k, label in enumerate(self._cells(name, cells.shape[-1])):
-                found[f"{label} (site)" if label in found else label] = cells[..., k]
-        return found
+                result[f"{label} (site)" if label in result else label] = cells[..., k]
+        return result
 
     def _sampled(self, name: str) -> bool:
         # Weights are included even if they are a function of other sites.
@@ -263,18 +263,18 @@ class Draws:
         """
         values = self.flat if vectors is None else np.asarray(vectors, np.float64)
         free = {name: values[:, k] for k, name in enumerate(self.features)}
-        known = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
-        missing = [name for name in nbest.feature_names if name not in known]
+        weights = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
+        missing = [name for name in nbest.feature_names if name not in weights]
         if missing:
             raise DataError(
                 f"no weight for {', '.join(missing)} of {nbest.origin}: the posterior has weights "
-                f"for {', '.join(known)}; give lists with these features, or default weights for "
+                f"for {', '.join(weights)}; give lists with these features, or default weights for "
                 "the others",
-                known.origin,
+                weights.origin,
                 parameter="defaults",
                 code="missing-weight",
             )
-        matched = match(known, nbest, fixed=())
+        matched = match(weights, nbest, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)
         return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])
 
@@ -328,15 +328,15 @@ class Draws:
             kind="chains",
             log_weight=None,
             log_density=density,
-            values=self._taken(self.values, chosen),
-            log_likelihood=self._taken(self.log_likelihood, chosen),
-            log_prior=self._taken(self.log_prior, chosen),
-            predictive=self._taken(self.predictive, chosen),
-            statistics=self._taken(self.statistics, chosen),
+            values=self._select(self.values, chosen),
+            log_likelihood=self._select(self.log_likelihood, chosen),
+            log_prior=self._select(self.log_prior, chosen),
+            predictive=self._select(self.predictive, chosen),
+            statistics=self._select(self.statistics, chosen),
             warmup={},
         )
 
-    def _taken(self, arrays: Arrays, chosen: npt.NDArray[np.int64]) -> Arrays:
+    def _select(self, arrays: Arrays, chosen: npt.NDArray[np.int64]) -> Arrays:
         """Return some draws of each array, counted over all chains, as one chain."""
         flat = {k: np.asarray(a).reshape(-1, *np.shape(a)[2:]) for k, a in arrays.items()}
         return {name: array[chosen][None] for name, array in flat.items()}
@@ -355,14 +355,14 @@ def pooled(runs: Sequence[Draws]) -> Draws:
     """
     if len({run.features for run in runs}) != 1 or len({run.shape[1] for run in runs}) != 1:
         raise DataError("the runs of one sampler must agree in features and number of draws")
-    known = [run.log_weight for run in runs if run.log_weight is not None]
-    if known and len(known) != len(runs):
+    log_weights = [run.log_weight for run in runs if run.log_weight is not None]
+    if log_weights and len(log_weights) != len(runs):
         raise DataError("some runs of one sampler have a statistic log_weight and others do not")
     return Draws(
         {WEIGHTS: np.concatenate([run.weights for run in runs])},
         runs[0].features,
         kind=runs[0].kind,
-        log_weight=np.concatenate(known) if known else None,
+        log_weight=np.concatenate(log_weights) if log_weights else None,
     )
 
 

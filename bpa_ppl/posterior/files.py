@@ -2,7 +2,7 @@
 
 HDF5 cannot recover from a full disk, so files are made in memory and written as a whole. All arrays
 of numbers carry HDF5's Fletcher-32 checksums, and reading loads everything, so that a damaged
-file is found at once.
+file is detected at once.
 """
 
 from __future__ import annotations

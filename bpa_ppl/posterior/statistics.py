@@ -110,12 +110,12 @@ def psis_loo(draws: Draws) -> Mapping[str, Any]:
     return arviz.loo(log_p, r_eff)
 
 
-def compare_psis_loo(every: Mapping[str, Draws]) -> Any:
+def compare_psis_loo(posteriors: Mapping[str, Draws]) -> Any:
     """Return ArviZ's table that ranks posteriors by PSIS-LOO, a pandas data frame.
 
     Its columns are `elpd`, `behind`, `dse`, `weight` and `warning`.
     """
-    return arviz.compare({name: _by_sentence(draws) for name, draws in every.items()})
+    return arviz.compare({name: _by_sentence(draws) for name, draws in posteriors.items()})
 
 
 def power_scaling(draws: Draws, component: str) -> Float64:
@@ -157,5 +157,5 @@ def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
     values = np.asarray(chains)
     edges = np.linspace(0, values.size, bins + 1)
     ranks = rankdata(values).reshape(values.shape) - 0.5  # bin centres
-    counts = np.array([np.histogram(own, edges)[0] for own in ranks], np.float64)
+    counts = np.array([np.histogram(chain, edges)[0] for chain in ranks], np.float64)
     return counts.reshape(-1, bins), edges

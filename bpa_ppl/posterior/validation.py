@@ -42,44 +42,39 @@ def validate_shapes(draws: Draws) -> None:
             f"draws of the kind {draws.kind} {'lack' if draws.log_weight is None else 'have'} "
             "importance weights (log_weight): only weighted draws have them"
         )
-    found = np.shape(draws.values[WEIGHTS])
-    if len(found) != 3 or found[2] != len(draws.features):
+    actual = np.shape(draws.values[WEIGHTS])
+    if len(actual) != 3 or actual[2] != len(draws.features):
         raise DataError(
-            f"weights has the shape {found}: it must be (chains, draws, {len(draws.features)} "
+            f"weights has the shape {actual}: it must be (chains, draws, {len(draws.features)} "
             "features)"
         )
-    _check_names(draws)
-    for name, values, shape in _shaped(draws):
-        _check_array(name, values, shape)
-    _check_attributes(draws.attrs)
-
-
-def _check_names(draws: Draws) -> None:
-    """Raise if a feature has two weights, or a sampled site has no draws."""
     twice = [name for name, n in Counter((*draws.features, *draws.fixed)).items() if n > 1]
     if twice:
         raise DataError(f"{twice[0]!r:.80} names two weights: feature names must be unique")
     unknown = [site for site in draws.sites if site not in draws.values]
     if unknown:
         raise DataError(f"there are no draws of the sampled site {unknown[0]!r:.80}")
+    for name, values, shape in _shaped(draws):
+        _check_array(name, values, shape)
+    _check_attributes(draws.attrs)
 
 
 def _shaped(draws: Draws) -> list[tuple[str, Any, tuple[int | None, ...]]]:
     """Return name, values and required leading shape of all arrays."""
-    each = np.shape(draws.values[WEIGHTS])[:2]
+    sample = np.shape(draws.values[WEIGHTS])[:2]
     size = len(draws.features)
-    found: list[tuple[str, Any, tuple[int | None, ...]]] = [
-        *((name, values, each) for name, values in draws.values.items()),
-        *((name, values, each) for name, values in draws.log_likelihood.items()),
-        *((f"log prior of {name}", values, each) for name, values in draws.log_prior.items()),
-        *((f"predicted {name}", values, each) for name, values in draws.predictive.items()),
-        *((name, values, each) for name, values in draws.statistics.items()),
-        ("log_weight", draws.log_weight, each),
-        ("the log density", draws.log_density, each),
+    entries: list[tuple[str, Any, tuple[int | None, ...]]] = [
+        *((name, values, sample) for name, values in draws.values.items()),
+        *((name, values, sample) for name, values in draws.log_likelihood.items()),
+        *((f"log prior of {name}", values, sample) for name, values in draws.log_prior.items()),
+        *((f"predicted {name}", values, sample) for name, values in draws.predictive.items()),
+        *((name, values, sample) for name, values in draws.statistics.items()),
+        ("log_weight", draws.log_weight, sample),
+        ("the log density", draws.log_density, sample),
         *((name, draws.constants.get(name), (size,)) for name in _BY_FEATURE),
         ("prior_covariance", draws.constants.get("prior_covariance"), (size, size)),
     ]
-    return [entry for entry in found if entry[1] is not None]
+    return [entry for entry in entries if entry[1] is not None]
 
 
 def _check_array(name: str, values: Any, shape: tuple[int | None, ...]) -> None:
@@ -94,11 +89,11 @@ def _check_array(name: str, values: Any, shape: tuple[int | None, ...]) -> None:
 
 
 def _check_attributes(attrs: Mapping[str, Any]) -> None:
-    for name, (kind, what) in _ATTRIBUTES.items():
+    for name, (kind, expected) in _ATTRIBUTES.items():
         value = attrs.get(name)
         numbers = (int, float, np.number) if kind is float else kind
         if value is not None and not isinstance(value, numbers):
-            raise DataError(f"the attribute {name} is {value!r:.80}, not {what}")
+            raise DataError(f"the attribute {name} is {value!r:.80}, not {expected}")
     exponent = attrs.get("likelihood_exponent")
     if exponent is not None and not 0 < exponent < np.inf:
         raise DataError(f"the attribute likelihood_exponent is {exponent}, not a number above 0")
@@ -122,13 +117,9 @@ def check_finite(draws: Draws) -> None:
         if name in draws.constants and not np.isfinite(draws.constants[name]).all():
             raise DataError(f"{name} holds a value that is not a finite number: adapt again")
     for name, values in (("log_weight", draws.log_weight), ("log density", draws.log_density)):
-        if values is not None and not _logarithms(np.asarray(values)):
+        # Logarithms of weights that are not all zero.
+        if values is not None and not -np.inf < np.max(values, initial=-np.inf) < np.inf:
             raise DataError(
                 f"the {name} of the draws holds NaN or +inf, or is −inf everywhere: fix the "
                 "sampler that wrote this file"
             )
-
-
-def _logarithms(values: Any) -> bool:
-    """Return whether values are logarithms of weights, not all zero."""
-    return bool((values < np.inf).all() and (values > -np.inf).any())

@@ -51,7 +51,7 @@ class Score:
 
 
 class Metric(Component, frozen=True):
-    """A metric with its settings, in a module of its own; the fields are the settings.
+    """A metric with its settings, in a separate module; the fields are the settings.
 
     A custom metric has at least a `key` and `sentences`, which is enough for oracles, `adapt` and
     `headroom`. One that is `counted` also defines `counts` and `value`, and can be used by tuners,
@@ -226,12 +226,12 @@ class Averaged(Metric, frozen=True):
         return np.asarray(self.signed(self.value(counts)))
 
     def within(self, counts: Float64, background: Float64) -> Float64:
-        """Return the gains: what a sentence adds to a mean does not depend on the others."""
+        """Return the gains: sentences contribute to a mean independently."""
         return self.gain(counts)
 
 
 class SacreMetric(Metric, frozen=True):
-    """A metric of sacreBLEU, which computes what a subclass does not."""
+    """A metric that is computed by sacreBLEU, except for what a subclass overrides."""
 
     def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's metric with these settings.

@@ -110,9 +110,9 @@ class BLEU(SacreMetric, frozen=True):
     def details_of(self, sums: Float64) -> dict[str, float]:
         """Return unsmoothed precisions in percent, brevity penalty, and length ratio."""
         precisions = 100 * sums[:ORDER] / np.maximum(sums[ORDER : 2 * ORDER], 1)
-        named = {f"precision_{n}": float(p) for n, p in enumerate(precisions, 1)}
-        named["brevity_penalty"] = float(np.exp(_brevity(sums)))
-        return {**named, "length_ratio": float(_length_ratio(sums))}
+        details = {f"precision_{n}": float(p) for n, p in enumerate(precisions, 1)}
+        details["brevity_penalty"] = float(np.exp(_brevity(sums)))
+        return {**details, "length_ratio": float(_length_ratio(sums))}
 
     def fraction(self, counts: Float64) -> Float64:
         """Return BLEU+1: 1 is added to the counts of every order (Lin and Och, 2004)."""

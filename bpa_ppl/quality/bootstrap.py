@@ -91,11 +91,11 @@ def replicates(counts: Float64, metric: str | Metric, new: Resamples) -> Replica
     """
     config = resolve(metric)
     values = _values(counts, config, new)
-    whole = config.value(counts.sum(axis=1))
+    all_values = config.value(counts.sum(axis=1))
     return Replicates(
         both=np.take_along_axis(values, new.draws, axis=1).mean(axis=1),
         sentences=values.mean(axis=1),
-        draws=whole[new.draws].mean(axis=1),
+        draws=all_values[new.draws].mean(axis=1),
     )
 
 

@@ -229,11 +229,11 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
     (['a', 'c'], [0, 2])
     """
     sizes = np.diff(np.concatenate([[0], np.cumsum(marked)])[nbest.offsets])
-    enough = sizes > 1
-    rows = np.flatnonzero(marked & np.repeat(enough, nbest.sizes))
+    several = sizes > 1
+    rows = np.flatnonzero(marked & np.repeat(several, nbest.sizes))
     if len(rows) == len(nbest.features):
         return nbest, rows
-    return nbest.regroup(np.flatnonzero(enough), rows, sizes[enough]), rows
+    return nbest.regroup(np.flatnonzero(several), rows, sizes[several]), rows
 
 
 def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:

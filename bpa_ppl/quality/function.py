@@ -98,12 +98,12 @@ class Function(Averaged, frozen=True):
             parameters = inspect.signature(self.function).parameters.values()
         except (TypeError, ValueError):  # a builtin may not say
             return 2
-        if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
             return len(_TAKES)
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         required = [p for p in parameters if p.kind in positional and p.default is p.empty]
-        named = [p for p in parameters if p.kind in positional and p.name in _TAKES]
-        return max(len(required), len(named))
+        accepted = [p for p in parameters if p.kind in positional and p.name in _TAKES]
+        return max(len(required), len(accepted))
 
 
 def _each(values: Sequence[Any], lists: Lists) -> list[Any]:

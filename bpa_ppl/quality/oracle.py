@@ -19,7 +19,7 @@ from bpa_ppl.quality.scoring import sentence_scores
 from bpa_ppl.tables import text_table
 from bpa_ppl.workers import check_jobs
 
-#: Which of several best hypotheses is the oracle: that of the highest score, or all alike.
+#: Which of several best hypotheses is the oracle: the one with the highest score, or all.
 TIES = ("canonical", "shared")
 
 _FIRST_BEST, _ORACLE, _ANTI_ORACLE = "first-best", "oracle", "anti-oracle"
@@ -232,7 +232,7 @@ def headroom(
 
 
 def _order(ranking: Float64, ties: str) -> Float64:
-    """Return what breaks ties between hypotheses."""
+    """Return the scores that break ties between hypotheses."""
     one_of(ties, TIES, "tie policy")
     return np.zeros(len(ranking)) if ties == "shared" else ranking
 
@@ -260,28 +260,28 @@ def _best(lists: NBest, metric: Metric, values: Float64, order: Float64, ties: s
     )
 
 
-def _of_all(nbest: NBest, lists: NBest, rows: Int64, found: Oracles, ranking: Float64) -> Oracles:
+def _of_all(nbest: NBest, lists: NBest, rows: Int64, result: Oracles, ranking: Float64) -> Oracles:
     """Return the oracles of judged hypotheses as those of all lists.
 
     Args:
         nbest: all lists.
         lists: those of judged hypotheses.
         rows: (judged hypotheses,) their rows in all lists.
-        found: the oracles of `lists`.
+        result: the oracles of `lists`.
         ranking: (hypotheses,) what is preferred in lists without an oracle.
     """
     if lists is nbest:
-        return found
-    best = rows[lists.offsets[:-1] + found.index]
+        return result
+    best = rows[lists.offsets[:-1] + result.index]
     sentences = np.searchsorted(nbest.offsets, best, side="right") - 1
     index, score = nbest.best(ranking), np.full(len(nbest), np.nan)
     tied, share = np.zeros(len(nbest), np.int64), None
-    index[sentences], score[sentences] = best - nbest.offsets[sentences], found.score
-    tied[sentences] = found.tied
-    if found.share is not None:
+    index[sentences], score[sentences] = best - nbest.offsets[sentences], result.score
+    tied[sentences] = result.tied
+    if result.share is not None:
         share = np.zeros(len(nbest.features))
-        share[rows] = found.share
-    return replace(found, index=index, score=score, tied=tied, share=share)
+        share[rows] = result.share
+    return replace(result, index=index, score=score, tied=tied, share=share)
 
 
 def _ranking(nbest: NBest, scores: npt.ArrayLike | None) -> Float64:

@@ -24,7 +24,7 @@ _FIRST = 16  # the first references that a text is compared with; then twice as 
 
 
 class Pairs(Protocol):
-    """U distinct texts of a list, each of which may be the reference of the others."""
+    """U distinct texts of a list, each of which can be the reference of the others."""
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the text with the best expected score, and this score in percent.
@@ -92,7 +92,7 @@ class Edited:
         self._vocabulary = len(vocabulary)
         self.lengths: Int64 = np.diff(self._text[1])
         # Texts that differ in case only are equal here.
-        self._same = np.unique([" ".join(each) for each in words], return_inverse=True)[1]
+        self._same = np.unique([" ".join(tokens) for tokens in words], return_inverse=True)[1]
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the best text and its expected score; see `Pairs`.
@@ -108,12 +108,12 @@ class Edited:
         heapify(queue)
         best, lowest = -1, np.inf
         while queue and queue[0][0] <= lowest + TIE:
-            risk, u, done = heappop(queue)
-            if done < len(references):
-                stop = min(len(references), max(_FIRST, 2 * done))
-                block = references[done:stop]
+            risk, u, count = heappop(queue)
+            if count < len(references):
+                stop = min(len(references), max(_FIRST, 2 * count))
+                block = references[count:stop]
                 exact = self._percent(self.edits(np.array([u]), block), block)[0]
-                risk += float((exact - bounds[u, done:stop]) @ weights[done:stop])
+                risk += float((exact - bounds[u, count:stop]) @ weights[count:stop])
                 heappush(queue, (risk, u, stop))
             elif best < 0 or (-p[u], u) < (-p[best], best):
                 best, lowest = u, min(lowest, risk)
@@ -147,7 +147,7 @@ class Edited:
         """Return the edits, (rows, columns), from some texts to others."""
         from bpa_ppl.quality.tercom import count_edits
 
-        # Each reference is a list of its own, whose hypotheses are the rows.
+        # Each reference is a separate list, whose hypotheses are the rows.
         hypotheses = take_sentences(self._text, np.tile(rows, len(columns)))
         references, count = take_sentences(self._text, columns), len(columns)
         starts = np.arange(count + 1)
@@ -194,7 +194,7 @@ class NgramPairs:
         return np.asarray(scores_between(self._bags, self._lengths, self._longest, rows, columns))
 
 
-def take_sentences(text: Ragged, which: Int64) -> Ragged:
+def take_sentences(text: Ragged, index: Int64) -> Ragged:
     """Return some sentences, which may repeat.
 
     >>> text = np.array([5, 6, 7], np.int32), np.array([0, 2, 3])
@@ -203,7 +203,7 @@ def take_sentences(text: Ragged, which: Int64) -> Ragged:
     ([7, 5, 6], [0, 1, 3])
     """
     words, starts = text
-    lengths = np.diff(starts)[which]
+    lengths = np.diff(starts)[index]
     ends = np.cumsum(lengths)
-    shift = np.repeat(starts[which] - (ends - lengths), lengths)
+    shift = np.repeat(starts[index] - (ends - lengths), lengths)
     return words[np.arange(int(lengths.sum())) + shift], np.concatenate([[0], ends])

@@ -31,10 +31,10 @@ def _hashed(value: np.uint64) -> np.uint64:
 def _slot(keys: UInt64, key: np.uint64) -> np.int64:
     """Return the slot of a key other than 0 in a hash table with open addressing."""
     mask = len(keys) - 1
-    at = np.int64(_hashed(key) & np.uint64(mask))
-    while keys[at] != 0 and keys[at] != key:
-        at = (at + 1) & mask
-    return at
+    slot = np.int64(_hashed(key) & np.uint64(mask))
+    while keys[slot] != 0 and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
 
 
 @njit(nogil=True, cache=True)
@@ -76,11 +76,11 @@ def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
             for i in range(starts[t], starts[t + 1] - n):
                 if n:
                     key = np.uint64(current[i]) * np.uint64(base) + np.uint64(units[i + n] + 1)
-                    at = _slot(keys, key)
-                    if keys[at] == 0:
-                        keys[at], ids[at], order[number] = key, number, n
+                    entry = _slot(keys, key)
+                    if keys[entry] == 0:
+                        keys[entry], ids[entry], order[number] = key, number, n
                         number += 1
-                    current[i] = ids[at]
+                    current[i] = ids[entry]
                 gram = current[i]
                 if last[gram] != t:
                     last[gram], slot[gram] = t, entries
@@ -96,7 +96,7 @@ def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
 
 @njit
 def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt64) -> Bags:
-    """Return bags of kinds from bags of n-grams: those of one order and one hash are a kind."""
+    """Return bags of kinds from bags of n-grams; a kind is an order and a hash."""
     size = 1
     while size < 2 * len(sign):
         size *= 2
@@ -110,12 +110,12 @@ def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt6
             gram = grams[k]
             if kind_of[gram] < 0:
                 key = _hashed(sign[gram] + np.uint64(order[gram])) | np.uint64(1)
-                at = _slot(keys, key)
-                if keys[at] == 0:
-                    keys[at], ids[at], order_of[number] = key, number, order[gram]
+                slot = _slot(keys, key)
+                if keys[slot] == 0:
+                    keys[slot], ids[slot], order_of[number] = key, number, order[gram]
                     number += 1
-                kind_of[gram] = ids[at]
-                size_of[ids[at]] += 1
+                kind_of[gram] = ids[slot]
+                size_of[ids[slot]] += 1
             kind = kind_of[gram]
             if last[kind] != t:
                 last[kind] = t

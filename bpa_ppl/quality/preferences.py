@@ -84,7 +84,7 @@ def has_preferences(nbest: NBest) -> bool:
 
 
 def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
-    """Return the choices that the preferences, ties and rankings of some lists stand for.
+    """Return the choices that the preferences, ties and rankings of some lists represent.
 
     Sentences without any are left out. Contradictory preferences are all kept. A table without any
     sentence has no choices.
@@ -182,65 +182,65 @@ class _Entries(NamedTuple):
     name: str
 
     def choices(self, entries: Any) -> Iterator[_Choice]:
-        """Yield the choices that the entries stand for; of a ranking, the best among all first."""
+        """Yield the choices that the entries represent; of a ranking, the best among all first."""
         listed = _listed(entries)
         if entries is not None and listed is None:
             self.fail(None, f"is {quoted(entries)}, not a list")
-        for place, entry in enumerate(listed or ()):
+        for index, entry in enumerate(listed or ()):
             members = _listed(entry)
             if members is None:
-                self.fail(place, f"is {quoted(entry)}, not a list of candidates")
+                self.fail(index, f"is {quoted(entry)}, not a list of candidates")
             if self.name == RANKINGS:
-                yield from self.ranking(members, place)
+                yield from self.ranking(members, index)
                 continue
             if len(members) != 2:
-                self.fail(place, f"is {quoted(members)}, not a pair of candidates")
+                self.fail(index, f"is {quoted(members)}, not a pair of candidates")
             chosen = 2 if self.name == TIES else 0
-            yield _Choice(self.sentence, self.positions(members, place), chosen, pair=True)
+            yield _Choice(self.sentence, self.positions(members, index), chosen, pair=True)
 
-    def ranking(self, members: list[Any], place: int) -> Iterator[_Choice]:
+    def ranking(self, members: list[Any], index: int) -> Iterator[_Choice]:
         """Yield the choices of one ranking."""
         rest = _listed(members[-1]) if members else None
         ordered = members if rest is None else members[:-1]
         if not ordered or len(ordered) + len(rest or ()) < 2 or rest == []:
-            self.fail(place, f"is {quoted(members)}, not a ranking of two candidates or more")
+            self.fail(index, f"is {quoted(members)}, not a ranking of two candidates or more")
         if any(_listed(candidate) is not None for candidate in ordered):
-            self.fail(place, f"is {quoted(members)}: only the last of a ranking may be a list")
-        candidates = self.positions([*ordered, *(rest or ())], place)
+            self.fail(index, f"is {quoted(members)}: only the last of a ranking may be a list")
+        candidates = self.positions([*ordered, *(rest or ())], index)
         for first in range(len(ordered) - (rest is None)):
             yield _Choice(self.sentence, candidates[first:], 0, pair=False)
 
-    def positions(self, candidates: list[Any], place: int) -> tuple[int, ...]:
+    def positions(self, candidates: list[Any], index: int) -> tuple[int, ...]:
         """Return the positions of several different candidates, given by position or id."""
-        positions = tuple(self.position(candidate, place) for candidate in candidates)
+        positions = tuple(self.position(candidate, index) for candidate in candidates)
         if len(set(positions)) < len(positions):
-            self.fail(place, f"names a candidate twice: {quoted(candidates)}")
+            self.fail(index, f"names a candidate twice: {quoted(candidates)}")
         return positions
 
-    def position(self, candidate: Any, place: int) -> int:
+    def position(self, candidate: Any, index: int) -> int:
         """Return the position of a candidate."""
         rows = self.nbest.rows(self.sentence)
         size = rows.stop - rows.start
         if isinstance(candidate, int) and not isinstance(candidate, bool):
             if not 0 <= candidate < size:
-                self.fail(place, f"names candidate {candidate} of a list of {size}: count from 0")
+                self.fail(index, f"names candidate {candidate} of a list of {size}: count from 0")
             return candidate
         if not isinstance(candidate, str):
-            self.fail(place, f"names a candidate {quoted(candidate)}: give its position or its id")
+            self.fail(index, f"names a candidate {quoted(candidate)}: give its position or its id")
         if CANDIDATE_ID not in self.nbest.extras:
-            self.fail(place, f"names {quoted(candidate)}, but the candidates have no extra `id`")
+            self.fail(index, f"names {quoted(candidate)}, but the candidates have no extra `id`")
         ids = list(self.nbest.extras[CANDIDATE_ID][rows])
         if ids.count(candidate) != 1:
             several = "several candidates" if candidate in ids else "no candidate"
-            self.fail(place, f"names {quoted(candidate)}, the id of {several} of the list")
+            self.fail(index, f"names {quoted(candidate)}, the id of {several} of the list")
         return ids.index(candidate)
 
-    def fail(self, place: int | None, what: str) -> NoReturn:
+    def fail(self, index: int | None, message: str) -> NoReturn:
         """Raise an error that names the entry."""
         ids = self.nbest.sentence_extras.get("id", self.nbest.sentence_ids)
-        at = "" if place is None else f"[{place}]"
+        suffix = "" if index is None else f"[{index}]"
         raise DataError(
-            f"{self.name}{at} of sentence {ids[self.sentence]} {what}", self.nbest.origin
+            f"{self.name}{suffix} of sentence {ids[self.sentence]} {message}", self.nbest.origin
         )
 
 

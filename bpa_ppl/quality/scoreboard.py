@@ -47,7 +47,7 @@ class Scoreboard:
         lines = [table, f"{self.changed} of {self.sentences} translations changed"]
         for before, after in zip(self.before, self.after, strict=True):
             details: list[Any] = [before.details, after.details]
-            counts = [int(one.get(f"{after.name}.judged", self.sentences)) for one in details]
+            counts = [int(d.get(f"{after.name}.judged", self.sentences)) for d in details]
             if min(counts) < self.sentences:
                 old, new = (f"{n} {title}" for n, title in zip(counts, self.titles, strict=True))
                 lines.append(
@@ -116,7 +116,7 @@ def choice_scores(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric) -> 
         DataError: if a sentence lacks what the metric needs.
         UsageError: if the metric is unknown.
     """
-    return tuple(choice_score(nbest, choice, one) for one in reported(nbest, metric))
+    return tuple(choice_score(nbest, choice, m) for m in reported(nbest, metric))
 
 
 def compared(
@@ -149,7 +149,7 @@ def compared(
     return Scoreboard(
         choice_scores(nbest, before, metric),
         choice_scores(nbest, after, metric),
-        sum(one != other for one, other in texts),
+        sum(a != b for a, b in texts),
         len(nbest),
         titles,
     )

@@ -81,8 +81,8 @@ def corpus_score(
     if config.columns:
         raise UsageError(f"{config.key} is a column of n-best lists: texts have no such score")
     inputs = _inputs(config, hypotheses, references, sources)
-    refs, more = inputs.part(slice(None))
-    return config.corpus(hypotheses, refs, **more)
+    refs, extra = inputs.part(slice(None))
+    return config.corpus(hypotheses, refs, **extra)
 
 
 def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
@@ -107,8 +107,8 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
     config = resolve(metric, nbest)
     rows = nbest.offsets[:-1] + np.asarray(choice)
     chosen = nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
-    references, more = _inputs_of(config, chosen).part(slice(None))
-    return config.corpus([chosen.text(row) for row in range(len(chosen))], references, **more)
+    references, extra = _inputs_of(config, chosen).part(slice(None))
+    return config.corpus([chosen.text(row) for row in range(len(chosen))], references, **extra)
 
 
 def sentence_scores(
@@ -231,9 +231,9 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
-    references, more = _inputs_of(config, nbest).part(slice(None))
+    references, extra = _inputs_of(config, nbest).part(slice(None))
     lists, inverse = distinct_lists(nbest, config)
-    return Statistics(config, config.counts(lists, references, **more)[inverse])
+    return Statistics(config, config.counts(lists, references, **extra)[inverse])
 
 
 def no_references(origin: str | None) -> DataError:
@@ -260,12 +260,12 @@ class _Inputs(NamedTuple):
 
     def part(self, chunk: slice) -> tuple[References, dict[str, Any]]:
         """Return the references of some sentences, and the other inputs as keywords."""
-        more: dict[str, Any] = {} if self.sources is None else {"sources": self.sources[chunk]}
+        extra: dict[str, Any] = {} if self.sources is None else {"sources": self.sources[chunk]}
         if self.columns is not None and self.offsets is not None:
             first, stop, _ = chunk.indices(len(self.offsets) - 1)
             rows = slice(self.offsets[first], self.offsets[stop])
-            more["columns"] = {name: values[rows] for name, values in self.columns.items()}
-        return self.references[chunk], more
+            extra["columns"] = {name: values[rows] for name, values in self.columns.items()}
+        return self.references[chunk], extra
 
 
 def _inputs(
@@ -335,7 +335,7 @@ def _score_each(
     cache: bool,
     progress: Reporter | None,
 ) -> Float64:
-    """Return what a method of the metric computes for each hypothesis, from the cache if there.
+    """Compute a method of the metric for each hypothesis, or read it from the cache.
 
     Args:
         nbest: the lists.
@@ -363,14 +363,14 @@ def _score_each(
 
 
 def _key(metric: Metric, name: str, lists: list[list[str]], inputs: _Inputs) -> str | None:
-    """Return the hash of all that scores depend on; None if the source code is not available."""
+    """Return the cache key of scores; None if the source code is not available."""
     classes = [kind for kind in type(metric).__mro__ if issubclass(kind, Metric)]
     code = key_of_code([*(kind.__module__ for kind in classes), *metric.computed_by])
     if code is None:
         return None
     signature = metric.signature(inputs.references, sentence=True)
-    what = [code, type(metric).__qualname__, repr(metric), signature, name]
-    return key_of([what, lists, inputs.references, inputs.sources])
+    content = [code, type(metric).__qualname__, repr(metric), signature, name]
+    return key_of([content, lists, inputs.references, inputs.sources])
 
 
 def _computed(
@@ -381,7 +381,7 @@ def _computed(
     jobs: int,
     progress: Reporter | None,
 ) -> Float64:
-    """Return what `hook` computes, chunk by chunk, in workers."""
+    """Compute `hook` in workers, chunk by chunk."""
     from joblib import delayed
 
     chunks = [slice(start, start + _CHUNK) for start in range(0, len(lists), _CHUNK)]
@@ -399,6 +399,6 @@ def _chunk(
     hook: Callable[..., Float64],
     lists: Sequence[Sequence[str]],
     references: References,
-    more: dict[str, Any],
+    extra: dict[str, Any],
 ) -> Float64:
-    return np.asarray(hook(lists, references, **more), np.float64)
+    return np.asarray(hook(lists, references, **extra), np.float64)

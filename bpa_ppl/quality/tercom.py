@@ -68,7 +68,7 @@ def _distance(space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, k
         low, high = max(diagonal - beam, 0), min(diagonal + beam, n_ref + 1)
         word = words[hyp, i - 1]
         corner = left = _OUTSIDE
-        if low > 0:  # the beam moves on: no row to come looks further to the left
+        if low > 0:  # the beam moves right: no later row reads cells further left
             corner = row[low - 1]
             row[low - 1] = _OUTSIDE
         for j in range(low, high):
@@ -317,8 +317,8 @@ def _count(
                 for r in range(refs[0], refs[1]):
                     bound = bounds[r - refs[0], h - hyps[0]]
                     if bound <= limit and bound < edits[h]:
-                        found = _edits(text, starts, h, r, bound, limit, space)
-                        edits[h] = min(edits[h], found)
+                        errors = _edits(text, starts, h, r, bound, limit, space)
+                        edits[h] = min(edits[h], errors)
                 if only_best:
                     limit = min(limit, edits[h])
             level += 1

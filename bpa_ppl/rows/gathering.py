@@ -111,10 +111,11 @@ class Gatherer:
         position = identifier - self.first_id
         if position < 0:
             raise DataError(
-                f"sentence id {identifier} is below the first id, {self.first_id}: set "
-                f"first_id={identifier} if that is the first sentence",
+                f"sentence id {identifier} is below the first id, {self.first_id}: set the "
+                f"first id to {identifier} if that is the first sentence",
                 self.origin,
                 line,
+                parameter="first_id",
             )
         for what, known in self.lines.items():
             count = len(known.lines)
@@ -122,7 +123,8 @@ class Gatherer:
                 continue
             one_based = position == count and self.first_id not in self._first_lines
             remedy = (
-                f"if ids are counted from {self.first_id + 1}, set first_id={self.first_id + 1}"
+                f"if ids are counted from {self.first_id + 1}, set the first id to "
+                f"{self.first_id + 1}"
                 if one_based
                 else f"give the {what}s of the same text"
             )
@@ -131,6 +133,7 @@ class Gatherer:
                 f"lines, for ids {self.first_id} to {self.first_id + count - 1}; {remedy}",
                 self.origin,
                 line,
+                parameter="first_id" if one_based else f"{what}s",
             )
 
     def _finish(self) -> None:
@@ -157,7 +160,7 @@ class Gatherer:
         if self._first_lines and min(self._first_lines) == self.first_id + 1:
             notes += [
                 f"no list for the first {what}, id {self.first_id}: if ids are counted from "
-                f"{self.first_id + 1}, set first_id={self.first_id + 1}"
+                f"{self.first_id + 1}, set the first id to {self.first_id + 1}"
                 for what in list(self.lines)[:1]
             ]
         elif self._first_lines:

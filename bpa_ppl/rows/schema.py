@@ -165,9 +165,10 @@ class SchemaReader:
             {name: _spread(values, parents) for name, values in of_sentences.items()},
         )
 
-    def error(self, message: str, line: int | None) -> DataError:
+    def error(self, message: str, line: int | None, *, parameter: str | None = None) -> DataError:
         """Return the error that names one line of the file."""
-        return DataError(message, self.origin, None if line is None else int(line))
+        number = None if line is None else int(line)
+        return DataError(message, self.origin, number, parameter=parameter)
 
     def _hypotheses(self, fields: Fields) -> tuple[dict[str, Float64], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -248,16 +249,19 @@ class SchemaReader:
             name,
             row,
             f"is {shown(fields.hypotheses[name][row])}, not a finite 32-bit number: correct it, "
-            "or leave such hypotheses out with bad='drop'",
+            "or drop such hypotheses (bad: drop)",
+            parameter="bad",
         )
 
-    def _error_at(self, fields: Fields, name: str, row: int, message: str) -> DataError:
+    def _error_at(
+        self, fields: Fields, name: str, row: int, message: str, parameter: str | None = None
+    ) -> DataError:
         """Return the error that names a field of one hypothesis."""
         parent = fields.parents[row]
         if fields.nested:
             place = row - int(np.searchsorted(fields.parents, parent))
             name = f"{CANDIDATES}[{place}].{name}"
-        return self.error(f"{name} {message}", fields.lines[parent])
+        return self.error(f"{name} {message}", fields.lines[parent], parameter=parameter)
 
     def _ids(self, fields: Fields) -> Int64:
         """Return (records,) the ids of the sentences as integers."""

@@ -2,12 +2,11 @@
 
 from bpa_ppl.sampling.adapting import adapt, adapt_draws, draws_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
-from bpa_ppl.sampling.conditioning import update
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.heuristic import perturbed
 from bpa_ppl.sampling.learning import learn_hierarchy, learn_prior, learn_prior_jointly
 from bpa_ppl.sampling.rwm import RandomWalk
-from bpa_ppl.sampling.updating import Sequential, Step
+from bpa_ppl.sampling.updating import Sequential, Step, update
 
 __all__ = [
     "Data",

@@ -129,7 +129,7 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
 
 
 def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
-    """Do what `adapt` does, and return plain draws, for which ArviZ need not be loaded.
+    """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat"]], [[[1.0], [0.0]]], ["Errors"], references=["the cat"]
@@ -139,13 +139,13 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
     engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
-    named = options.chosen()[1]
-    likely = default_likelihood(goal, nbest) if named is None else LIKELIHOODS.resolve(named)
+    kind = options.chosen()[1]
+    likelihood = default_likelihood(goal, nbest) if kind is None else LIKELIHOODS.resolve(kind)
     if (
         "references" in goal.needs
         and nbest.references is None
         and len(nbest)
-        and not (options.prior_only or likely.observes == "preferences" or options.oracle)
+        and not (options.prior_only or likelihood.observes == "preferences" or options.oracle)
     ):
         raise no_references(nbest.origin)
     family, defaults = _family(options.prior, options.prior_variance), options.defaults
@@ -162,16 +162,17 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     (nbest, columns), matched = _matched(nbest, weights, prepared, options.fixed, defaults)
     if options.extra is not None:
         canonical = Weights(zip(matched.names, matched.values.tolist(), strict=True))
-        own = [name for name in matched.fixed_names if name in options.extra.feature_names]
-        engine = engine.fitted(options.extra, canonical, fixed=own, seed=options.seed)
-    build_prior(family, matched)  # what does not fit is found before anything is scored
+        extra_fixed = [name for name in matched.fixed_names if name in options.extra.feature_names]
+        engine = engine.fitted(options.extra, canonical, fixed=extra_fixed, seed=options.seed)
+    build_prior(family, matched)  # raises before anything is scored
     model = _model(options.model or log_linear, family, matched)
     if not started:
         check_totals(nbest, matched.values)
     if options.prior_only:
-        nbest, likely = nbest[:0], Oracle() if likely.observes == "preferences" else likely
+        nbest = nbest[:0]
+        likelihood = Oracle() if likelihood.observes == "preferences" else likelihood
     sentences = observe_sentences(
-        likely,
+        likelihood,
         nbest,
         matched,
         goal,
@@ -184,19 +185,19 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     )
     enable_jax_cache()
     _require_differences(sentences)
-    likely = sentences.resolve_defaults(likely)
-    scale = _scale(family, sentences, likely, options.progress)
-    recorded, before = _prior(family, matched, scale)
-    if likely.observes == "preferences" and scale is not None:
+    likelihood = sentences.resolve_defaults(likelihood)
+    scale = _scale(family, sentences, likelihood, options.progress)
+    recorded, prior = _prior(family, matched, scale)
+    if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
     seed, name = checked_seed(options.seed), SAMPLERS.name_of(engine)
     with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
         target = _target(
-            sentences, before, likelihood=likely, model=model, seed=seed, progress=report
+            sentences, prior, likelihood=likelihood, model=model, seed=seed, progress=report
         )
         draws = draws_of(target, engine.sample(target))
-        made = _settings(target, likely, recorded, engine)
-    made |= {
+        attrs = _settings(target, likelihood, recorded, engine)
+    attrs |= {
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
         "seed": seed,
@@ -211,14 +212,14 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         observed={"oracle": sentences.observed},
         constants={**draws.constants, **sentences.scores(), **prepared.stored()},
         sentence_ids=sentences.sentence_ids,
-        attrs={**made, **draws.attrs},
+        attrs={**attrs, **draws.attrs},
     )
     warn_uninformed(draws, sentences.nbest)
     return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
 
 
 def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
-    """Return the likelihood that was the best for such a gain on held-out sentences.
+    """Return the likelihood with the best results for this kind of gain on held-out sentences.
 
     `margin` for TER, BLEU, chrF and `ter+bleu`, where it halves the spread over samples of
     sentences. `risk` for any other gain, such as expert judgements or a neural metric: on held-out
@@ -276,7 +277,7 @@ def _scale(
     likelihood: Likelihood,
     progress: bool | Reporter,
 ) -> float | None:
-    """Return the scale of the prior that the sentences suggest; None if none is learned.
+    """Return the scale of the prior learned from the sentences, or None.
 
     It is not learned from preferences alone: their marginal likelihood prefers scales that are
     three times as wide as those of the best choices on held-out sentences.
@@ -332,8 +333,8 @@ def _matched(
         not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
     ):
         # Weights without names are of the columns of the original lists.
-        named = match(weights, preparation.without_criterion(nbest), fixed=())
-        weights = dict(zip(named.names, named.values.tolist(), strict=True))
+        result = match(weights, preparation.without_criterion(nbest), fixed=())
+        weights = dict(zip(result.names, result.values.tolist(), strict=True))
     zeros = {name: 0.0 for names in added.columns for name in names}
     return added, match(weights, added.nbest, fixed=fixed, defaults=zeros | dict(defaults or {}))
 

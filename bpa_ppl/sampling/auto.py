@@ -40,11 +40,11 @@ class Auto(Sampler, frozen=True):
         """Draw with the sampler that suits the posterior, and record which and why."""
         fit = assess_proposals(target)
         fits = fit.pareto_k <= GOOD_PARETO_K
-        side, more = "≤" if fits else ">", _MORE * self.draws
+        side, count = "≤" if fits else ">", _MORE * self.draws
         independence = [
-            IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, more)
+            IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
         ]
-        last = Nuts(draws=more, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
+        last = Nuts(draws=count, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
         first = independence if fits else [Nuts(draws=self.draws, chains=self.chains)]
         reason = fit.reason.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
         attrs, failed = {"chosen": "", "chosen_because": reason}, list[str]()

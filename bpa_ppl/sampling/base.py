@@ -128,7 +128,7 @@ class Sampler(Component, frozen=True):
     def fitted(
         self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
     ) -> Self:
-        """Return the sampler with what it learns from the lists of the out-of-domain set.
+        """Return the sampler fitted to the lists of the out-of-domain set.
 
         Args:
             lists: with references.
@@ -199,5 +199,5 @@ def _shardings(data: Data, mesh: Mesh) -> Data:
         Bucket(shares(None, None, "sentence", None), *(None if c is None else rows for c in rest))
         for _, *rest in data.lists.buckets
     )
-    whole = jax.tree.map(lambda _: shares(), data.prior)
-    return Data(Lists(buckets, sentence, sentence, sentence), whole)
+    replicated = jax.tree.map(lambda _: shares(), data.prior)
+    return Data(Lists(buckets, sentence, sentence, sentence), replicated)

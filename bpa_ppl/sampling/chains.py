@@ -21,10 +21,11 @@ ARVIZ_NAMES = {
     "num_steps": "n_steps",
 }
 _PIECES = 20
+_PIECE_STEPS = 10_000  # at most, if a draw has fewer: an interrupted program ends after its piece
 
 
 class Plan(NamedTuple):
-    """The static part of a run: what the compilation of a kernel's steps depends on.
+    """The static arguments of the compilation of a kernel's steps.
 
     Attributes:
         make_kernel: (program, settings, covariance) ↦ NumPyro kernel; called while compiling.
@@ -56,7 +57,7 @@ def run_chains(plan: Plan, target: Target, covariance: Any, start: Sites) -> Sam
     settings = plan.settings
     total = settings.warmup + settings.draws
     require_memory(target, settings.chains * total)
-    length = -(-total // _PIECES)
+    length = min(-(-total // _PIECES), max(_PIECE_STEPS // settings.thinning, 1))
     keys = jax.random.split(jax.random.key(target.seed), settings.chains)
     state = _initial_state(plan, keys, covariance, start, target.data)
     pieces = []

@@ -239,8 +239,8 @@ def potential(program: Program, data: Data, z: Sites) -> jax.Array:
 def gradients(program: Program, data: Data, z: Sites) -> jax.Array:
     """Return the gradients of the potential at n values of z, (n, d)."""
 
-    def gradient(one: Sites) -> jax.Array:
-        return ravel_pytree(jax.grad(lambda at: potential(program, data, at))(one))[0]
+    def gradient(sites: Sites) -> jax.Array:
+        return ravel_pytree(jax.grad(lambda values: potential(program, data, values))(sites))[0]
 
     return jax.vmap(gradient)(z)
 

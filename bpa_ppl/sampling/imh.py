@@ -40,9 +40,9 @@ class IndependenceMetropolis(Sampler, frozen=True):
         warmup: Sites = {}
         if self.warmup:
             pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
-            at = chain[:, None], accept(pilot.log_ratio, rng)[0]
-            warmup = {name: np.asarray(value)[at] for name, value in pilot.z.items()}
-            last = pilot.position[at][:, -1]
+            index = chain[:, None], accept(pilot.log_ratio, rng)[0]
+            warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
+            last = pilot.position[index][:, -1]
         proposal = with_tuned_mixture(proposal, pilot)
         count = 2 * ((self.draws + 1) // 2 + 1)
         proposals = propose(target, proposal, self.chains, count, first=last, antithetic=True)
@@ -51,14 +51,14 @@ class IndependenceMetropolis(Sampler, frozen=True):
         )
         steps = self.warmup + self.draws
         target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
-        at = chain[:, None], position
+        index = chain[:, None], position
         return Sampled(
-            z={name: np.asarray(value)[at] for name, value in proposals.z.items()},
-            log_density=proposals.log_density[at],
+            z={name: np.asarray(value)[index] for name, value in proposals.z.items()},
+            log_density=proposals.log_density[index],
             statistics={"acceptance_rate": acceptance},
             warmup=warmup,
             mode=proposal.mode.position,
-            log_likelihood={name: v[at] for name, v in proposals.log_likelihood.items()},
+            log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
             attrs={**proposal.mode.attrs(), "student_share": proposal.share},
         )
 

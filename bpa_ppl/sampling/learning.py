@@ -115,12 +115,12 @@ def learn_hierarchy(
         except BpaError as error:
             raise DataError(f"the posterior {label}: {error}") from error
     domains = _without(domains, tuple(without))
-    names = dict.fromkeys(name for one in domains.values() for name in one.names)
-    partial = [n for n in names if any(n not in one.names for one in domains.values())]
+    names = dict.fromkeys(name for domain in domains.values() for name in domain.names)
+    partial = [n for n in names if any(n not in domain.names for domain in domains.values())]
     if partial:
-        more = f" and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
+        suffix = f" and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
         warn_user(
-            f"only some of the domains have {', '.join(partial[:_NAMED])}{more}, and with such a "
+            f"only some of the domains have {', '.join(partial[:_NAMED])}{suffix}, and with such a "
             "feature the other weights differ: adapt all domains to lists with the same features, "
             "or leave out (without) features that the lists of the new domain lack"
         )
@@ -171,29 +171,29 @@ def labelled(posteriors: Posteriors) -> dict[str, Draws]:
     if isinstance(posteriors, str | Path | Draws) or not isinstance(posteriors, Iterable):
         raise UsageError("learn_prior takes posteriors by label or a list of them, even of one")
 
-    def load(one: Any) -> Draws:
-        return read_draws(one) if isinstance(one, str | Path) else as_draws(one)
+    def load(posterior: Any) -> Draws:
+        return read_draws(posterior) if isinstance(posterior, str | Path) else as_draws(posterior)
 
     if isinstance(posteriors, Mapping) and not hasattr(posteriors, "groups"):
-        return {str(label): load(one) for label, one in posteriors.items()}
+        return {str(label): load(item) for label, item in posteriors.items()}
     draws: dict[str, Draws] = {}
-    for number, one in enumerate(posteriors, 1):
-        label = Path(one).stem if isinstance(one, str | Path) else f"domain {number}"
-        draws[label if label not in draws else f"{label} ({number})"] = load(one)
+    for number, item in enumerate(posteriors, 1):
+        label = Path(item).stem if isinstance(item, str | Path) else f"domain {number}"
+        draws[label if label not in draws else f"{label} ({number})"] = load(item)
     return draws
 
 
 def _require_common_features(draws: Mapping[str, Draws]) -> None:
     """Refuse posteriors that share no features, directly or through other posteriors."""
-    (first, one), *others = draws.items()
-    connected, rest = set(one.features), dict(others)
-    while near := [label for label in rest if not connected.isdisjoint(rest[label].features)]:
-        connected.update(*(rest.pop(label).features for label in near))
+    (first, posterior), *others = draws.items()
+    connected, rest = set(posterior.features), dict(others)
+    while linked := [label for label in rest if not connected.isdisjoint(rest[label].features)]:
+        connected.update(*(rest.pop(label).features for label in linked))
     if rest:
         label, other = next(iter(rest.items()))
         features = [
             ", ".join((*d.features[:3], "…") if len(d.features) > 3 else d.features)
-            for d in (one, other)
+            for d in (posterior, other)
         ]
         raise DataError(
             f"the posteriors {first} and {label} have no feature in common "
@@ -204,13 +204,13 @@ def _require_common_features(draws: Mapping[str, Draws]) -> None:
 
 def _warn_different(draws: Mapping[str, Draws]) -> None:
     """Warn if posteriors differ in an attribute that makes their weights comparable."""
-    for name, what in _SHARED.items():
-        values = {label: str(one.attrs[name]) for label, one in draws.items() if name in one.attrs}
+    for name, setting in _SHARED.items():
+        values = {label: str(d.attrs[name]) for label, d in draws.items() if name in d.attrs}
         if len(set(values.values())) > 1:
-            each = "; ".join(f"{label}: {value}" for label, value in values.items())
+            described = "; ".join(f"{label}: {value}" for label, value in values.items())
             warn_user(
-                f"the posteriors were adapted with different {what} ({each}), so the scale of "
-                "their weights may differ: adapt all with the same"
+                f"the posteriors were adapted with different {setting} ({described}), so the scale "
+                "of their weights may differ: adapt all with the same"
             )
 
 
@@ -221,18 +221,18 @@ def _without(domains: dict[str, Evidence], without: Sequence[str]) -> dict[str, 
         DataError: if no domain has such a feature, or a domain has no other.
     """
     for name in without:
-        if not any(matches(feature, [name]) for one in domains.values() for feature in one.names):
+        if not any(matches(feature, [name]) for d in domains.values() for feature in d.names):
             raise DataError(f"no domain has the feature {name} that is left out")
-    rest = {
-        label: one.over([name for name in one.names if not matches(name, without)])
-        for label, one in domains.items()
+    remaining = {
+        label: domain.over([name for name in domain.names if not matches(name, without)])
+        for label, domain in domains.items()
     }
-    for label, one in rest.items():
-        if not one.names:
+    for label, domain in remaining.items():
+        if not domain.names:
             raise DataError(
                 f"all features of the posterior {label} are left out: keep at least one"
             )
-    return rest
+    return remaining
 
 
 def record(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> dict[str, Any]:
@@ -241,17 +241,17 @@ def record(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> dict[str, Any]:
     It includes the canonical weights, so that the prior can be compared with them.
     """
     canonical: dict[str, float] = {}
-    for one in draws.values():
-        if one.canonical is not None:
-            canonical |= dict(zip(one.features, one.canonical.tolist(), strict=True))
-        canonical |= dict(one.fixed)
+    for posterior in draws.values():
+        if posterior.canonical is not None:
+            canonical |= dict(zip(posterior.features, posterior.canonical.tolist(), strict=True))
+        canonical |= dict(posterior.fixed)
     domains = {
         label: {
-            "features": list(one.features),
-            **{name: one.attrs[name] for name in _SHARED if name in one.attrs},
-            **({"sentences": int(one.attrs[_COUNT])} if _COUNT in one.attrs else {}),
+            "features": list(posterior.features),
+            **{name: posterior.attrs[name] for name in _SHARED if name in posterior.attrs},
+            **({"sentences": int(posterior.attrs[_COUNT])} if _COUNT in posterior.attrs else {}),
         }
-        for label, one in draws.items()
+        for label, posterior in draws.items()
     }
     between = np.sqrt(np.diag(hierarchy.between)).tolist()
     return {

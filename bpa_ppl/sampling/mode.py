@@ -62,8 +62,8 @@ def _derivatives(
     """Return the potential at a flat position, its gradient and its Hessian."""
 
     def slope(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        at = jax.value_and_grad(lambda x: potential(program, data, unflatten(x, like)))(flat)
-        return at[1], at
+        result = jax.value_and_grad(lambda x: potential(program, data, unflatten(x, like)))(flat)
+        return result[1], result
 
     # Forward over reverse, because the gradient of the likelihood is a custom rule.
     hessian, (value, gradient) = jax.jacfwd(slope, has_aux=True)(position)
@@ -79,8 +79,8 @@ def find_mode(program: Program, data: Data, start: Sites) -> Mode:
     """
 
     def evaluate(position: Float64) -> _Point:
-        value, *rest = jax.device_get(_derivatives(program, data, start, position))
-        return _Point(position, float(value), *map(np.asarray, rest))
+        value, *derivatives = jax.device_get(_derivatives(program, data, start, position))
+        return _Point(position, float(value), *map(np.asarray, derivatives))
 
     def line_search(point: _Point, direction: Float64, decrement: float) -> _Point:
         """Halve the step until Armijo's rule holds, up to rounding."""

@@ -96,9 +96,9 @@ def _dense_mass(target: Target) -> bool | tuple[str, ...]:
     """
     if target.dimension <= _DENSE:
         return True
-    together = tuple(getattr(target.program.model, "together", ()))
-    size = sum(int(np.size(target.start[site])) for site in together)
-    return together if 0 < size <= _DENSE else False
+    sites = tuple(getattr(target.program.model, "together", ()))
+    size = sum(int(np.size(target.start[site])) for site in sites)
+    return sites if 0 < size <= _DENSE else False
 
 
 @cache  # the function is a static argument of a compilation

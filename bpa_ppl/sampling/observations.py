@@ -1,4 +1,4 @@
-"""How a posterior's sentences were observed, as it records it, to observe more in the same way."""
+"""The recorded settings of a posterior's observations, to observe new sentences alike."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from bpa_ppl.quality import (
     judged_lists,
     resolve,
 )
+from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS
 from bpa_ppl.sampling.sentence_buckets import sentence_buckets
 from bpa_ppl.sampling.sentences import preference_sentences, score_sentences
@@ -236,15 +237,12 @@ class ObservationRecipe:
         """Return the metric after checking that the posterior's oracles were found by it."""
         if self.metric is None:
             raise UsageError(
-                "the posterior was adapted to a metric that has no name: give the same one (metric)"
+                "the posterior was adapted to a metric that has no name: give the same metric",
+                parameter="metric",
             )
         metric = resolve(self.metric, nbest)
         if "references" in metric.needs and nbest.references is None:
-            raise DataError(
-                f"the lists have no references, which {metric.key} needs: read them with "
-                "references",
-                nbest.origin,
-            )
+            raise no_references(nbest.origin)
 
         def fixed_parts(signature: str) -> set[str]:
             # Lists of one criterion may differ in the number of references and the version.
@@ -255,6 +253,7 @@ class ObservationRecipe:
         if self.signature and fixed_parts(signature) != fixed_parts(self.signature):
             raise UsageError(
                 f"the posterior was adapted to another metric, {self.signature}, than "
-                f"{signature}: give the same one (metric)"
+                f"{signature}: give the same metric",
+                parameter="metric",
             )
         return metric

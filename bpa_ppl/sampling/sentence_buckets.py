@@ -78,14 +78,14 @@ def stack_buckets(buckets: Sequence[Bucket], features: int) -> Lists:
         for name, dtype in _OPTIONAL.items()
         if any(getattr(bucket, name) is not None for bucket in buckets)
     }
-    for place, bucket in enumerate(buckets):
-        block, at = divmod(place, per_block)
+    for number, bucket in enumerate(buckets):
+        block, row = divmod(number, per_block)
         used = slice(bucket.base.shape[-1])
-        table[block, :, at, used] = bucket.features[0, :, 0]
-        base[block, at, used] = bucket.base[0, 0]
-        hypothesis[block, at, used] = np.arange(bucket.base.shape[-1])
+        table[block, :, row, used] = bucket.features[0, :, 0]
+        base[block, row, used] = bucket.base[0, 0]
+        hypothesis[block, row, used] = np.arange(bucket.base.shape[-1])
         for name, values in optional.items():
-            values[block, at, used] = _column(bucket, name)[0, 0]
+            values[block, row, used] = _column(bucket, name)[0, 0]
     sentence = np.full(shape[0] * per_block, -1, np.int32)
     sentence[: len(buckets)] = np.arange(len(buckets))
     zeros = np.zeros_like(sentence)

@@ -75,14 +75,14 @@ class Sentences(NamedTuple):
     @property
     def observed(self) -> Int64:
         """(observations,) the observed hypothesis of each list; preferences come last."""
-        more = () if self.preferences is None else (self.preferences.observed,)
-        return np.concatenate([self.oracles.index, *more])
+        preferences = () if self.preferences is None else (self.preferences.observed,)
+        return np.concatenate([self.oracles.index, *preferences])
 
     @property
     def sentence_ids(self) -> Int64:
         """(observations,) the sentence id of each of them."""
-        more = () if self.preferences is None else (self.preferences.sentence_ids,)
-        return np.concatenate([self.nbest.sentence_ids, *more])
+        preferences = () if self.preferences is None else (self.preferences.sentence_ids,)
+        return np.concatenate([self.nbest.sentence_ids, *preferences])
 
     def scores(self) -> dict[str, Float64]:
         """Return the sentence scores of the oracles by name; empty with preferences."""

@@ -40,20 +40,20 @@ def uninformed_weights(draws: Draws, nbest: NBest) -> dict[str, float]:
     if variance is None or mean is None or not len(nbest):
         return {}
     deviation: Float64 = np.sqrt(np.asarray(variance, np.float64))
-    same = np.abs(draws.mean - mean) < _MAX_SHIFT * deviation
+    uninformed = np.abs(draws.mean - mean) < _MAX_SHIFT * deviation
     if draws.kind != "point":
-        same &= draws.deviation > _MIN_WIDTH * deviation
-    if not same.any():  # avoids a pass over all hypotheses
+        uninformed &= draws.deviation > _MIN_WIDTH * deviation
+    if not uninformed.any():  # avoids a pass over all hypotheses
         return {}
     columns = [nbest.feature_names.index(name) for name in draws.features]
     table, starts = nbest.features[:, columns], nbest.offsets[:-1]
     differs = np.maximum.reduceat(table, starts) > np.minimum.reduceat(table, starts)
     common = differs.mean(axis=0) >= _MIN_VARYING
     effect = spread_within(nbest)[columns] * deviation
-    same &= effect < _NEGLIGIBLE
-    if same[common].all():
+    uninformed &= effect < _NEGLIGIBLE
+    if uninformed[common].all():
         return {}
-    return {draws.features[k]: float(effect[k]) for k in np.flatnonzero(same & common)}
+    return {draws.features[k]: float(effect[k]) for k in np.flatnonzero(uninformed & common)}
 
 
 def warn_uninformed(draws: Draws, nbest: NBest) -> None:

@@ -1,4 +1,4 @@
-"""Sequential updates of a posterior with new sentences.
+"""`update` and `Sequential`: updates of a posterior with new sentences.
 
 Sequential Monte Carlo (Chopin 2002): the draws of the posterior so far are weighted by the
 likelihood of the new sentences, p(λ | A, a) ∝ p(λ | A) p(a | λ), which needs only the draws. If the
@@ -27,12 +27,13 @@ from numpyro.infer import log_likelihood
 
 from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.columns import counted
+from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
 from bpa_ppl.models import Bucket, Likelihood, Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish
+from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, reporter
@@ -46,6 +47,7 @@ from bpa_ppl.sampling.sentence_buckets import bucket_arrays, buckets_from, stack
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_functions import InferenceData
     from bpa_ppl.quality import Metric, Oracles
 
 #: New draws are made if the weights leave fewer than this share of the draws, or this number.
@@ -409,12 +411,13 @@ class Sequential:
             DataError: if the lists are not those of the adaptation.
         """
         draws, first = self._weighted.draws, self._first
-        require(lists, NBest, "the adaptation lists are n-best lists (NBest)")
+        require(lists, NBest, "the adaptation lists are n-best lists (NBest)", "adaptation_lists")
         if (count := self._recipe.count(lists)) != first:
             raise DataError(
                 f"the lists are of {count} sentences, and the posterior was adapted to {first}: "
                 "give those, without sentences that were added since",
                 lists.origin,
+                parameter="adaptation_lists",
             )
         recorded = _recorded_sentences(draws)
         if len(recorded) < first + len(self._added):
@@ -429,8 +432,91 @@ class Sequential:
                 "other probabilities under the same weights; give the same lists and references, "
                 "in the same order",
                 lists.origin,
+                parameter="adaptation_lists",
             )
         return sentences
+
+
+def update(
+    posterior: Posterior,
+    nbest: NBest,
+    *,
+    adaptation_lists: NBest | None = None,
+    metric: str | Metric | None = None,
+    oracle: Oracles | None = None,
+    moved_files: MovedFiles | None = None,
+    sampler: str | Sampler = "imh",
+    seed: int = 0,
+    jobs: int = 1,
+    cache: bool = True,
+    unchecked: bool = False,
+    progress: bool | Reporter = False,
+) -> InferenceData:
+    """Update a posterior with new sentences: p(λ | A, a) ∝ p(λ | A) p(a | λ).
+
+    The likelihood, metric, gains and features are those that the posterior was adapted with. Its
+    draws are weighted by the likelihood of the new sentences, with Pareto smoothing. If k̂ exceeds
+    0.7, or the weights leave fewer than a tenth of the draws or 100, new draws are made. Their
+    density is exact if `adaptation_lists` is given or the posterior was adapted to no sentence;
+    otherwise a Gaussian with the mean and covariance that `adapt` returned represents the
+    adaptation sentences, with a warning. The sentences added here are exact in any case: the
+    posterior stores what the model needs of them, about 32 kB for 500 hypotheses of 14 features.
+    What features have learned from the adaptation sentences (`lm=self`) does not change.
+
+    For a stream of sentences `bpa_ppl.sampling.Sequential` does the same step by step, without
+    conversions to and from ArviZ.
+
+    Args:
+        posterior: from `adapt` with a sampler that draws, or from an update.
+        nbest: lists of the new sentences, with references if the metric needs them.
+        adaptation_lists: the lists that `adapt` was given, in the same order, with references.
+        metric: the criterion, if it has no name or has its own settings.
+        oracle: precomputed oracles of the new sentences, or None.
+        moved_files: as for `rerank`.
+        sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
+        seed: of new draws.
+        jobs: processes of the search for oracles.
+        cache: whether the gains of its sentences are cached on disk.
+        unchecked: use the posterior although it fails its check.
+        progress: True draws a bar on standard error.
+
+    Returns:
+        a posterior as `adapt` returns one, with weighted or new draws. Its attribute `updates`
+        describes each step.
+
+    Raises:
+        NotConverged: if the posterior fails `check` and `unchecked` is false.
+        DataError: if lists and posterior do not fit together, or the posterior does not record how
+            its sentences were observed.
+        UsageError: if it is a single point, its draws do not follow the posterior, or the metric
+            is another one.
+
+    >>> from bpa_ppl import Draws, Oracles
+    >>> attrs = {"likelihood": {"name": "oracle"}, "adaptation_sentences": 3}
+    >>> values = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> constants = {"canonical": np.zeros(1)}
+    >>> start = Draws({"weights": values}, ("LM0",), constants=constants, attrs=attrs)
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> second = Oracles(np.array([1]), np.zeros(1), np.array([1]), "first", "ter", "")
+    >>> updated = as_draws(update(start, lists, oracle=second))
+    >>> updated.attrs["adaptation_sentences"], bool(updated.mean[0] > start.mean[0])
+    (4, True)
+    """
+    draws = as_draws(posterior)
+    if not unchecked and draws.kind != "point":
+        refuse_unconverged(draws)
+    sequential = Sequential(
+        draws,
+        adaptation_lists=adaptation_lists,
+        metric=metric,
+        moved_files=moved_files,
+        sampler=sampler,
+        seed=seed,
+        jobs=jobs,
+        cache=cache,
+    )
+    sequential.add(nbest, oracle=oracle, progress=progress)
+    return to_arviz(sequential.draws())
 
 
 def _require_sample(draws: Draws) -> None:

@@ -60,9 +60,9 @@ class WeightTrace(Sampler, frozen=True):
                 f"feature, not {vectors.shape}",
                 parameter="visited",
             )
-        found = weighted_vectors(target, vectors, self.delta)
-        target.progress(1, 1, f"{found.z['weights'].shape[1]} visited weights")
-        return found
+        result = weighted_vectors(target, vectors, self.delta)
+        target.progress(1, 1, f"{result.z['weights'].shape[1]} visited weights")
+        return result
 
     def settings(self) -> dict[str, Any]:
         """Return the settings, with the number of the visited weights."""

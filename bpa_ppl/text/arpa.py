@@ -26,7 +26,7 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, decoded, origin_name, read_blocks
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
-from bpa_ppl.text.gram_tables import hashed, numbers_of, places_for
+from bpa_ppl.text.gram_tables import hashed, numbers_of, table_size
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import SPECIAL, words_of
 
@@ -126,10 +126,10 @@ class _ArpaReader:
         self._expect(TITLE)
         counts: list[int] = []
         while (line := self._next(empty=True)) or not counts:
-            found = _COUNT.fullmatch(line)
-            if found is None or int(found[1]) != len(counts) + 1:
+            match = _COUNT.fullmatch(line)
+            if match is None or int(match[1]) != len(counts) + 1:
                 self._wrong(f"expected ngram {len(counts) + 1}=NUMBER, not {line!r}")
-            counts.append(int(found[2]))
+            counts.append(int(match[2]))
         return counts
 
     def _section(self, n: int, count: int, last: bool) -> _NgramSection:
@@ -146,10 +146,12 @@ class _ArpaReader:
             left -= len(lines)
             parts.append(self._parsed(lines, n, last))
         keys, log10, backoff = (np.concatenate(column) for column in zip(*parts, strict=True))
-        slots = hashed(keys, places_for(len(keys)))
-        again = numbers_of(keys, slots, keys) != np.arange(len(keys))
-        if again.any():
-            self._wrong(f"the {n}-gram occurs for the second time", begins + int(np.argmax(again)))
+        slots = hashed(keys, table_size(len(keys)))
+        repeated = numbers_of(keys, slots, keys) != np.arange(len(keys))
+        if repeated.any():
+            self._wrong(
+                f"the {n}-gram occurs for the second time", begins + int(np.argmax(repeated))
+            )
         if n == 1:
             return self._words(keys, log10, backoff)
         return _NgramSection(keys, slots, log10.astype(np.float32), backoff.astype(np.float32))
@@ -160,9 +162,9 @@ class _ArpaReader:
             if self._numbers[word] not in keys:
                 self._wrong(f"the word {word} is not among the unigrams: the model is incomplete")
         count = len(self._numbers)
-        own = np.full(count, _NO_UNKNOWN, np.float32), np.zeros(count, np.float32)
-        own[0][keys], own[1][keys] = log10, backoff
-        return _NgramSection(np.arange(count), np.zeros(0, np.int32), *own)
+        columns = np.full(count, _NO_UNKNOWN, np.float32), np.zeros(count, np.float32)
+        columns[0][keys], columns[1][keys] = log10, backoff
+        return _NgramSection(np.arange(count), np.zeros(0, np.int32), *columns)
 
     def _parsed(self, lines: list[str], n: int, last: bool) -> tuple[Int64, Float64, Float64]:
         """Return keys, probabilities and back-off weights of the n-grams in some lines."""
@@ -204,7 +206,7 @@ class _ArpaReader:
         numbers = self._numbers
         if len(columns) == 1:
             return np.array([numbers.setdefault(w, len(numbers)) for w in columns[0]], np.int64)
-        gram = self._known(columns[0])
+        gram = self._unigram(columns[0])
         for n, column in enumerate(columns[1:], 2):
             if n > 2:
                 section = self._sections[n - 2]
@@ -216,27 +218,27 @@ class _ArpaReader:
                     self._wrong(
                         f"{missing!r} is not among the {n - 1}-grams", self._line_of(gram < 0)
                     )
-            gram = (gram << 32) | self._known(column)
+            gram = (gram << 32) | self._unigram(column)
         return gram
 
-    def _known(self, words: Sequence[str]) -> Int64:
+    def _unigram(self, words: Sequence[str]) -> Int64:
         """Return the numbers of words that are among the unigrams."""
-        found = np.fromiter(map(self._numbers.get, words, repeat(-1)), np.int64, len(words))
-        if (found < 0).any():
-            word = words[int(np.argmax(found < 0))]
-            self._wrong(f"the word {word!r} is not among the unigrams", self._line_of(found < 0))
-        return found
+        numbers = np.fromiter(map(self._numbers.get, words, repeat(-1)), np.int64, len(words))
+        if (numbers < 0).any():
+            word = words[int(np.argmax(numbers < 0))]
+            self._wrong(f"the word {word!r} is not among the unigrams", self._line_of(numbers < 0))
+        return numbers
 
-    def _take(self, most: int) -> list[str]:
+    def _take(self, count: int) -> list[str]:
         """Return the next lines, at least one unless the file ends."""
         while not self._waiting:
             block = next(self._blocks, None)
             if block is None:
                 return []
             self._waiting = decoded(block, self._path, self._line + 1).split("\n")[:-1]
-        taken, self._waiting = self._waiting[:most], self._waiting[most:]
-        self._line += len(taken)
-        return taken
+        lines, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._line += len(lines)
+        return lines
 
     def _next(self, empty: bool = False) -> str:
         """Return the next line, stripped; an empty text at the end of the file."""
@@ -247,8 +249,8 @@ class _ArpaReader:
 
     def _expect(self, title: str) -> None:
         if (line := self._next()) != title:
-            found = repr(line) if line else "the end of the file"
-            self._wrong(f"expected {title}, not {found}: is this a complete ARPA file?")
+            actual = repr(line) if line else "the end of the file"
+            self._wrong(f"expected {title}, not {actual}: is this a complete ARPA file?")
 
     def _line_of(self, wrong: npt.NDArray[np.bool_]) -> int:
         """Return the number of the first wrong line of the last batch."""

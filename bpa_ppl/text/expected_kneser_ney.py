@@ -64,22 +64,22 @@ class WeightedText(NamedTuple):
         >>> text.firsts.tolist(), text.longest.tolist()
         ([0, 5, 8], [5, 6, 7])
         """
-        text, place = framed(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
+        text, index = framed(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
         vocabulary = words + len(SPECIAL)
-        none = np.zeros(vocabulary, np.int32)
-        contexts, suffixes, first, ids = [none], [none], [0, vocabulary], text
+        empty = np.zeros(vocabulary, np.int32)
+        contexts, suffixes, first, ids = [empty], [empty], [0, vocabulary], text
         longest = text.copy()
         for n in range(2, order + 1):
-            (keys, suffix, _, _, _), ids = longer(ids, text, place, n)
-            here = place >= n - 1
-            longest[here] = ids[here] + np.int32(first[-1])
+            (keys, suffix, _, _, _), ids = longer(ids, text, index, n)
+            complete = index >= n - 1
+            longest[complete] = ids[complete] + np.int32(first[-1])
             contexts.append((keys >> 32).astype(np.int32))
             suffixes.append(suffix)
             first.append(first[-1] + len(keys))
         starts = sentences[1] + np.arange(len(sentences[1]))
         firsts = np.array(first, np.int64)
         return cls(
-            longest[place > 0], starts, firsts, np.concatenate(contexts), np.concatenate(suffixes)
+            longest[index > 0], starts, firsts, np.concatenate(contexts), np.concatenate(suffixes)
         )
 
     def log_probabilities(
@@ -111,33 +111,33 @@ class WeightedText(NamedTuple):
         else:
             extend(counts, self.suffix, self.firsts)
             p = self._smoothed(counts)
-        every = np.ones(len(weights), bool) if chosen is None else chosen
+        mask = np.ones(len(weights), bool) if chosen is None else chosen
         with np.errstate(divide="ignore"):
-            logs: Float64 = summed(np.log(p), self.longest, self.starts, every)
+            logs: Float64 = summed(np.log(p), self.longest, self.starts, mask)
         return logs
 
     def _relative(self, counts: Float64) -> Float64:
         """Return (n-grams,) relative frequencies given the context."""
         shares = np.zeros(len(counts))
-        for own in self._orders():
-            totals = np.bincount(self.context[own], counts[own])[self.context[own]]
-            np.divide(counts[own], totals, out=shares[own], where=totals > 0)
+        for rows in self._orders():
+            totals = np.bincount(self.context[rows], counts[rows])[self.context[rows]]
+            np.divide(counts[rows], totals, out=shares[rows], where=totals > 0)
         return shares
 
     def _smoothed(self, counts: Float64) -> Float64:
         """Return (n-grams,) p of the last word of each; counts as from `extend`."""
         p = np.empty(len(counts))
         lower = np.full(1, 1.0 / (self.firsts[1] - 1))
-        for own in self._orders():
-            context, count = self.context[own], counts[own]
-            taken = _taken(count)
+        for rows in self._orders():
+            context, count = self.context[rows], counts[rows]
+            discount = _expected_discounts(count)
             total = np.bincount(context, count[:, _MEAN], len(lower))
-            left = np.bincount(context, taken, len(lower))
+            left = np.bincount(context, discount, len(lower))
             weight = np.divide(left, total, out=np.ones(len(lower)), where=total > 0)
-            kept = np.maximum(count[:, _MEAN] - taken, 0.0)
+            kept = np.maximum(count[:, _MEAN] - discount, 0.0)
             shares = np.divide(kept, total[context], out=np.zeros(len(kept)), where=kept > 0)
-            p[own] = shares + weight[context] * lower[self.suffix[own]]
-            lower = p[own]
+            p[rows] = shares + weight[context] * lower[self.suffix[rows]]
+            lower = p[rows]
         p[BEGIN] = 1.0  # never predicted
         return p
 
@@ -145,11 +145,11 @@ class WeightedText(NamedTuple):
         return [slice(a, b) for a, b in zip(self.firsts[:-1], self.firsts[1:], strict=True)]
 
 
-def _taken(counts: Float64) -> Float64:
+def _expected_discounts(counts: Float64) -> Float64:
     """Return (n-grams,) the expected discount of each n-gram of one order."""
     (one, two, three), _ = discounts_from(counts[:, :_MEAN].sum(axis=0).tolist())
-    more = np.maximum(1.0 - counts[:, :3].sum(axis=1), 0.0)
-    result: Float64 = counts[:, 1] * one + counts[:, 2] * two + more * three
+    three_or_more = np.maximum(1.0 - counts[:, :3].sum(axis=1), 0.0)
+    result: Float64 = counts[:, 1] * one + counts[:, 2] * two + three_or_more * three
     return result
 
 
@@ -165,12 +165,12 @@ def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Floa
     for s in range(len(weights)):
         weight = weights[s]
         if weight > 0:
-            for at in range(starts[s], starts[s + 1]):
-                own = counts[longest[at]]
+            for i in range(starts[s], starts[s + 1]):
+                moments = counts[longest[i]]
                 for n in range(4, 0, -1):
-                    own[n] += weight * (own[n - 1] - own[n])
-                own[0] -= weight * own[0]
-                own[5] += weight
+                    moments[n] += weight * (moments[n - 1] - moments[n])
+                moments[0] -= weight * moments[0]
+                moments[5] += weight
     return counts
 
 
@@ -190,11 +190,11 @@ def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
         for gram in range(firsts[n], firsts[n + 1]):
             present = 1.0 - counts[gram, 0]
             if present > 0:
-                own = counts[firsts[n - 1] + suffix[gram]]
+                moments = counts[firsts[n - 1] + suffix[gram]]
                 for r in range(4, 0, -1):
-                    own[r] += present * (own[r - 1] - own[r])
-                own[0] -= present * own[0]
-                own[5] += present
+                    moments[r] += present * (moments[r - 1] - moments[r])
+                moments[0] -= present * moments[0]
+                moments[5] += present
 
 
 @njit(nogil=True, cache=True)
@@ -207,6 +207,6 @@ def summed(logs: Float64, longest: Int32, starts: Int64, chosen: npt.NDArray[np.
     """
     sums = np.zeros(len(starts) - 1)
     for s in np.flatnonzero(chosen):
-        for at in range(starts[s], starts[s + 1]):
-            sums[s] += logs[longest[at]]
+        for i in range(starts[s], starts[s + 1]):
+            sums[s] += logs[longest[i]]
     return sums

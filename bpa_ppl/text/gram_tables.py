@@ -50,14 +50,14 @@ class Grams(NamedTuple):
 
 
 @njit
-def _place(slots: Int32, keys: Int64, key: int) -> int:
+def _find_slot(slots: Int32, keys: Int64, key: int) -> int:
     """Return the place of a key in a hash table, or the free place for it."""
     last = len(slots) - 1
     mixed = np.uint64(key ^ (key >> 32)) * _MIX
-    place = int(mixed >> np.uint64(32)) & last
-    while slots[place] != _FREE and keys[slots[place]] != key:
-        place = (place + 1) & last
-    return place
+    slot = int(mixed >> np.uint64(32)) & last
+    while slots[slot] != _FREE and keys[slots[slot]] != key:
+        slot = (slot + 1) & last
+    return slot
 
 
 @njit(nogil=True, cache=True)
@@ -72,30 +72,30 @@ def hashed(keys: Int64, size: int) -> Int32:
     """
     slots = np.full(size, _FREE, dtype=np.int32)
     for number in range(len(keys)):
-        place = _place(slots, keys, int(keys[number]))
-        if slots[place] == _FREE:
-            slots[place] = number
+        slot = _find_slot(slots, keys, int(keys[number]))
+        if slots[slot] == _FREE:
+            slots[slot] = number
     return slots
 
 
 @njit(nogil=True, cache=True)
-def numbers_of(keys: Int64, slots: Int32, sought: Int64) -> Int64:
+def numbers_of(keys: Int64, slots: Int32, queries: Int64) -> Int64:
     """Return the numbers of some keys; −1 for a missing one.
 
     >>> keys = np.array([7, 9])
     >>> numbers_of(keys, hashed(keys, 4), np.array([9, 8])).tolist()
     [1, -1]
     """
-    numbers = np.empty(len(sought), dtype=np.int64)
-    for i in range(len(sought)):
-        numbers[i] = slots[_place(slots, keys, int(sought[i]))]
+    numbers = np.empty(len(queries), dtype=np.int64)
+    for i in range(len(queries)):
+        numbers[i] = slots[_find_slot(slots, keys, int(queries[i]))]
     return numbers
 
 
-def places_for(keys: int) -> int:
+def table_size(keys: int) -> int:
     """Return the size of a hash table for a number of keys.
 
-    >>> places_for(0), places_for(8), places_for(9)
+    >>> table_size(0), table_size(8), table_size(9)
     (2, 16, 32)
     """
     return 2 << max(0, (keys - 1).bit_length() if keys else 0)
@@ -112,34 +112,34 @@ def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
     """
     sentences = len(starts) - 1
     text = np.empty(len(words) + 2 * sentences, dtype=np.int32)
-    place = np.empty(len(text), dtype=np.int32)
-    at = 0
+    position = np.empty(len(text), dtype=np.int32)
+    start = 0
     for s in range(sentences):
-        text[at] = BEGIN
+        text[start] = BEGIN
         length = starts[s + 1] - starts[s] + 2
         for k in range(length - 2):
-            text[at + 1 + k] = words[starts[s] + k]
-        text[at + length - 1] = END
+            text[start + 1 + k] = words[starts[s] + k]
+        text[start + length - 1] = END
         for k in range(length):
-            place[at + k] = k
-        at += length
-    return text, place
+            position[start + k] = k
+        start += length
+    return text, position
 
 
 @njit(nogil=True, cache=True)
-def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple[Any, ...], Int32]:
+def longer(ids: Int32, text: Int32, position: Int32, n: int) -> tuple[tuple[Any, ...], Int32]:
     """Number and count the n-grams of a text with numbered (n−1)-grams.
 
     Args:
         ids: (positions,) the number of the (n−1)-gram that ends at a position, if there is one.
         text: (positions,) words, from `framed`.
-        place: (positions,) of each word in its sentence.
+        position: (positions,) of each word in its sentence.
         n: at least 2.
 
     Returns:
         The fields of `Grams`, and (positions,) the number of the n-gram that ends at a position.
     """
-    found = 0
+    size = 0
     keys = np.empty(len(text), dtype=np.int64)
     suffix = np.empty(len(text), dtype=np.int32)
     count = np.empty(len(text), dtype=np.int64)
@@ -147,22 +147,22 @@ def longer(ids: Int32, text: Int32, place: Int32, n: int) -> tuple[tuple[Any, ..
     numbers = np.empty(len(text), dtype=np.int32)
     slots = np.full(2, _FREE, dtype=np.int32)
     for i in range(len(text)):
-        if place[i] < n - 1:
+        if position[i] < n - 1:
             continue
         key = (int(ids[i - 1]) << 32) | int(text[i])
-        at = _place(slots, keys, key)
-        if slots[at] == _FREE:
-            slots[at] = found
-            keys[found], suffix[found], count[found] = key, ids[i], 0
-            begins[found] = place[i] == n - 1
-            found += 1
-            if 2 * found > len(slots):
-                slots = hashed(keys[:found], 2 * len(slots))
-                at = _place(slots, keys, key)
-        numbers[i] = slots[at]
-        count[slots[at]] += 1
-    keys, suffix = keys[:found].copy(), suffix[:found].copy()
-    return (keys, suffix, count[:found].copy(), begins[:found].copy(), slots), numbers
+        slot = _find_slot(slots, keys, key)
+        if slots[slot] == _FREE:
+            slots[slot] = size
+            keys[size], suffix[size], count[size] = key, ids[i], 0
+            begins[size] = position[i] == n - 1
+            size += 1
+            if 2 * size > len(slots):
+                slots = hashed(keys[:size], 2 * len(slots))
+                slot = _find_slot(slots, keys, key)
+        numbers[i] = slots[slot]
+        count[slots[slot]] += 1
+    keys, suffix = keys[:size].copy(), suffix[:size].copy()
+    return (keys, suffix, count[:size].copy(), begins[:size].copy(), slots), numbers
 
 
 class Tables(NamedTuple):
@@ -190,7 +190,7 @@ def _find(tables: Tables, n: int, context: int, word: int) -> int:
     """Return the number of an n-gram among those of its order, or −1."""
     keys = tables.keys[tables.firsts[n - 1] : tables.firsts[n]]
     slots = tables.slots[tables.slot_firsts[n - 1] : tables.slot_firsts[n]]
-    return int(slots[_place(slots, keys, (context << 32) | word)])
+    return int(slots[_find_slot(slots, keys, (context << 32) | word)])
 
 
 @njit(nogil=True, cache=True)
@@ -212,24 +212,24 @@ def word_scores(tables: Tables, words: Int32, starts: Int64) -> Float64:
     scores = np.empty(len(words) + len(starts) - 1)
     # ending[n]: the n-gram that ends with the last word, or −1; ending[0] is not used.
     ending = np.empty(order + 1, dtype=np.int64)
-    at = 0
+    token = 0
     for s in range(len(starts) - 1):
         ending[:] = _FREE
         ending[1] = BEGIN
         for i in range(starts[s], starts[s + 1] + 1):
             word = int(words[i]) if i < starts[s + 1] else END
-            score, found = 0.0, False
+            score, has_gram = 0.0, False
             for n in range(order, 1, -1):
                 context, gram = int(ending[n - 1]), _FREE
                 if context != _FREE:
                     gram = _find(tables, n, context, word)
-                    if gram != _FREE and not found:
+                    if gram != _FREE and not has_gram:
                         score += tables.log10[tables.firsts[n - 1] + gram]
-                        found = True
-                    elif not found:
+                        has_gram = True
+                    elif not has_gram:
                         score += tables.backoff[tables.firsts[n - 2] + context]
                 ending[n] = gram
             ending[1] = word
-            scores[at] = score if found else score + tables.log10[word]
-            at += 1
+            scores[token] = score if has_gram else score + tables.log10[word]
+            token += 1
     return scores

@@ -193,11 +193,11 @@ class IBM1:
         table = self.starts, self.columns, self.values
         # Look-ups are shared over runs of pairs with the same source, or the same target.
         if np.count_nonzero(np.diff(first)) <= np.count_nonzero(np.diff(second)):
-            found = score_by_source(table, source, target, first, second, starts)
+            probabilities = score_by_source(table, source, target, first, second, starts)
         else:
             distinct = _distinct(source[0], len(self.starts) - 1)
-            found = score_by_target(table, distinct, source, target, first, second, starts)
-        return np.log(np.maximum(found, floor)), starts
+            probabilities = score_by_target(table, distinct, source, target, first, second, starts)
+        return np.log(np.maximum(probabilities, floor)), starts
 
 
 def _kept(sources: Sentences, targets: Sentences) -> tuple[Sentences, Sentences]:
@@ -215,12 +215,12 @@ def _kept(sources: Sentences, targets: Sentences) -> tuple[Sentences, Sentences]
     for side in (sources, targets):
         if len(side) and isinstance(side[0], str):
             raise UsageError("a sentence must be a sequence of words: split the text first")
-    which = [n for n, (s, t) in enumerate(zip(sources, targets, strict=True)) if s and t]
-    if not which:
+    index = [n for n, (s, t) in enumerate(zip(sources, targets, strict=True)) if s and t]
+    if not index:
         raise DataError("no pair of sentences has words on both sides")
-    if len(which) == len(sources):
+    if len(index) == len(sources):
         return sources, targets
-    return [sources[n] for n in which], [targets[n] for n in which]
+    return [sources[n] for n in index], [targets[n] for n in index]
 
 
 def _vocabulary(sentences: Sentences, first: int) -> dict[str, int]:
@@ -275,7 +275,7 @@ def _learned(
     progress: bool | Reporter,
 ) -> tuple[tuple[Int64, Int32, Float64], Float64]:
     """Return the table (starts, columns, values), and the log-likelihood of each step of EM."""
-    where = sentences_of_words(source, sizes[0])
+    occurrences = sentences_of_words(source, sizes[0])
     starts, columns = co_occurring(sentences_of_words(target, sizes[1]), source, sizes[0])
     # Uniform over all target words: a start must not prefer source words with few partners.
     values = np.full(len(columns), 1 / sizes[1])
@@ -284,9 +284,9 @@ def _learned(
     likelihoods = []
     with reporter(progress, "IBM Model 1") as report:
         for iteration in range(iterations + 1):
-            sums = sums_of_tokens(starts, columns, values, where, target, sizes[1])
+            sums = sums_of_tokens(starts, columns, values, occurrences, target, sizes[1])
             likelihoods.append(np.log(sums).sum() - constant)
             if iteration < iterations:
-                re_estimate(starts, columns, values, where, target, 1 / sums, sizes[1])
+                re_estimate(starts, columns, values, occurrences, target, 1 / sums, sizes[1])
                 report(iteration + 1, iterations, f"{likelihoods[-1] / lengths.sum():.4f} a word")
     return (starts, columns, values), np.array(likelihoods)

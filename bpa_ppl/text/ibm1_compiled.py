@@ -34,11 +34,11 @@ def sentences_of_words(text: Ragged, size: int) -> Rows:
 
 
 @njit(nogil=True, cache=True)
-def co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
+def co_occurring(occurrences: Rows, source: Ragged, size: int) -> Rows:
     """Return for each source word the distinct target words of its pairs, ascending.
 
     Args:
-        where: the sentences of each target word.
+        occurrences: the sentences of each target word.
         source: the source sentences.
         size: the number of source words.
     """
@@ -51,8 +51,8 @@ def co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
             free = begins[:-1].copy()
             columns = np.empty(begins[-1], np.int32)
         last = np.full(size, -1, np.int32)  # the last target word of each source word
-        for e in range(len(where[0]) - 1):
-            for s in where[1][where[0][e] : where[0][e + 1]]:
+        for e in range(len(occurrences[0]) - 1):
+            for s in occurrences[1][occurrences[0][e] : occurrences[0][e + 1]]:
                 for f in source[0][source[1][s] : source[1][s + 1]]:
                     if last[f] == e:
                         continue
@@ -67,7 +67,7 @@ def co_occurring(where: Rows, source: Ragged, size: int) -> Rows:
 
 @njit(nogil=True, cache=True)
 def sums_of_tokens(
-    starts: Int64, columns: Int32, values: Float64, where: Rows, target: Ragged, size: int
+    starts: Int64, columns: Int32, values: Float64, occurrences: Rows, target: Ragged, size: int
 ) -> Float64:
     """Return (target tokens,) Σ_i t(t_j | s_i): one source word at a time, without a search."""
     words, begins = target
@@ -76,7 +76,7 @@ def sums_of_tokens(
     for f in range(len(starts) - 1):
         for k in range(starts[f], starts[f + 1]):
             row[columns[k]] = values[k]
-        for s in where[1][where[0][f] : where[0][f + 1]]:
+        for s in occurrences[1][occurrences[0][f] : occurrences[0][f + 1]]:
             for j in range(begins[s], begins[s + 1]):
                 sums[j] += row[words[j]]
     return sums
@@ -87,7 +87,7 @@ def re_estimate(
     starts: Int64,
     columns: Int32,
     values: Float64,
-    where: Rows,
+    occurrences: Rows,
     target: Ragged,
     shares: Float64,
     size: int,
@@ -98,7 +98,7 @@ def re_estimate(
     for f in range(len(starts) - 1):
         for k in range(starts[f], starts[f + 1]):
             row[columns[k]] = 0.0
-        for s in where[1][where[0][f] : where[0][f + 1]]:
+        for s in occurrences[1][occurrences[0][f] : occurrences[0][f + 1]]:
             for j in range(begins[s], begins[s + 1]):
                 row[words[j]] += shares[j]
         total = 0.0
@@ -150,11 +150,11 @@ def score_by_source(
 ) -> Float64:
     """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token, sharing work in runs of one source."""
     starts, columns, values = table
-    found = np.zeros(begins[-1])
+    scores = np.zeros(begins[-1])
     size = 1
     for e in columns:
         size = max(size, e + 1)
-    known, kept, run = np.full(size, -1, np.int64), np.empty(size), 0
+    cached_run, kept, run = np.full(size, -1, np.int64), np.empty(size), 0
     for k in range(len(source_of)):
         if k and source_of[k] != source_of[k - 1]:
             run = k
@@ -164,13 +164,13 @@ def score_by_source(
             e = target[0][shift + j]
             if e < 0:
                 continue
-            if known[e] != run:
+            if cached_run[e] != run:
                 total = _find(starts, columns, values, 0, e)
                 for i in range(first, last):
                     total += _find(starts, columns, values, source[0][i], e)
-                known[e], kept[e] = run, total / (last - first + 1)
-            found[j] = kept[e]
-    return found
+                cached_run[e], kept[e] = run, total / (last - first + 1)
+            scores[j] = kept[e]
+    return scores
 
 
 @njit(nogil=True, cache=True)
@@ -183,29 +183,29 @@ def score_by_target(
     target_of: Int64,
     begins: Int64,
 ) -> Float64:
-    """Return the same, sharing work in runs of one target.
+    """Return the scores of `score_by_source`, sharing work in runs of one target.
 
     The arguments are those of `score_by_source`, and `distinct`: the distinct words of the
     sources, the empty one first, and the index of each source token among them.
     """
     starts, columns, values = table
-    words, which = distinct
-    known, run = np.full(len(words), -1, np.int64), 0
+    words, index = distinct
+    cached_run, run = np.full(len(words), -1, np.int64), 0
     kept = np.empty((len(words), longest_run(target[1])))
-    found = np.zeros(begins[-1])
+    scores = np.zeros(begins[-1])
     for k in range(len(source_of)):
         if k and target_of[k] != target_of[k - 1]:
             run = k
         first, last = source[1][source_of[k]], source[1][source_of[k] + 1]
         size, begin = begins[k + 1] - begins[k], target[1][target_of[k]]
         for i in range(first - 1, last):  # the empty word first
-            n = which[i] if i >= first else 0
-            if known[n] != run:
+            n = index[i] if i >= first else 0
+            if cached_run[n] != run:
                 for j in range(size):
                     kept[n, j] = _find(starts, columns, values, words[n], target[0][begin + j])
-                known[n] = run
+                cached_run[n] = run
             for j in range(size):
-                found[begins[k] + j] += kept[n, j]
+                scores[begins[k] + j] += kept[n, j]
         for j in range(begins[k], begins[k + 1]):
-            found[j] /= last - first + 1
-    return found
+            scores[j] /= last - first + 1
+    return scores

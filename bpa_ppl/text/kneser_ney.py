@@ -45,17 +45,17 @@ def count_grams(
         order: the length of the longest n-grams.
         report: called with what is being counted.
     """
-    text, place = framed(*corpus.sentences)
+    text, position = framed(*corpus.sentences)
     vocabulary = len(corpus.words)
     words = np.arange(vocabulary, dtype=np.int64)
-    none = np.zeros(vocabulary, dtype=np.int32)
+    empty = np.zeros(vocabulary, dtype=np.int32)
     count = np.bincount(text, minlength=vocabulary)
-    grams = [Grams(words, none, count, words == BEGIN, none[:0])]
+    grams = [Grams(words, empty, count, words == BEGIN, empty[:0])]
     ids = text
     for n in range(2, order + 1):
         report(f"{n}-grams")
-        counted, ids = longer(ids, text, place, n)
-        grams.append(Grams(*counted))
+        table, ids = longer(ids, text, position, n)
+        grams.append(Grams(*table))
     return grams
 
 
@@ -74,18 +74,18 @@ def estimate(grams: Sequence[Grams]) -> KneserNeyModel:
         grams: from `count_grams`.
     """
     counts = [_adjusted(grams, n) for n in range(1, len(grams) + 1)]
-    found = [discounts_of(count) for count in counts]
+    discounts = [discounts_of(count) for count in counts]
     lower: Float64 = np.full(1, 1.0 / (len(counts[0]) - 1))
     log10: list[Float32] = []
     backoff: list[Float32] = []
-    for own, count, (discount, _) in zip(grams, counts, found, strict=True):
+    for table, count, (discount, _) in zip(grams, counts, discounts, strict=True):
         contexts = len(lower)
-        taken = np.array([0.0, *discount])[np.minimum(count, 3)]
-        total = np.bincount(own.context, weights=count, minlength=contexts)
-        left = np.bincount(own.context, weights=taken, minlength=contexts)
+        amounts = np.array([0.0, *discount])[np.minimum(count, 3)]
+        total = np.bincount(table.context, weights=count, minlength=contexts)
+        left = np.bincount(table.context, weights=amounts, minlength=contexts)
         continued = total > 0
         weight = np.divide(left, total, out=np.ones(contexts), where=continued)
-        p = (count - taken) / total[own.context] + weight[own.context] * lower[own.suffix]
+        p = (count - amounts) / total[table.context] + weight[table.context] * lower[table.suffix]
         if not log10:
             p[BEGIN] = 1.0  # never predicted
         else:
@@ -93,8 +93,8 @@ def estimate(grams: Sequence[Grams]) -> KneserNeyModel:
         log10.append(np.minimum(np.log10(p), 0.0).astype(np.float32))
         lower = p
     backoff.append(np.zeros(len(lower), dtype=np.float32))
-    fallback = tuple(n for n, (_, fell) in enumerate(found, 1) if fell)
-    return KneserNeyModel(log10, backoff, np.array([d for d, _ in found]), fallback)
+    fallback = tuple(n for n, (_, is_fallback) in enumerate(discounts, 1) if is_fallback)
+    return KneserNeyModel(log10, backoff, np.array([d for d, _ in discounts]), fallback)
 
 
 def discounts_of(counts: Int64) -> tuple[tuple[float, float, float], bool]:
@@ -116,7 +116,7 @@ def discounts_of(counts: Int64) -> tuple[tuple[float, float, float], bool]:
 
 
 def discounts_from(n: Sequence[float]) -> tuple[tuple[float, float, float], bool]:
-    """Return the same from counts of counts.
+    """Return the discounts of `discounts_of` from counts of counts.
 
     Args:
         n: the (expected) numbers of n-grams with counts 0 to 4.
@@ -134,8 +134,8 @@ def discounts_from(n: Sequence[float]) -> tuple[tuple[float, float, float], bool
 
 def _adjusted(grams: Sequence[Grams], n: int) -> Int64:
     """Return the adjusted counts of the n-grams; that of the beginning alone is 0."""
-    own = grams[n - 1]
+    table = grams[n - 1]
     if n == len(grams):
-        return np.where(own.begins, 0, own.counts) if n == 1 else own.counts
-    before = np.bincount(grams[n].suffix, minlength=len(own.keys))
-    return before if n == 1 else np.where(own.begins, own.counts, before)
+        return np.where(table.begins, 0, table.counts) if n == 1 else table.counts
+    continuations = np.bincount(grams[n].suffix, minlength=len(table.keys))
+    return continuations if n == 1 else np.where(table.begins, table.counts, continuations)

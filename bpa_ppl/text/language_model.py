@@ -185,13 +185,13 @@ class NgramModel(TextModel):
             UsageError: as `estimate`.
         """
         _check_order(order)
-        done = iter(range(1, order + 2))
-        report = (lambda note: progress(next(done), order + 1, note)) if progress else str
+        steps = iter(range(1, order + 2))
+        report = (lambda note: progress(next(steps), order + 1, note)) if progress else str
         grams = count_grams(corpus, order, report)
         report("probabilities")
-        found = estimate(grams)
-        keys, slots = [own.keys for own in grams], [own.slots for own in grams]
-        return cls(corpus.words, keys, slots, found.log10, found.backoff, found.fallback)
+        model = estimate(grams)
+        keys, slots = [table.keys for table in grams], [table.slots for table in grams]
+        return cls(corpus.words, keys, slots, model.log10, model.backoff, model.fallback)
 
     def __repr__(self) -> str:
         return f"NgramModel(order={self.order}, counts={self.counts})"
@@ -214,7 +214,7 @@ class NgramModel(TextModel):
         return result
 
     def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
-        """Return (words,) bool: which words the model does not know."""
+        """Return (words,) bool: which words are unknown to the model."""
         result: npt.NDArray[np.bool_] = self._numbered(sentences)[0] == UNKNOWN
         return result
 
@@ -244,4 +244,6 @@ def _counts(unknown: npt.NDArray[np.bool_], starts: Int64) -> Int64:
 
 def _check_order(order: int) -> None:
     if not 1 <= order <= LONGEST:
-        raise UsageError(f"the order of a language model must be 1 to {LONGEST}, not {order}")
+        raise UsageError(
+            f"the order of a language model must be 1 to {LONGEST}, not {order}", parameter="order"
+        )

@@ -73,7 +73,7 @@ class KenlmModel(TextModel):
         return self.log_probabilities(sentences), self.unknown(sentences)
 
     def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
-        """Return (words,) bool: which words the model does not know."""
+        """Return (words,) bool: which words are unknown to the model."""
         words = set(chain.from_iterable(sentences))
         unknown = {word: word in SPECIAL or word not in self._model for word in words}
         return np.fromiter(map(unknown.__getitem__, chain.from_iterable(sentences)), np.bool_)
@@ -144,7 +144,7 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
     """
     files = list(paths)
     words = unknown = sentences = 0
-    total = known = 0.0
+    total = known_total = 0.0
     for part in chain.from_iterable(map(sentences_of, files)):
         scores, missing = model.word_log_probabilities(part), model.unknown_words(part)
         words, unknown, sentences = (
@@ -153,10 +153,10 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
             sentences + len(part),
         )
         total += scores.sum()
-        known += scores[~with_ends(missing, part)].sum()
+        known_total += scores[~with_ends(missing, part)].sum()
     if not sentences:
         raise DataError("there is no sentence", ", ".join(map(origin_name, files)))
     count = words + sentences
     return TextStatistics(
-        words, int(unknown), math.exp(-total / count), math.exp(-known / (count - unknown))
+        words, int(unknown), math.exp(-total / count), math.exp(-known_total / (count - unknown))
     )

@@ -14,22 +14,22 @@ from bpa_ppl.text.vocabulary import Ragged
 @njit
 def _count(gram: Int32, words: Int32) -> int:
     """Return the number of occurrences of an n-gram."""
-    found = 0
+    count = 0
     for start in range(len(words) - len(gram) + 1):
-        same = 0
-        while same < len(gram) and words[start + same] == gram[same]:
-            same += 1
-        found += same == len(gram)
-    return found
+        matches = 0
+        while matches < len(gram) and words[start + matches] == gram[matches]:
+            matches += 1
+        count += matches == len(gram)
+    return count
 
 
 @njit
 def _clip(gram: Int32, words: Int32, starts: Int64) -> int:
     """Return the maximum number of occurrences of an n-gram in a reference."""
-    most = 0
+    largest = 0
     for r in range(len(starts) - 1):
-        most = max(most, _count(gram, words[starts[r] : starts[r + 1]]))
-    return most
+        largest = max(largest, _count(gram, words[starts[r] : starts[r + 1]]))
+    return largest
 
 
 @njit
@@ -128,7 +128,7 @@ def _matches(
     size = grams.max() + 1 if len(grams) else 0
     posterior = np.zeros(size)
     last = np.full(size, -1, np.int64)  # the last member that added its weight
-    found = np.zeros(len(group))
+    result = np.zeros(len(group))
     first = 0
     while first < len(group):
         end = first
@@ -136,12 +136,12 @@ def _matches(
             for gram in grams[starts[sentence[end]] : starts[sentence[end] + 1]]:
                 if gram >= 0 and last[gram] != end:
                     # Sums of other groups are discarded.
-                    before = posterior[gram] if last[gram] >= first else 0.0
-                    posterior[gram], last[gram] = before + weights[end], end
+                    previous = posterior[gram] if last[gram] >= first else 0.0
+                    posterior[gram], last[gram] = previous + weights[end], end
             end += 1
         for member in range(first, end):
             for gram in grams[starts[sentence[member]] : starts[sentence[member] + 1]]:
                 if gram >= 0:
-                    found[member] += posterior[gram]
+                    result[member] += posterior[gram]
         first = end
-    return found
+    return result

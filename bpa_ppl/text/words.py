@@ -120,9 +120,10 @@ def _parts(
 def _refuse_special(numbers: np.ndarray, starts: np.ndarray, file: str, line: int) -> None:
     special = numbers < len(SPECIAL)
     if special.any():
-        at = int(np.argmax(special))
+        index = int(np.argmax(special))
         raise DataError(
-            f"the word {SPECIAL[numbers[at]]} is reserved in language models: replace or remove it",
+            f"the word {SPECIAL[numbers[index]]} is reserved in language models: replace or "
+            "remove it",
             file,
-            line + int(np.searchsorted(starts, at, side="right")),
+            line + int(np.searchsorted(starts, index, side="right")),
         )

@@ -101,16 +101,16 @@ def _lowest_slope(heights: Float64, slopes: Float64) -> int:
 
 
 @njit
-def _next_line(heights: Float64, slopes: Float64, now: int) -> tuple[float, int]:
+def _next_line(heights: Float64, slopes: Float64, current: int) -> tuple[float, int]:
     """Return where the highest line is first overtaken, and by which; itself if never."""
-    at, best = np.inf, now
+    crossing, best = np.inf, current
     for i in range(len(slopes)):
-        rise = slopes[i] - slopes[now]
+        rise = slopes[i] - slopes[current]
         if rise > 0:
-            x = (heights[now] - heights[i]) / rise
-            if x < at or (x == at and slopes[i] > slopes[best]):
-                at, best = x, i
-    return at, best
+            x = (heights[current] - heights[i]) / rise
+            if x < crossing or (x == crossing and slopes[i] > slopes[best]):
+                crossing, best = x, i
+    return crossing, best
 
 
 @njit(nogil=True, cache=True)
@@ -135,16 +135,16 @@ def envelopes(
     first = np.empty(len(offsets) - 1, np.int64)
     breaks = np.empty(len(slopes))
     before, after = np.empty(len(slopes), np.int64), np.empty(len(slopes), np.int64)
-    found = 0
+    count = 0
     for s in range(len(first)):
         start, stop = offsets[s], offsets[s + 1]
-        now = _lowest_slope(heights[start:stop], slopes[start:stop])
-        first[s] = start + now
+        current = _lowest_slope(heights[start:stop], slopes[start:stop])
+        first[s] = start + current
         while True:
-            at, best = _next_line(heights[start:stop], slopes[start:stop], now)
-            if best == now:
+            crossing, best = _next_line(heights[start:stop], slopes[start:stop], current)
+            if best == current:
                 break
-            breaks[found], before[found], after[found] = at, start + now, start + best
-            found += 1
-            now = best
-    return first, breaks[:found], before[:found], after[:found]
+            breaks[count], before[count], after[count] = crossing, start + current, start + best
+            count += 1
+            current = best
+    return first, breaks[:count], before[:count], after[:count]

@@ -39,13 +39,13 @@ class Mert(Tuner, frozen=True):
         rng = np.random.default_rng(problem.seed)
         visited: list[Float64] = []
         best, best_gain = problem.start, -np.inf
-        for turn, start in enumerate(_starts(problem.start, self.restarts, rng), 1):
+        for restart, start in enumerate(_starts(problem.start, self.restarts, rng), 1):
             path = list(self._search(problem, start, rng))
             gain = problem.gain(path[-1])
             visited += path
             if gain > best_gain:
                 best, best_gain = path[-1], gain
-            problem.progress(turn, self.restarts, problem.note(best_gain))
+            problem.progress(restart, self.restarts, problem.note(best_gain))
         return Tuned(best, np.array(visited))
 
     def _search(
@@ -61,13 +61,13 @@ class Mert(Tuner, frozen=True):
             move = _best_move(problem, problem.lists.scores(weights), slopes)
             directions = np.concatenate([np.eye(len(start)), random])
             candidate = weights + move.size * directions[move.line]
-            reached = problem.gain(candidate)
-            if reached > gain:
+            candidate_gain = problem.gain(candidate)
+            if candidate_gain > gain:
                 weights = candidate
                 yield weights
-            if reached <= gain + self.tolerance:
+            if candidate_gain <= gain + self.tolerance:
                 return
-            gain = reached
+            gain = candidate_gain
 
 
 class MertPlus(Mert, frozen=True):

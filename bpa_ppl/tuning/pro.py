@@ -38,12 +38,12 @@ class Pro(Tuner, frozen=True):
         rng = np.random.default_rng(problem.seed)
         gains = problem.metric.fraction(problem.lists.counts)
         weights, visited = problem.start, []
-        for turn in range(1, self.iterations + 1):
+        for iteration in range(1, self.iterations + 1):
             pairs = _draw(problem.lists, gains, self, rng)
             share = self.interpolation if len(pairs.fixed) else 0.0
             weights = share * _classifier(pairs, weights, self.penalty) + (1 - share) * weights
             visited.append(weights)
-            problem.progress(turn, self.iterations, f"{len(pairs.fixed)} pairs")
+            problem.progress(iteration, self.iterations, f"{len(pairs.fixed)} pairs")
         return Tuned(weights, np.array(visited))
 
 
@@ -77,8 +77,8 @@ def _draw_list(gains: Float64, settings: Pro, rng: np.random.Generator) -> Int64
     """Return (pairs, 2) the better and the worse hypothesis of pairs of one list."""
     pairs = rng.integers(len(gains), size=(settings.pairs, 2))
     difference = gains[pairs[:, 0]] - gains[pairs[:, 1]]
-    apart = np.flatnonzero(np.abs(difference) > settings.minimum_difference)
-    chosen = apart[np.argsort(-np.abs(difference[apart]), kind="stable")[: settings.kept]]
+    different = np.flatnonzero(np.abs(difference) > settings.minimum_difference)
+    chosen = different[np.argsort(-np.abs(difference[different]), kind="stable")[: settings.kept]]
     return np.where(difference[chosen, None] > 0, pairs[chosen], pairs[chosen, ::-1])
 
 
@@ -104,5 +104,5 @@ def _classifier(pairs: _RankedPairs, start: Float64, penalty: float) -> Float64:
         result: Float64 = np.eye(len(weights)) + 2 * penalty * np.einsum("pq,pr->qr", x, weighted)
         return result
 
-    found: Float64 = minimize(loss, start, jac=True, hess=curvature, method="trust-exact").x
-    return found
+    solution: Float64 = minimize(loss, start, jac=True, hess=curvature, method="trust-exact").x
+    return solution

@@ -48,11 +48,11 @@ class Redecoded(Reestimation):
     iterations: int = 0
 
     def __str__(self) -> str:
-        found = f"with the weights of iteration {self.iteration} of {self.iterations}"
+        outcome = f"with the weights of iteration {self.iteration} of {self.iterations}"
         if not self.iteration:
-            found = f"none of {self.iterations} iterations was better than the start"
+            outcome = f"none of {self.iterations} iterations was better than the start"
         scores = super().__str__().replace("of the lists", "of the whole loop", 1)
-        return f"{scores}, {found}"
+        return f"{scores}, {outcome}"
 
 
 def redecode(
@@ -90,10 +90,10 @@ def redecode(
         UsageError: as `reestimate`, or if `iterations` is below 1.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]])
-    >>> found = redecode(lists, {"LM0": 1.0}, lambda weights: lists, metric="ter")
-    >>> found.weights["LM0"] < 0
+    >>> result = redecode(lists, {"LM0": 1.0}, lambda weights: lists, metric="ter")
+    >>> result.weights["LM0"] < 0
     True
-    >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
+    >>> print(result)  # doctest: +NORMALIZE_WHITESPACE
     TER of the whole loop: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000, with the weights of
     iteration 1 of 1
     """
@@ -104,8 +104,8 @@ def redecode(
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
     matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
     path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
-    what = {**options, "decoder": getattr(decode, "line", "a function")}
-    rounds = _Rounds(None if folder is None else Path(folder), _identity(nbest, path[0], what))
+    settings = {**options, "decoder": getattr(decode, "line", "a function")}
+    rounds = _Rounds(None if folder is None else Path(folder), _identity(nbest, path[0], settings))
     lists, added = nbest, 0
     for iteration in range(1, iterations + 1):
         tuned: list[Reestimation] = []  # empty if the weights are already on disk
@@ -137,9 +137,9 @@ def _chosen(
     options: Mapping[str, Any],
 ) -> Redecoded:
     """Return the weights of one iteration; all are compared on the lists of all decodings."""
-    matched, laid = laid_out(lists, path[0], goal, options.get("fixed"))
+    matched, tuning_lists = laid_out(lists, path[0], goal, options.get("fixed"))
     visited = np.array([[weights[name] for name in matched.names] for weights in path])
-    gains = [laid.gain(goal, point[matched.free]) for point in visited]
+    gains = [tuning_lists.gain(goal, point[matched.free]) for point in visited]
     last = len(path) - 1
     # Of equally good ones the latest, which was tuned on the most hypotheses.
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
@@ -150,7 +150,7 @@ def _chosen(
         goal.signed(gains[best]),
         visited,
         goal.decimals,
-        scores_of(lists, laid, goal, *(visited[k][matched.free] for k in (0, best))),
+        scores_of(lists, tuning_lists, goal, *(visited[k][matched.free] for k in (0, best))),
         best,
         last,
     )
@@ -175,11 +175,11 @@ class Command:
     template: Path | None = None
 
     def __post_init__(self) -> None:
-        for place in ("{weights}", "{nbest}"):
-            if place not in self.line:
+        for placeholder in ("{weights}", "{nbest}"):
+            if placeholder not in self.line:
                 raise UsageError(
-                    f"the decoder command has no {place}: write it where the command expects the "
-                    "name of that file"
+                    f"the decoder command has no {placeholder}: write it where the command expects "
+                    "the name of that file"
                 )
 
     def __call__(self, weights: Weights) -> NBest:
@@ -191,19 +191,19 @@ class Command:
         folder = Path(tempfile.mkdtemp(prefix="bpa-"))
         inputs, output = folder / "weights", folder / "nbest"
         line = self.line
-        for place, path in {"{weights}": inputs, "{nbest}": output}.items():
-            line = line.replace(place, shlex.quote(str(path)))
+        for placeholder, path in {"{weights}": inputs, "{nbest}": output}.items():
+            line = line.replace(placeholder, shlex.quote(str(path)))
         remedy = f"run it manually: {line}"
         try:
             format = "dense" if self.template is None else "moses.ini"
             write_weights(weights, inputs, template=self.template, format=format)
-            done = subprocess.run(
+            result = subprocess.run(
                 line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
             )
-            if done.returncode:
-                messages = done.stderr.decode(errors="replace").strip().splitlines()
+            if result.returncode:
+                messages = result.stderr.decode(errors="replace").strip().splitlines()
                 raise DataError(
-                    f"the decoder command failed with exit code {done.returncode}: "
+                    f"the decoder command failed with exit code {result.returncode}: "
                     f"{messages[-1] if messages else 'without a message'}; {remedy}"
                 )
             if not output.is_file():
@@ -258,15 +258,15 @@ def merge(old: NBest, new: NBest) -> Merged:
     both = NBest.concatenate(
         [_without(old, new), _without(new, old).with_sentences_of(old)], renumber=True
     )
-    places = {identifier: len(old) + s for s, identifier in enumerate(new.sentence_ids.tolist())}
+    numbers = {identifier: len(old) + s for s, identifier in enumerate(new.sentence_ids.tolist())}
     rows: list[int] = []
     sizes, added = [], 0
     for sentence, identifier in enumerate(old.sentence_ids.tolist()):
-        known = _distinct_rows(both, {}, sentence)
-        union = _distinct_rows(both, known, places.get(identifier))
+        old_rows = _distinct_rows(both, {}, sentence)
+        union = _distinct_rows(both, old_rows, numbers.get(identifier))
         rows += union.values()
         sizes.append(len(union))
-        added += len(union) - len(known)
+        added += len(union) - len(old_rows)
     merged = both.regroup(np.arange(len(old)), np.array(rows), sizes)
     return Merged(replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added)
 
@@ -277,14 +277,14 @@ def _without(lists: NBest, others: NBest) -> NBest:
 
 
 def _distinct_rows(
-    lists: NBest, known: dict[tuple[str, bytes], int], sentence: int | None
+    lists: NBest, rows: dict[tuple[str, bytes], int], sentence: int | None
 ) -> dict[tuple[str, bytes], int]:
     """Return the first row of each distinct text with features, after the known ones."""
-    found = dict(known)
+    result = dict(rows)
     if sentence is not None:
         for row in range(*lists.rows(sentence).indices(len(lists.features))):
-            found.setdefault((lists.text(row), lists.features[row].tobytes()), row)
-    return found
+            result.setdefault((lists.text(row), lists.features[row].tobytes()), row)
+    return result
 
 
 class _Rounds:
@@ -317,9 +317,9 @@ class _Rounds:
             recorded = None
         if recorded != loop:
             old = recorded if isinstance(recorded, dict) else {}
-            other = ", ".join(what for what in loop if old.get(what) != loop[what])
+            changed = ", ".join(key for key in loop if old.get(key) != loop[key])
             raise DataError(
-                f"this folder was created with other {other or 'settings'}: remove it, or choose "
+                f"this folder was created with other {changed or 'settings'}: remove it, or choose "
                 "another folder for the iterations",
                 folder,
                 parameter="folder",
@@ -349,7 +349,7 @@ class _Rounds:
 
 
 def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return what identifies a loop, in words or as hashes.
+    """Return the settings that identify a loop, as text or hashes.
 
     Args:
         nbest: the first lists.

@@ -86,8 +86,8 @@ def reestimate(
     >>> lists = NBest.from_lists(
     ...     [["a b", "a"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b"]]
     ... )
-    >>> found = reestimate(lists, {"LM0": 1.0}, metric="ter")
-    >>> found.weights["LM0"] < 0, str(found)
+    >>> result = reestimate(lists, {"LM0": 1.0}, metric="ter")
+    >>> result.weights["LM0"] < 0, str(result)
     (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
     """
     require(nbest, NBest, "reestimate takes n-best lists (NBest): read a file with read_nbest")
@@ -133,8 +133,8 @@ def scores_of(
         before: (Q,) weights.
         after: (Q,) weights.
     """
-    first, then = (lists.best(weights) - lists.offsets[:-1] for weights in (before, after))
-    return compared(nbest, first, then, metric, titles=("canonical", "tuned"))
+    first, second = (lists.best(weights) - lists.offsets[:-1] for weights in (before, after))
+    return compared(nbest, first, second, metric, titles=("canonical", "tuned"))
 
 
 def laid_out(

@@ -81,8 +81,8 @@ def compare_baselines(
     ...     [["a", "b"]] * 4, [[[0.0, 0.5], [1.0, 0.75]]] * 4, ["Length", "comet"],
     ...     extras={"mqm": [[-1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0], [0.0, -1.0]]},
     ... )
-    >>> found = compare_baselines(lists, metric="mqm")
-    >>> found.baselines.feature, found.row("best single feature").gain
+    >>> result = compare_baselines(lists, metric="mqm")
+    >>> result.baselines.feature, result.row("best single feature").gain
     ('Length', -0.25)
     """
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
@@ -103,9 +103,9 @@ def compare_baselines(
         return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
     tally = BaselineTally(draws, goal)
     tally.add(prepared(nbest), np.asarray(choice))
-    found = tally.comparison()
-    assert found is not None  # the lists have gains
-    return found
+    comparison = tally.comparison()
+    assert comparison is not None  # the lists have gains
+    return comparison
 
 
 def with_baselines(
@@ -130,10 +130,10 @@ def with_baselines(
     gains = gains_of(lists, metric) if gains is None else gains
     if len(with_judged(lists, np.isfinite(gains))[0]) < 2:
         return draws
-    found = _compared(lists, gains, _name(metric), draws)
-    if found.is_beaten:
-        warn_user(found.warning)
-    return draws.with_attrs(**{_RECORD: found.record()})
+    comparison = _compared(lists, gains, _name(metric), draws)
+    if comparison.is_beaten:
+        warn_user(comparison.warning)
+    return draws.with_attrs(**{_RECORD: comparison.record()})
 
 
 def recorded_comparison(draws: Draws) -> BaselineComparison | None:
@@ -211,11 +211,11 @@ def _compared(
     adapted, exact, doubtful = None, False, 0
     if draws is not None:
         exact = draws.kind != "point" and draws.pointwise is not None
-        found = leave_one_out(draws, nbest) if exact else in_sample(draws, nbest)
+        posterior = leave_one_out(draws, nbest) if exact else in_sample(draws, nbest)
         by_mean = draws.attrs.get("rule") == "mean"
-        scores = found.mean_scores(nbest) if by_mean else found.probabilities(nbest)
+        scores = posterior.mean_scores(nbest) if by_mean else posterior.probabilities(nbest)
         adapted = gains_of_best(nbest, np.concatenate(scores), gains)
-        doubtful = int(np.sum(found.pareto_k > GOOD_PARETO_K))
+        doubtful = int(np.sum(posterior.pareto_k > GOOD_PARETO_K))
     sums = GainSums()
     ends = _bounds(nbest, gains)
     sums.add({**selected.gains, **ends}, ends[RANDOM], ends[BEST], adapted)
@@ -230,8 +230,10 @@ def _compared(
         sums.add({ADAPTED: adapted}, ends[RANDOM], ends[BEST])
         table = [*sums.rows({ADAPTED: "adapted"}), *table]
     unjudged = int(np.sum(~np.isfinite(all_gains)))
-    how = LEFT_OUT if exact or draws is None else IN_SAMPLE
-    return BaselineComparison(tuple(table), selected.baselines, unit, how, unjudged, doubtful)
+    evaluation = LEFT_OUT if exact or draws is None else IN_SAMPLE
+    return BaselineComparison(
+        tuple(table), selected.baselines, unit, evaluation, unjudged, doubtful
+    )
 
 
 def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:
@@ -299,18 +301,18 @@ class BaselineTally:
         gains = gains_of(lists, metric)
         scores = self._baselines.scores(lists, canonical_scores(self._draws, lists))
         first = lists.offsets[:-1]
-        found = {name: gains[first + lists.best(each)] for name, each in scores.items()}
+        choice_gains = {name: gains[first + lists.best(s)] for name, s in scores.items()}
         single = {
             name: gains[first + lists.best(self._baselines.feature_scores(lists, name))]
             for name in self._baselines.directions
         }
         adapted = gains[first + choice]
         ends = _bounds(lists, gains)
-        both = ends[RANDOM], ends[BEST]
-        self._sums.add({**found, **ends}, *both, adapted)
-        self._sums.add({ADAPTED: adapted}, *both)
-        self._single.add(single, *both, adapted)
-        self._names |= dict.fromkeys(found)
+        bounds = ends[RANDOM], ends[BEST]
+        self._sums.add({**choice_gains, **ends}, *bounds, adapted)
+        self._sums.add({ADAPTED: adapted}, *bounds)
+        self._single.add(single, *bounds, adapted)
+        self._names |= dict.fromkeys(choice_gains)
         self._unjudged += int(np.sum(~np.isfinite(gains)))
 
     def comparison(self) -> BaselineComparison | None:

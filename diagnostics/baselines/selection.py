@@ -58,24 +58,24 @@ class Baselines:
             canonical: (hypotheses,) scores by the canonical weights, where there are any.
         """
         start = np.repeat(nbest.offsets[:-1], nbest.sizes)
-        found: dict[str, Float64] = {FIRST: (start - np.arange(len(start))).astype(np.float64)}
+        result: dict[str, Float64] = {FIRST: (start - np.arange(len(start))).astype(np.float64)}
         if nbest.totals is not None:
-            found[TOTAL] = nbest.totals.astype(np.float64)
+            result[TOTAL] = nbest.totals.astype(np.float64)
         if canonical is not None:
-            found[CANONICAL] = np.asarray(canonical, np.float64)
+            result[CANONICAL] = np.asarray(canonical, np.float64)
         if self.spread:
             parts = (
                 self.signs.get(name, 1) / spread * _column(nbest, name)
                 for name, spread in self.spread.items()
             )
-            found[MEAN] = np.asarray(sum(parts))
+            result[MEAN] = np.asarray(sum(parts))
         if self.feature:
-            found[FEATURE] = self.feature_scores(nbest, self.feature)
+            result[FEATURE] = self.feature_scores(nbest, self.feature)
         if self.column and self.column in nbest.extras:
             names = {name: -rank for rank, name in enumerate(self.systems)}
             texts = nbest.extras[self.column]
-            found[SYSTEM] = np.array([names.get(str(t), -len(names)) for t in texts], np.float64)
-        return found
+            result[SYSTEM] = np.array([names.get(str(t), -len(names)) for t in texts], np.float64)
+        return result
 
     def feature_scores(self, nbest: NBest, name: str) -> Float64:
         """Return the scores of a single feature in its better direction, (hypotheses,)."""
@@ -166,24 +166,24 @@ def select_baselines(
         ignore: features that are not baselines, such as indicators of systems.
 
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
-    >>> found = select_baselines(lists, np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]))
-    >>> found.baselines.directions, found.gains["best single feature"].tolist()
+    >>> result = select_baselines(lists, np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]))
+    >>> result.baselines.directions, result.gains["best single feature"].tolist()
     ({'TER': -1}, [1.0, 0.0, 1.0, 1.0])
     """
     spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
     spread = {name: s for name, s in spread.items() if s > 0 and name not in ignore}
-    each = [
+    signed_gains = [
         np.column_stack(
             [gains_of_best(nbest, sign * _column(nbest, name), gains) for sign in _SIGNS]
         )
         for name in spread
     ]
     directions = {
-        n: _SIGNS[int(np.argmax(g.sum(axis=0)))] for n, g in zip(spread, each, strict=True)
+        n: _SIGNS[int(np.argmax(g.sum(axis=0)))] for n, g in zip(spread, signed_gains, strict=True)
     }
-    features = {name: left_out_gains(pair) for name, pair in zip(spread, each, strict=True)}
+    features = {name: left_out_gains(pair) for name, pair in zip(spread, signed_gains, strict=True)}
     ranking, by_system = _systems(nbest, gains, column)
-    means = {name: pair.mean(axis=0).max() for name, pair in zip(spread, each, strict=True)}
+    means = {name: pair.mean(axis=0).max() for name, pair in zip(spread, signed_gains, strict=True)}
     baselines = Baselines(
         spread=spread,
         signs={name: (signs or {}).get(name, 1) for name in spread},
@@ -192,16 +192,16 @@ def select_baselines(
         column=column if ranking else "",
         systems=ranking,
     )
-    found = {
+    gains_by_name = {
         name: gains_of_best(nbest, scores, gains)
         for name, scores in baselines.scores(nbest, canonical).items()
     }
-    if each:
-        found[FEATURE] = left_out_gains(np.column_stack(each))
+    if signed_gains:
+        gains_by_name[FEATURE] = left_out_gains(np.column_stack(signed_gains))
     if by_system is not None:
-        found[SYSTEM] = by_system
-    best = max(found, key=lambda name: found[name].mean())
-    return Selected(Baselines(**{**baselines.record(), "best": best}), found, features)
+        gains_by_name[SYSTEM] = by_system
+    best = max(gains_by_name, key=lambda name: gains_by_name[name].mean())
+    return Selected(Baselines(**{**baselines.record(), "best": best}), gains_by_name, features)
 
 
 _SIGNS = (1, -1)
@@ -292,9 +292,9 @@ def _systems(nbest: NBest, gains: Float64, column: str) -> tuple[list[str], Floa
     mean = np.add.reduceat(gains, nbest.offsets[:-1]) / nbest.sizes
     table = np.full((len(nbest), len(rows)), np.nan)
     for j, of_system in enumerate(rows.values()):
-        where, weight = list_of[of_system], gains[of_system]
-        count = np.bincount(where, minlength=len(nbest))
-        total = np.bincount(where, weights=weight, minlength=len(nbest))
+        sentences, weight = list_of[of_system], gains[of_system]
+        count = np.bincount(sentences, minlength=len(nbest))
+        total = np.bincount(sentences, weights=weight, minlength=len(nbest))
         table[count > 0, j] = total[count > 0] / count[count > 0]
     above = table - mean[:, None]
     present, filled = np.isfinite(above), np.nan_to_num(above)
@@ -304,8 +304,8 @@ def _systems(nbest: NBest, gains: Float64, column: str) -> tuple[list[str], Floa
     left_out = (filled.sum(axis=0) - filled) / np.maximum(others, 1)
     left_out = np.where(present & (others > 0), left_out, -np.inf)
     chosen = np.take_along_axis(table, np.argmax(left_out, axis=1)[:, None], axis=1)[:, 0]
-    found = np.where(np.isfinite(left_out).any(axis=1), chosen, mean)
-    return [names[j] for j in ranking], found
+    gains_of_lists = np.where(np.isfinite(left_out).any(axis=1), chosen, mean)
+    return [names[j] for j in ranking], gains_of_lists
 
 
 def _column(nbest: NBest, name: str) -> Float64:

@@ -65,9 +65,9 @@ class BaselineRow(NamedTuple):
         interval = "–"
         if math.isfinite(self.low):
             interval = f"{self.low:+.3f} to {self.high:+.3f}"
-        shown = [_number(self.gain, ".3f"), _number(100 * self.headroom, ".0f", "%")]
-        shown += [_number(self.difference, "+.3f"), interval]
-        return [self.name, *(text.translate(_MINUS) for text in shown)]
+        cells = [_number(self.gain, ".3f"), _number(100 * self.headroom, ".0f", "%")]
+        cells += [_number(self.difference, "+.3f"), interval]
+        return [self.name, *(text.translate(_MINUS) for text in cells)]
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,16 @@ class BaselineComparison:
     ...     BaselineRow("best single feature", "baseline", 9, 1.5, 0.75, -0.5, -1.25, 0.25),
     ... ]
     >>> selected = Baselines(feature="comet", directions={"comet": 1}, best="best single feature")
-    >>> found = BaselineComparison(tuple(rows), selected, "mqm")
-    >>> found.adapted.gain, found.baseline.gain, found.row("best single feature").headroom
+    >>> result = BaselineComparison(tuple(rows), selected, "mqm")
+    >>> result.adapted.gain, result.baseline.gain, result.row("best single feature").headroom
     (1.0, 1.5, 0.75)
-    >>> found.verdict, found.is_beaten, found.notes
+    >>> result.verdict, result.is_beaten, result.notes
     ('unclear', True, [])
-    >>> print(found.warning)
+    >>> print(result.warning)
     on 9 lists the best single feature (comet) has a higher mean mqm than the adapted weights, ...
-    >>> print(found.summary)
+    >>> print(result.summary)
     the adapted weights are not clearly different from the best single feature (comet) ...
-    >>> found.table()[0]
+    >>> result.table()[0]
     ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval')
     """
 
@@ -156,30 +156,30 @@ class BaselineComparison:
         row = self.baseline
         if row is None or self.adapted is None:
             return ""
-        than = {
+        baseline_gain = {
             "better": "better than",
             "worse": "worse than",
             "unclear": "not clearly different from",
         }[self.verdict]
         return (
-            f"the adapted weights are {than} the {self._named(row)} "
+            f"the adapted weights are {baseline_gain} the {self._named(row)} "
             f"(difference {row.cells[-2]} {self.unit}, {_percent()} interval {row.cells[-1]})"
         )
 
     @property
     def notes(self) -> list[str]:
         """Sentences on how the numbers were computed."""
-        found = []
+        lines = []
         if self.evaluation == LEFT_OUT:
-            found.append("Leave-one-out: choices from a list do not use its gains.")
+            lines.append("Leave-one-out: choices from a list do not use its gains.")
         if self.evaluation == IN_SAMPLE:
-            found.append("In-sample: the adapted weights use the gains of these lists.")
+            lines.append("In-sample: the adapted weights use the gains of these lists.")
         if self.doubtful:
-            found.append(f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
+            lines.append(f"Unreliable for {counted(self.doubtful, 'list')} (Pareto k̂ > 0.7).")
         if self.unjudged:
             candidates = counted(self.unjudged, "candidate")
-            found.append(f"{candidates} without a gain left out.")
-        return found
+            lines.append(f"{candidates} without a gain left out.")
+        return lines
 
     def row(self, name: str) -> BaselineRow | None:
         """Return the row of one way to choose; None if there is none."""
@@ -271,8 +271,8 @@ class GainSums:
     ) -> None:
         """Add lists; all arrays are (sentences,), NaN where a choice is not judged."""
         for name, values in gains.items():
-            one = _sums(values, random, best, adapted)
-            self._sums[name] = self._sums.get(name, 0.0) + one
+            sums = _sums(values, random, best, adapted)
+            self._sums[name] = self._sums.get(name, 0.0) + sums
 
     def rows(self, kinds: Mapping[str, str]) -> list[BaselineRow]:
         """Return a row for each way to choose.

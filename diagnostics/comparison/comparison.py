@@ -86,7 +86,7 @@ class SamplerResult:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether it agrees with the reference; None if that is unknown."""
+        """Whether it agrees with the reference, or None if unknown."""
         return {AGREES: True, DIFFERS: False}.get(self.verdict)
 
 
@@ -99,8 +99,8 @@ class Comparison:
         reference: a description of the reference run; empty if there was none.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
-    >>> found = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
-    >>> found.passed, found["a"].verdict, list(found.as_dict()["samplers"])
+    >>> result = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
+    >>> result.passed, result["a"].verdict, list(result.as_dict()["samplers"])
     (True, '', ['a'])
     """
 
@@ -110,29 +110,29 @@ class Comparison:
     @property
     def passed(self) -> bool:
         """Whether no sampler differs or is undecided."""
-        return all(one.verdict in (AGREES, "") for one in self.samplers)
+        return all(result.verdict in (AGREES, "") for result in self.samplers)
 
     def __bool__(self) -> bool:
         return self.passed
 
     def __getitem__(self, sampler: str) -> SamplerResult:
-        return {one.sampler: one for one in self.samplers}[sampler]
+        return {result.sampler: result for result in self.samplers}[sampler]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, for JSON."""
         return {"reference": self.reference, "passed": self.passed, "level": LEVEL} | {
-            "samplers": {one.sampler: asdict(one) for one in self.samplers}
+            "samplers": {result.sampler: asdict(result) for result in self.samplers}
         }
 
     def _rows(self) -> tuple[list[tuple[str, ...]], list[str]]:
         """Return a row of the table for each sampler, and the reasons of the verdicts."""
         rows = []
-        for one in self.samplers:
-            cost = one.efficiency
+        for r in self.samplers:
+            cost = r.efficiency
             numbers = (cost.r_hat, cost.bulk_ess, cost.ess_per_second, cost.ess_per_evaluation)
             cells = ("–" if number is None else f"{number:.4g}" for number in numbers)
-            rows.append((one.sampler, one.verdict, *cells))
-        return rows, [f"{one.sampler}: {one.reason}" for one in self.samplers if one.reason]
+            rows.append((r.sampler, r.verdict, *cells))
+        return rows, [f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason]
 
     def __str__(self) -> str:
         rows, reasons = self._rows()
@@ -142,7 +142,7 @@ class Comparison:
         from bpa_ppl.diagnostics.pages.page import Items, Table
 
         rows, reasons = self._rows()
-        table = Table(_HEADER, rows, passed=[one.agrees for one in self.samplers])
+        table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
         return table.html() + (Items(reasons).html() if reasons else "")
 
 
@@ -178,8 +178,8 @@ def compare(
     >>> rng = np.random.default_rng(0)
     >>> def draws(shift, count):
     ...     return Draws({"weights": rng.normal(shift, 1.0, (4, count, 2))}, ("LM0", "WP0"))
-    >>> found = compare({"a": [draws(0.0, 500)], "b": [draws(0.3, 500)]}, [draws(0.0, 4000)])
-    >>> found["a"].verdict, found["b"].verdict
+    >>> result = compare({"a": [draws(0.0, 500)], "b": [draws(0.3, 500)]}, [draws(0.0, 4000)])
+    >>> result["a"].verdict, result["b"].verdict
     ('agrees', 'DIFFERS')
     """
     all_runs = {name: [as_draws(run) for run in runs] for name, runs in posteriors.items()}
@@ -200,13 +200,13 @@ def compare(
     standard = decode(reference[0]) if decode and reference else None
     results = []
     for name, runs in all_runs.items():
-        together = runs_together(runs).reordered((truth or expected).features)
+        draws = runs_together(runs).reordered((truth or expected).features)
         downstream = None
         if decode and standard:
             translations = decode(posteriors[name][0])
             downstream = changed_translations(translations, standard, references, seed=seed)
-        verdict = _Verdict() if truth is None else _verdict(together, truth, seed)
-        cost = efficiency(runs, together, truth or together)
+        verdict = _Verdict() if truth is None else _verdict(draws, truth, seed)
+        cost = efficiency(runs, draws, truth or draws)
         results.append(SamplerResult(name, cost, downstream=downstream, **verdict))
     return Comparison(tuple(results), description)
 
@@ -219,7 +219,7 @@ class _Verdict(TypedDict, total=False):
 
 
 def _verdict(draws: Draws, truth: Draws, seed: int) -> _Verdict:
-    found, distance = discrepancies(draws, truth), sliced_wasserstein(draws, truth, seed)
+    properties, distance = discrepancies(draws, truth), sliced_wasserstein(draws, truth, seed)
     size, r_hat = smallest_ess(draws), largest_r_hat(draws)
     reason = ""
     if r_hat > _MAX_R_HAT:
@@ -227,23 +227,23 @@ def _verdict(draws: Draws, truth: Draws, seed: int) -> _Verdict:
     elif size < _MIN_ESS:
         reason = f"{size:.0f} effective draws are too few, {_MIN_ESS} are needed: raise draws"
     if reason:
-        worst = max(found, key=lambda one: abs(one.bias))
-        now = f"{worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd"
-        reason += f" (the {now})"
+        worst = max(properties, key=lambda d: abs(d.bias))
+        status = f"{worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd"
+        reason += f" (the {status})"
         verdict = UNDECIDED
     else:
-        reason = "; ".join(_differences(found, distance))
+        reason = "; ".join(_differences(properties, distance))
         verdict = DIFFERS if reason else AGREES
-    return {"verdict": verdict, "reason": reason, "discrepancies": found, "distance": distance}
+    return {"verdict": verdict, "reason": reason, "discrepancies": properties, "distance": distance}
 
 
-def _differences(found: Sequence[Discrepancy], distance: Distance) -> Iterator[str]:
+def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Iterator[str]:
     """Yield in words the significant differences from the reference."""
-    significant = [one for one in found if one.p_value < LEVEL / 2]
+    significant = [d for d in properties if d.p_value < LEVEL / 2]
     if significant:
-        worst = max(found, key=lambda one: abs(one.z))
+        worst = max(properties, key=lambda d: abs(d.z))
         yield (
-            f"{len(significant)} of {len(found)} marginal properties are off, most of all the "
+            f"{len(significant)} of {len(properties)} marginal properties are off, most of all the "
             f"{worst.quantity} of {worst.weight}: by {worst.bias:+.2f} posterior sd "
             f"(z = {worst.z:+.1f}, p = {worst.p_value:.2g} after Holm)"
         )
@@ -281,8 +281,8 @@ def changed_translations(
     Raises:
         DataError: if the numbers of translations differ, or there are none.
 
-    >>> found = changed_translations(["a cat", "b"], ["the cat", "b"], [("a cat",), ("b",)])
-    >>> found.changed, found.scores[0].metric, round(found.scores[0].difference, 2)
+    >>> result = changed_translations(["a cat", "b"], ["the cat", "b"], [("a cat",), ("b",)])
+    >>> result.changed, result.scores[0].metric, round(result.scores[0].difference, 2)
     (1, 'ter', -33.33)
     """
     if len(ours) != len(theirs) or not ours:
@@ -318,13 +318,13 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: mine is a posterior of another model: its likelihood is risk, not ...
     """
-    for what, differences in (
+    for subject, differences in (
         ("other data", _data_differences),
         ("another model", _model_differences),
     ):
         if first := next(differences(draws, expected), ""):
             raise DataError(
-                f"{name} is a posterior of {what}: {first}; only posteriors of the same lists, "
+                f"{name} is a posterior of {subject}: {first}; only posteriors of the same lists, "
                 "oracles, features, likelihood and prior can be compared"
             )
 
@@ -332,38 +332,38 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
 def _data_differences(draws: Draws, expected: Draws) -> Iterator[str]:
     if different := sorted(set(draws.features) ^ set(expected.features)):
         count = len(different) - _MAX_NAMED
-        more = f" and {count} more" if count > 0 else ""
-        yield f"only one of both has the features {', '.join(different[:_MAX_NAMED])}{more}"
+        suffix = f" and {count} more" if count > 0 else ""
+        yield f"only one of both has the features {', '.join(different[:_MAX_NAMED])}{suffix}"
     ids, other_ids = draws.sentence_ids, expected.sentence_ids
     counts = [
-        one.attrs.get("adaptation_sentences", None if own is None else len(own))
-        for one, own in ((draws, ids), (expected, other_ids))
+        d.attrs.get("adaptation_sentences", None if s is None else len(s))
+        for d, s in ((draws, ids), (expected, other_ids))
     ]
     if None not in counts and counts[0] != counts[1]:
         yield f"it was adapted to {counts[0]} sentences, not to {counts[1]}"
     if ids is not None and other_ids is not None and not np.array_equal(ids, other_ids):
         yield "its sentences have other ids, or another order"
     for site in sorted(set(draws.observed) & set(expected.observed)):
-        ours, theirs = np.asarray(draws.observed[site]), np.asarray(expected.observed[site])
-        if ours.shape != theirs.shape:
-            yield f"{site} has the shape {ours.shape}, not {theirs.shape}"
-        elif count := int(np.sum(ours != theirs)):
+        a, b = np.asarray(draws.observed[site]), np.asarray(expected.observed[site])
+        if a.shape != b.shape:
+            yield f"{site} has the shape {a.shape}, not {b.shape}"
+        elif count := int(np.sum(a != b)):
             metric = draws.attrs.get("oracle_metric", "a metric that it does not record")
-            yield f"{count} of its {ours.size} oracles, by {metric}, are different"
+            yield f"{count} of its {a.size} oracles, by {metric}, are different"
 
 
 def _model_differences(draws: Draws, expected: Draws) -> Iterator[str]:
     for key in ("likelihood", "prior"):
-        ours, theirs = draws.attrs.get(key), expected.attrs.get(key)
-        if None not in (ours, theirs) and ours != theirs:
-            yield f"its {key} is {_description(ours)}, not {_description(theirs)}"
-    places = [expected.features.index(name) for name in draws.features]
-    for constant, what in _PRIOR.items():
+        value, reference = draws.attrs.get(key), expected.attrs.get(key)
+        if None not in (value, reference) and value != reference:
+            yield f"its {key} is {_description(value)}, not {_description(reference)}"
+    order = [expected.features.index(name) for name in draws.features]
+    for constant, description in _PRIOR.items():
         if constant in draws.constants and constant in expected.constants:
-            ours, theirs = (np.asarray(one.constants[constant]) for one in (draws, expected))
-            theirs = theirs[np.ix_(*[places] * theirs.ndim)]
-            if not np.allclose(ours, theirs, rtol=1e-5, atol=1e-9):
-                yield f"{what} is different"
+            value, reference = (np.asarray(d.constants[constant]) for d in (draws, expected))
+            reference = reference[np.ix_(*[order] * reference.ndim)]
+            if not np.allclose(value, reference, rtol=1e-5, atol=1e-9):
+                yield f"{description} is different"
 
 
 def _description(value: Any) -> str:

@@ -117,39 +117,39 @@ _TRANSLATIONS_TEXT = (
 
 def tables(comparison: Comparison) -> dict[str, _Numbers]:
     """Return all numbers as tables: efficiency, mcse, accuracy, distance, downstream."""
-    every = comparison.samplers
+    samplers = comparison.samplers
     translations: list[_Row] = []
-    for one in every:
-        if (found := one.downstream) is not None:
-            counts: _Row = [one.sampler, float(found.changed), float(found.sentences)]
-            scores = [[getattr(score, key) for key in _SCORE] for score in found.scores]
+    for result in samplers:
+        if (downstream := result.downstream) is not None:
+            counts: _Row = [result.sampler, float(downstream.changed), float(downstream.sentences)]
+            scores = [[getattr(score, key) for key in _SCORE] for score in downstream.scores]
             translations += [[*counts, *row] for row in scores or [[None] * len(_SCORE)]]
     return {
         "efficiency": (
             ("sampler", *_EFFICIENCY),
             [
-                [one.sampler, *(getattr(one.efficiency, key) for key in _EFFICIENCY)]
-                for one in every
+                [result.sampler, *(getattr(result.efficiency, key) for key in _EFFICIENCY)]
+                for result in samplers
             ],
         ),
         "mcse": (
             ("sampler", "weight", "mcse"),
-            [[one.sampler, n, e] for one in every for n, e in one.efficiency.mcse.items()],
+            [[r.sampler, n, e] for r in samplers for n, e in r.efficiency.mcse.items()],
         ),
         "accuracy": (
             ("sampler", *_DISCREPANCY),
             [
-                [one.sampler, *(getattr(discrepancy, key) for key in _DISCREPANCY)]
-                for one in every
-                for discrepancy in one.discrepancies
+                [result.sampler, *(getattr(discrepancy, key) for key in _DISCREPANCY)]
+                for result in samplers
+                for discrepancy in result.discrepancies
             ],
         ),
         "distance": (
             ("sampler", "verdict", "distance", "largest_null", "p_value", "draws"),
             [
-                [one.sampler, one.verdict, d.value, d.null[-1], d.p_value, float(d.draws)]
-                for one in every
-                if (d := one.distance) is not None
+                [result.sampler, result.verdict, d.value, d.null[-1], d.p_value, float(d.draws)]
+                for result in samplers
+                if (d := result.distance) is not None
             ],
         ),
         "downstream": (("sampler", "changed", "sentences", *_SCORE), translations),
@@ -184,9 +184,9 @@ def comparison_page(
         blocks = (Text(_TRANSLATIONS_TEXT), _table(numbers["downstream"]))
         sections.append(Section("Translations", blocks))
     provenance: list[Block] = [
-        Text(f"{one.sampler} does not record {', '.join(one.efficiency.missing)}.")
-        for one in comparison.samplers
-        if one.efficiency.missing
+        Text(f"{result.sampler} does not record {', '.join(result.efficiency.missing)}.")
+        for result in comparison.samplers
+        if result.efficiency.missing
     ]
     rows = [("reference", comparison.reference), *(made or {}).items()]
     provenance += [Table(("what", "value"), rows), *([Code(command)] if command else [])]
@@ -197,13 +197,13 @@ def comparison_page(
 def _verdict(comparison: Comparison) -> Verdict:
     if not comparison.reference:
         return Verdict("No reference run: costs are compared, and there are no verdicts.")
-    every = comparison.samplers
-    advice = [f"{one.sampler} {one.verdict}: {one.reason}" for one in every if one.reason]
+    samplers = comparison.samplers
+    advice = [f"{r.sampler} {r.verdict}: {r.reason}" for r in samplers if r.reason]
     names: dict[str, list[str]] = {}
-    for one in every:
-        names.setdefault(one.verdict, []).append(one.sampler)
+    for r in samplers:
+        names.setdefault(r.verdict, []).append(r.sampler)
     words = {AGREES: "agree with the reference"}
-    text = "; ".join(f"{words.get(v, v)}: {', '.join(some)}" for v, some in names.items())
+    text = "; ".join(f"{words.get(v, v)}: {', '.join(group)}" for v, group in names.items())
     return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 
 
@@ -212,10 +212,10 @@ def _cost(comparison: Comparison, numbers: _Numbers, picture: Block) -> Section:
     cut = header.index("seconds")
     mixing = _table((header[:cut], [row[:cut] for row in rows]), "How well the draws mix.")
     cost = ("sampler", *header[cut:]), [[row[0], *row[cut:]] for row in rows]
-    errors = {one.sampler: one.efficiency.mcse for one in comparison.samplers}
+    errors = {result.sampler: result.efficiency.mcse for result in comparison.samplers}
     weights = next(iter(errors.values()))
     error_rows: list[list[str | float]] = [
-        [weight, *(each[weight] for each in errors.values())] for weight in weights
+        [weight, *(values[weight] for values in errors.values())] for weight in weights
     ]
     error_table = Table(
         ("weight", *errors),
@@ -233,15 +233,15 @@ def _accuracy(comparison: Comparison, picture: Block) -> Section:
         "Holm's correction. Bias is in posterior standard deviations, z in Monte-Carlo standard "
         "errors of both runs."
     )
-    every = comparison.samplers
+    samplers = comparison.samplers
     verdicts = Table(
         ("sampler", "verdict", "why"),
-        [(one.sampler, one.verdict, one.reason) for one in every],
-        passed=[one.agrees for one in every],
+        [(result.sampler, result.verdict, result.reason) for result in samplers],
+        passed=[result.agrees for result in samplers],
     )
     rows: list[_Row] = [
         [
-            one.sampler,
+            result.sampler,
             d.weight,
             d.quantity,
             d.value,
@@ -250,8 +250,8 @@ def _accuracy(comparison: Comparison, picture: Block) -> Section:
             f"{d.z:+.2f}",
             d.p_value,
         ]
-        for one in every
-        for d in sorted(one.discrepancies, key=lambda d: -abs(d.z))[:_MAX_PROPERTIES]
+        for result in samplers
+        for d in sorted(result.discrepancies, key=lambda d: -abs(d.z))[:_MAX_PROPERTIES]
     ]
     caption = f"The {_MAX_PROPERTIES} properties of each that are furthest off."
     worst = _table((("sampler", *_DISCREPANCY), rows), caption)
@@ -266,26 +266,26 @@ def _table(numbers: _Numbers, caption: str = "") -> Table:
 
 def figures(comparison: Comparison) -> dict[str, tuple[Figure, str, str]]:
     """Return figures by name, each with its alternative text and its caption."""
-    found = {"efficiency": (_cost_figure(comparison.samplers), _COST_ALT, _COST_CAPTION)}
-    compared = [one for one in comparison.samplers if one.distance is not None]
+    result = {"efficiency": (_cost_figure(comparison.samplers), _COST_ALT, _COST_CAPTION)}
+    compared = [s for s in comparison.samplers if s.distance is not None]
     if compared:
         worst = ", ".join(
-            f"{one.sampler} {max(abs(d.z) for d in one.discrepancies):.1f}" for one in compared
+            f"{s.sampler} {max(abs(d.z) for d in s.discrepancies):.1f}" for s in compared
         )
         alternative = f"Differences from the reference in standard errors; the largest: {worst}"
-        found["accuracy"] = (_accuracy_figure(compared), alternative, _ACCURACY_CAPTION)
-        found["distance"] = (_distance_figure(compared), _DISTANCE_ALT, _DISTANCE_CAPTION)
-    return found
+        result["accuracy"] = (_accuracy_figure(compared), alternative, _ACCURACY_CAPTION)
+        result["distance"] = (_distance_figure(compared), _DISTANCE_ALT, _DISTANCE_CAPTION)
+    return result
 
 
 def _cost_figure(samplers: Sequence[SamplerResult]) -> Figure:
     figure, ((left, right),) = empty_figure(1, 2, 0.35 * len(samplers) + 0.8)
-    names = [label(one.sampler) for one in samplers]
+    names = [label(result.sampler) for result in samplers]
     for axes, title, key in (
         (left, "ESS per second", "ess_per_second"),
         (right, "ESS per evaluation", "ess_per_evaluation"),
     ):
-        values = [getattr(one.efficiency, key) for one in samplers]
+        values = [getattr(result.efficiency, key) for result in samplers]
         axes.barh(names, [value or np.nan for value in values], color=_COLOURS[AGREES])
         axes.set_xlabel(title)
         axes.invert_yaxis()
@@ -298,15 +298,15 @@ def _accuracy_figure(compared: Sequence[SamplerResult]) -> Figure:
     from matplotlib.ticker import NullLocator
 
     figure, ((axes,),) = empty_figure(1, 1, 0.5 * len(compared) + 1.0)
-    for row, one in enumerate(compared):
-        z = np.array([d.z for d in one.discrepancies])
+    for row, result in enumerate(compared):
+        z = np.array([d.z for d in result.discrepancies])
         jitter = np.linspace(-0.3, 0.3, len(z))
-        axes.plot(z, row + jitter, ".", color=_COLOURS[one.verdict], alpha=0.7)
+        axes.plot(z, row + jitter, ".", color=_COLOURS[result.verdict], alpha=0.7)
     limit = float(norm.isf(LEVEL / 4 / len(compared[0].discrepancies)))
     for edge in (-limit, limit):
         axes.axvline(edge, color=_COLOURS[UNDECIDED], linestyle="--", linewidth=1)
-    every = np.abs([d.z for one in compared for d in one.discrepancies])
-    furthest = 1.2 * max(limit, float(every[np.isfinite(every)].max(initial=0)))
+    z_scores = np.abs([d.z for result in compared for d in result.discrepancies])
+    furthest = 1.2 * max(limit, float(z_scores[np.isfinite(z_scores)].max(initial=0)))
     # Linear in the middle and logarithmic beyond, with few labels.
     decades = math.ceil(math.log10(furthest))
     step = max(1, decades // 3)
@@ -324,12 +324,12 @@ def _accuracy_figure(compared: Sequence[SamplerResult]) -> Figure:
 def _distance_figure(compared: Sequence[SamplerResult]) -> Figure:
     figure, ((axes,),) = empty_figure(1, 1, 0.4 * len(compared) + 1.0)
     values: list[float] = []
-    for row, one in enumerate(compared):
-        assert one.distance is not None  # the caller checked
-        values += [one.distance.value, *one.distance.null]
-        low, high = np.quantile(one.distance.null, (LEVEL / 2, 1 - LEVEL / 2))
+    for row, result in enumerate(compared):
+        assert result.distance is not None  # the caller checked
+        values += [result.distance.value, *result.distance.null]
+        low, high = np.quantile(result.distance.null, (LEVEL / 2, 1 - LEVEL / 2))
         axes.barh(row, high - low, left=low, height=0.5, color=_COLOURS[UNDECIDED], alpha=0.5)
-        axes.plot(one.distance.value, row, "o", color=_COLOURS[one.verdict])
+        axes.plot(result.distance.value, row, "o", color=_COLOURS[result.verdict])
     if positive := [value for value in values if value > 0]:
         log_axis(axes, min(positive) / 1.3, 1.3 * max(positive))
     _sampler_axis(axes, compared)
@@ -338,7 +338,7 @@ def _distance_figure(compared: Sequence[SamplerResult]) -> Figure:
 
 
 def _sampler_axis(axes: Any, samplers: Sequence[SamplerResult]) -> None:
-    axes.set_yticks(range(len(samplers)), [label(one.sampler) for one in samplers])
+    axes.set_yticks(range(len(samplers)), [label(result.sampler) for result in samplers])
     axes.invert_yaxis()
 
 

@@ -66,38 +66,36 @@ def discrepancies(draws: Draws, reference: Draws) -> tuple[Discrepancy, ...]:
         reference: draws of a long run.
     """
     features = range(len(reference.features))
-    found = [one for k in features for one in _unadjusted(draws, reference, k)]
+    results = [d for k in features for d in _unadjusted(draws, reference, k)]
     # An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
     # (Sokal 1997, §3), like a χ² distribution with ESS/10 degrees of freedom.
-    freedom = [max(size / 10, 1.0) for _, size in found]
-    p_values = holm(2 * student.sf(np.abs([one.z for one, _ in found]), freedom))
-    return tuple(
-        replace(one, p_value=float(p)) for (one, _), p in zip(found, p_values, strict=True)
-    )
+    freedom = [max(size / 10, 1.0) for _, size in results]
+    p_values = holm(2 * student.sf(np.abs([d.z for d, _ in results]), freedom))
+    return tuple(replace(d, p_value=float(p)) for (d, _), p in zip(results, p_values, strict=True))
 
 
 def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Discrepancy, float]]:
     """Yield the discrepancies of one weight, with NaN as p-value, each with its smaller ESS."""
-    name, ours, theirs = reference.features[k], draws.weights[..., k], reference.weights[..., k]
-    centre, sd = _mean_and_sd(reference, theirs)
-    own_centre, own_sd = _mean_and_sd(draws, ours)
+    name, x, y = (reference.features[k], draws.weights[..., k], reference.weights[..., k])
+    centre, sd = _mean_and_sd(reference, y)
+    own_centre, own_sd = _mean_and_sd(draws, x)
 
     def compared(
         quantity: str, values: tuple[float, float], estimates: tuple[Estimate, Estimate]
     ) -> tuple[Discrepancy, float]:
-        (value, target), (own, other) = values, estimates
-        z = float((own.mean - other.mean) / np.hypot(own.error, other.error))
+        (value, target), (a, b) = values, estimates
+        z = float((a.mean - b.mean) / np.hypot(a.error, b.error))
         bias = (value - target) / sd
-        found = Discrepancy(name, quantity, float(value), float(target), float(bias), z, np.nan)
-        return found, min(own.ess, other.ess)
+        result = Discrepancy(name, quantity, float(value), float(target), float(bias), z, np.nan)
+        return result, min(a.ess, b.ess)
 
-    means = mean_of(draws, ours), mean_of(reference, theirs)
+    means = mean_of(draws, x), mean_of(reference, y)
     yield compared("mean", (own_centre, centre), means)
-    squares = mean_of(draws, (ours - centre) ** 2), mean_of(reference, (theirs - centre) ** 2)
+    squares = (mean_of(draws, (x - centre) ** 2), mean_of(reference, (y - centre) ** 2))
     yield compared("sd", (own_sd, sd), squares)
-    cuts, own_cuts = _quantiles(reference, theirs), _quantiles(draws, ours)
+    cuts, own_cuts = _quantiles(reference, y), _quantiles(draws, x)
     for p, cut, own_cut in zip(QUANTILES, cuts, own_cuts, strict=True):
-        shares = share_of(draws, ours <= cut, p), share_of(reference, theirs <= cut, p)
+        shares = share_of(draws, x <= cut, p), share_of(reference, y <= cut, p)
         yield compared(f"q{100 * p:g}", (own_cut, cut), shares)
 
 
@@ -140,22 +138,22 @@ def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distanc
         DataError: if the reference has too few effective draws to be split.
     """
     rng = np.random.default_rng(seed)
-    theirs = independent(reference, independent_count(reference), rng)
-    if len(theirs) < 4 * _MIN_DRAWS:
+    reference_draws = independent(reference, independent_count(reference), rng)
+    if len(reference_draws) < 4 * _MIN_DRAWS:
         raise DataError(
-            f"the reference has {len(theirs)} nearly independent draws, and {4 * _MIN_DRAWS} are "
-            "needed: make its run longer"
+            f"the reference has {len(reference_draws)} nearly independent draws, and "
+            f"{4 * _MIN_DRAWS} are needed: make its run longer"
         )
-    count = max(1, min(independent_count(draws), len(theirs) // 4, _MAX_DRAWS))
+    count = max(1, min(independent_count(draws), len(reference_draws) // 4, _MAX_DRAWS))
     # The matrix that makes the covariance of the reference the identity, and random directions.
-    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(theirs.T)))
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(reference_draws.T)))
     whitening = vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
-    directions = rng.normal(size=(theirs.shape[1], _DIRECTIONS))
-    along = whitening @ (directions / np.linalg.norm(directions, axis=0))
-    half, rest = np.array_split(theirs @ along, 2)
+    directions = rng.normal(size=(reference_draws.shape[1], _DIRECTIONS))
+    projection = whitening @ (directions / np.linalg.norm(directions, axis=0))
+    half, rest = np.array_split(reference_draws @ projection, 2)
     marks = np.quantile(half, (np.arange(count) + 0.5) / count, axis=0)
     null = [_far(rng.choice(rest, count, replace=False), marks) for _ in range(SPLITS)]
-    value = _far(independent(draws, count, rng) @ along, marks)
+    value = _far(independent(draws, count, rng) @ projection, marks)
     p_value = (1 + np.sum(np.array(null) >= value)) / (SPLITS + 1)
     return Distance(value, tuple(sorted(null)), float(p_value), count)
 
@@ -213,12 +211,12 @@ class Efficiency:
     missing: tuple[str, ...]
 
 
-def efficiency(runs: Sequence[Draws], together: Draws, target: Draws) -> Efficiency:
+def efficiency(runs: Sequence[Draws], joint: Draws, target: Draws) -> Efficiency:
     """Return the cost and quality of the runs of a sampler.
 
     Args:
         runs: of the same sampler with different seeds.
-        together: all runs, as chains of one.
+        joint: all runs, as chains of one.
         target: draws of a reference run, or the same draws, that define the bulk of the posterior.
     """
     bulk, tail, mean = (
@@ -226,28 +224,28 @@ def efficiency(runs: Sequence[Draws], together: Draws, target: Draws) -> Efficie
         for method in ("bulk", "tail", "mean")
     )
     chains, draws = runs[0].shape
-    markov = not together.weighted
+    markov = not joint.weighted
     # The schema of ArviZ has an attribute for the duration of the sampling.
     seconds = _median(run.attrs.get("sampling_time") for run in runs)
     evaluations = _median(map(_evaluations, runs))
     rates = [run.statistics.get("acceptance_rate") for run in runs]
     acceptance = _median(None if rate is None else float(np.mean(rate)) for rate in rates)
     warmup = _warmup(runs[0]).shape[1]
-    enough = None  # seconds until 400 effective draws
+    seconds_needed = None  # seconds until 400 effective draws
     if seconds is not None and bulk:
-        enough = seconds * (warmup + draws * ENOUGH / bulk) / (warmup + draws)
+        seconds_needed = seconds * (warmup + draws * ENOUGH / bulk) / (warmup + draws)
     costs = {"seconds": seconds, "evaluations": evaluations}
     if markov:
         costs = {"acceptance": acceptance, **costs}
     superchains = markov and len({run.shape for run in runs}) == 1
     target = target.reordered(runs[0].features)
-    weights = together.weights
+    weights = joint.weights
     return Efficiency(
         runs=len(runs),
         chains=chains,
         draws=draws,
         acceptance=acceptance,
-        r_hat=largest_r_hat(together) if markov else None,
+        r_hat=largest_r_hat(joint) if markov else None,
         nested_r_hat=nested_r_hat(np.stack([r.weights for r in runs])) if superchains else None,
         bulk_ess=bulk,
         tail_ess=tail,
@@ -255,10 +253,10 @@ def efficiency(runs: Sequence[Draws], together: Draws, target: Draws) -> Efficie
         burn_in=max(_arrival(run, target) for run in runs) if markov else None,
         seconds=seconds,
         ess_per_second=_ratio(bulk, seconds),
-        seconds_to_enough=enough,
+        seconds_to_enough=seconds_needed,
         evaluations=evaluations,
         ess_per_evaluation=_ratio(bulk, evaluations),
-        mcse={n: mean_of(together, weights[..., k]).error for k, n in enumerate(together.features)},
+        mcse={n: mean_of(joint, weights[..., k]).error for k, n in enumerate(joint.features)},
         missing=tuple(name for name, value in costs.items() if value is None),
     )
 
@@ -335,8 +333,8 @@ def _arrival(run: Draws, target: Draws) -> int:
         gap = values - centre
         return np.asarray(np.einsum("...i,ij,...j->...", gap, precision, gap))
 
-    near = np.quantile(distance(target.flat), _BULK)
-    inside = distance(np.concatenate([_warmup(run), run.weights], axis=1)) <= near
+    bound = np.quantile(distance(target.flat), _BULK)
+    inside = distance(np.concatenate([_warmup(run), run.weights], axis=1)) <= bound
     first = np.where(inside.any(axis=1), inside.argmax(axis=1), inside.shape[1])
     return int(first.max() * _thinning(run))
 

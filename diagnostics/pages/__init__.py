@@ -1,1 +1,1 @@
-"""What every page is built of, and what every page reads of a posterior."""
+"""Building blocks of pages, and the summaries that all pages read from a posterior."""

@@ -106,7 +106,7 @@ def write_figure_files(figures: Mapping[str, Figure], folder: Path, kind: str) -
         UsageError: if there is no such kind.
     """
     one_of(kind, FIGURE_KINDS, "kind of figures")
-    paths = {folder / f"{name}.{kind}": one for name, one in figures.items() if kind != "none"}
+    paths = {folder / f"{name}.{kind}": image for name, image in figures.items() if kind != "none"}
     for path, figure in paths.items():
         write_figure(figure, path, dpi=150)
     return list(paths)

@@ -164,12 +164,12 @@ class Table(Block):
 
     def _numeric(self) -> list[bool]:
         """Return for each column whether all its cells are numbers, missing ones aside."""
-        found = []
+        result = []
         for i in range(len(self.header)):
             cells = [row[i] for row in self.rows if row[i] not in ("", "–")]
             texts = [cell for cell in cells if isinstance(cell, str)]
-            found.append(bool(cells) and all(_NUMBER.fullmatch(text) for text in texts))
-        return found
+            result.append(bool(cells) and all(_NUMBER.fullmatch(text) for text in texts))
+        return result
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,8 @@ class SideBySide(Block):
         kept = [{b.a + k for b in blocks for k in range(b.size)}]
         kept += [{b.b + k for b in blocks for k in range(b.size)}]
         sides = [
-            TextSide(name, [Word(word, place in same) for place, word in enumerate(words)])
-            for name, words, same in zip(titles, (before, after), kept, strict=True)
+            TextSide(name, [Word(word, index in kept_words) for index, word in enumerate(words)])
+            for name, words, kept_words in zip(titles, (before, after), kept, strict=True)
         ]
         return cls(title, context, (sides[0], sides[1]))
 
@@ -343,12 +343,12 @@ def write_page(html: str, path: str | Path) -> None:
         file.write(html)
 
 
-def beginning(text: str, most: int = 70) -> str:
+def beginning(text: str, length: int = 70) -> str:
     """Return the first words of a text.
 
     >>> beginning("keep this leaflet"), beginning("keep this leaflet", 10)
     ('keep this leaflet', 'keep this…')
     """
-    if len(text) <= most:
+    if len(text) <= length:
         return text
-    return f"{text[:most].rpartition(' ')[0] or text[:most]}…"
+    return f"{text[:length].rpartition(' ')[0] or text[:length]}…"

@@ -48,15 +48,15 @@ class Fitted:
     iterations: int
     converged: bool
 
-    def describe(self, what: str) -> str:
+    def describe(self, name: str) -> str:
         """Return the parameters and the likelihood of dev in one line, as commands print it.
 
         Args:
-            what: the probability: `p(t|s)`.
+            name: the probability: `p(t|s)`.
         """
         gamma = f", gamma = {self.phi.gamma:.3g}" if self.variant.smoothed else ""
         return (
-            f"{what}: {self.variant.mixing_name} = {self.phi.mixing:.4g}{gamma}, log-likelihood "
+            f"{name}: {self.variant.mixing_name} = {self.phi.mixing:.4g}{gamma}, log-likelihood "
             f"per pair {self.log_likelihood:.4f}, {self.support:.1%} of the pairs have support"
         )
 

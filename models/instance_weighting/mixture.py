@@ -282,10 +282,10 @@ def evaluate_mixture(problem: Problem, variant: Variant, phi: Phi) -> MixtureVal
         share = np.full(len(problem.in_total), phi.mixing)
     if variant.complete:
         share = np.where(in_out, np.where(problem.in_total > 0, share, 0.0), 1.0)
-    group, at = problem.asked_group, problem.asked_row
-    count = np.append(weighted, 0.0)[at]
-    outer = np.where(at < 0, 0.0, (count + phi.gamma * uniform[group]) / divisor[group])
-    inner = share[group] * problem.asked_in
+    group, row = problem.query_group, problem.query_row
+    count = np.append(weighted, 0.0)[row]
+    outer = np.where(row < 0, 0.0, (count + phi.gamma * uniform[group]) / divisor[group])
+    inner = share[group] * problem.query_in
     probability = inner + (1 - share[group]) * outer
     return MixtureValues(probability, outer, share, divisor, uniform, slope)
 
@@ -308,10 +308,10 @@ def log_likelihood(problem: Problem, variant: Variant, z: Float64) -> tuple[floa
     with np.errstate(divide="ignore"):
         total = float(problem.weight[used] @ np.log(probability[used]))
     by_probability = np.where(used, problem.weight / np.maximum(probability, 1e-300), 0.0)
-    group, at, groups = problem.asked_group, problem.asked_row, len(values.share)
-    by_share = _summed(group, by_probability * (problem.asked_in - values.outer), groups)
+    group, row, groups = problem.query_group, problem.query_row, len(values.share)
+    by_share = _summed(group, by_probability * (problem.query_in - values.outer), groups)
     # By the numerator of p_o, and by its denominator.
-    by_outer = by_probability * (1 - values.share[group]) / values.divisor[group] * (at >= 0)
+    by_outer = by_probability * (1 - values.share[group]) / values.divisor[group] * (row >= 0)
     by_divisor = _summed(group, -by_outer * values.outer, groups)
     # The derivative by logit α or log β; a fixed share is 0 or 1.
     fixed = variant.complete & (~problem.outside | (problem.in_total == 0))
@@ -321,7 +321,7 @@ def log_likelihood(problem: Problem, variant: Variant, z: Float64) -> tuple[floa
         by_uniform = _summed(group, by_outer, groups) * values.uniform
         gradient.append(phi.gamma * float((by_uniform + by_divisor).sum()))
     if variant.weighted:
-        by_row = _summed(at[at >= 0], by_outer[at >= 0], len(problem.count))
+        by_row = _summed(row[row >= 0], by_outer[row >= 0], len(problem.count))
         by_group = by_divisor * problem.missing
         gradient.extend(
             _weight_gradient(problem.features, values.slope, problem.group, by_row, by_group)

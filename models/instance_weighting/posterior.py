@@ -80,8 +80,8 @@ def laplace(
     normal = rng.normal(size=(draws, len(mode)))
     student = normal * np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size=(draws, 1)))
     z = mode + student @ root.T
-    each = np.array([log_likelihoods(row) for row in z])
-    log_density = each.sum(axis=1) + [prior.log_density(variant, row)[0] for row in z]
+    terms = np.array([log_likelihoods(row) for row in z])
+    log_density = terms.sum(axis=1) + [prior.log_density(variant, row)[0] for row in z]
     log_q = -0.5 * (_DEGREES + len(mode)) * np.log1p((student**2).sum(axis=1) / _DEGREES)
     log_weight, k_hat = pareto_smoothed((log_density - log_q)[None])
     sites = [_sites(variant, constrained(variant, row)) for row in z]
@@ -94,7 +94,7 @@ def laplace(
             sites=tuple(sites[0]),
             log_weight=log_weight,
             log_density=log_density[None],
-            log_likelihood={"dev": each[None].astype(np.float32)},
+            log_likelihood={"dev": terms[None].astype(np.float32)},
             constants={"mode": mode[len(mode) - size :], "prior_mean": np.zeros(size)},
             attrs={
                 "sampler": "laplace",
@@ -125,8 +125,8 @@ def mean_probabilities(
     chosen = rng.choice(chains * per_chain, size=draws, p=sample.importance)
     total = np.zeros(len(problem.weight))
     for number, times in zip(*np.unique(chosen, return_counts=True), strict=True):
-        at = divmod(int(number), per_chain)
-        site = {name: values[at] for name, values in sample.values.items()}
+        index = divmod(int(number), per_chain)
+        site = {name: values[index] for name, values in sample.values.items()}
         weights = np.asarray(site[WEIGHTS], np.float64)
         phi = Phi(float(site[variant.mixing_name]), float(site.get("gamma", 0.0)), weights)
         total += times * evaluate_mixture(problem, variant, phi).probability

@@ -25,9 +25,9 @@ class Problem(NamedTuple):
         starts: (G + 1,) int64, the first row of each y, then R.
         missing: (G,) float64 ≥ 1, κ_y: c_o(y) in the whole corpus over the sum of the rows of y.
         in_total: (G,) float64, c_I(y).
-        asked_group: (D,) int64, the number of the y of each queried pair.
-        asked_row: (D,) int64, its row, or −1 if OUT does not have it.
-        asked_in: (D,) float64, p_I(x | y); 0 if IN does not have it.
+        query_group: (D,) int64, the number of the y of each queried pair.
+        query_row: (D,) int64, its row, or −1 if OUT does not have it.
+        query_in: (D,) float64, p_I(x | y); 0 if IN does not have it.
         weight: (D,) float64, the count of each pair in dev.
         names: (Q,) of the features.
     """
@@ -38,9 +38,9 @@ class Problem(NamedTuple):
     starts: Any
     missing: Any
     in_total: Any
-    asked_group: Any
-    asked_row: Any
-    asked_in: Any
+    query_group: Any
+    query_row: Any
+    query_in: Any
     weight: Any
     names: tuple[str, ...]
 
@@ -52,7 +52,7 @@ class Problem(NamedTuple):
     @property
     def supported(self) -> Any:
         """(D,) bool, whether a pair is in one of the tables; other pairs have no probability."""
-        return (self.asked_in > 0) | (self.asked_row >= 0)
+        return (self.query_in > 0) | (self.query_row >= 0)
 
     @property
     def support(self) -> float:
@@ -78,7 +78,7 @@ class Problem(NamedTuple):
 def problem_of(
     inside: PhraseCounts,
     outside: PhraseCounts,
-    asked: PhrasePairs,
+    pairs: PhrasePairs,
     features: Float32,
     names: tuple[str, ...],
     side: Side = "target",
@@ -88,7 +88,7 @@ def problem_of(
     Args:
         inside: counts of IN, the small table of the domain.
         outside: counts of OUT, the large general one.
-        asked: dev, to fit φ on, or any other pairs to query. Their counts, if any, are their
+        pairs: dev, to fit φ on, or any other pairs to query. Their counts, if any, are their
             weights.
         features: (pairs of OUT, Q), in its order.
         names: (Q,) of the features.
@@ -103,15 +103,15 @@ def problem_of(
             f"{len(outside)} phrase pairs and {len(names)} names do not fit features of "
             f"shape {features.shape}"
         )
-    if not len(asked):
+    if not len(pairs):
         raise DataError("there is no phrase pair to query: the table of dev is empty")
     condition: Side = "source" if side == "target" else "target"
     # Only pairs with a queried y matter.
-    y, asked_group = np.unique(asked.number(condition), return_inverse=True)
-    phrases = asked.phrases(condition).take(pa.array(y))
-    place = index_in(outside.phrases(condition), phrases)[outside.number(condition)]
-    rows = np.flatnonzero(place >= 0)
-    rows = rows[np.argsort(place[rows], kind="stable")]
+    y, query_group = np.unique(pairs.number(condition), return_inverse=True)
+    phrases = pairs.phrases(condition).take(pa.array(y))
+    group_of_pair = index_in(outside.phrases(condition), phrases)[outside.number(condition)]
+    rows = np.flatnonzero(group_of_pair >= 0)
+    rows = rows[np.argsort(group_of_pair[rows], kind="stable")]
     values = np.ascontiguousarray(features[rows], np.float32)
     if not np.isfinite(values).all():
         raise DataError("a feature of a phrase pair is not a finite number")
@@ -120,24 +120,24 @@ def problem_of(
         """Return c(y) of the queried y; 0 for one that the table does not have."""
         return np.append(table.marginal(condition), 0.0)[table.numbers_of(condition, phrases)]
 
-    group, count = place[rows], outside.count[rows]
+    group, count = group_of_pair[rows], outside.count[rows]
     sums = np.bincount(group, count, len(y)).astype(np.float64)
-    whole = np.maximum(marginal(outside), sums)
+    marginals = np.maximum(marginal(outside), sums)
     in_total = marginal(inside)
     # The rows of OUT's pairs in the problem, and −1 for a pair that OUT does not have.
     position = np.full(len(outside) + 1, -1)
     position[rows] = np.arange(len(rows))
-    in_count = np.append(inside.count, 0.0)[inside.rows_of(asked)]
+    in_count = np.append(inside.count, 0.0)[inside.rows_of(pairs)]
     return Problem(
         features=values,
         count=count,
         group=group,
         starts=np.searchsorted(group, np.arange(len(y) + 1)),
-        missing=np.divide(whole, sums, out=np.ones_like(sums), where=sums > 0),
+        missing=np.divide(marginals, sums, out=np.ones_like(sums), where=sums > 0),
         in_total=in_total,
-        asked_group=asked_group,
-        asked_row=position[outside.rows_of(asked)],
-        asked_in=in_count / np.maximum(in_total, 1e-300)[asked_group],
-        weight=asked.count if isinstance(asked, PhraseCounts) else np.ones(len(asked)),
+        query_group=query_group,
+        query_row=position[outside.rows_of(pairs)],
+        query_in=in_count / np.maximum(in_total, 1e-300)[query_group],
+        weight=pairs.count if isinstance(pairs, PhraseCounts) else np.ones(len(pairs)),
         names=tuple(names),
     )

@@ -64,11 +64,11 @@ def weigh(
     Raises:
         DataError: if the tables and features do not fit, or no pair of dev is in the tables.
     """
-    variant, fits, posteriors, columns = variant or Variant(), {}, {}, {}
+    variant, fitted, posteriors, columns = variant or Variant(), {}, {}, {}
     pairs = pairs_of_both(inside, outside)
     for name, side in DIRECTIONS.items():
         problem = problem_of(inside, outside, dev, features, names, side)
-        fits[name] = fit(problem, variant, prior=prior)
+        fitted[name] = fit(problem, variant, prior=prior)
         if draws:
             posteriors[name] = laplace(problem, variant, prior=prior, draws=draws, seed=seed)
         columns[name] = np.zeros(len(pairs))
@@ -78,9 +78,9 @@ def weigh(
             columns[name][rows] = (
                 mean_probabilities(posteriors[name], query, variant)
                 if draws
-                else fits[name].probabilities(query)
+                else fitted[name].probabilities(query)
             )
-    return WeightedTable(PhraseTable.on(pairs, columns), fits, posteriors)
+    return WeightedTable(PhraseTable.on(pairs, columns), fitted, posteriors)
 
 
 def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:

@@ -229,23 +229,25 @@ class Prior(NamedTuple):
             )
         if self.covariance is None:
             return self._select(rest)
-        at = [features.index(name) for name in rest]
-        out = [k for k in range(len(features)) if k not in at]
+        kept = [features.index(name) for name in rest]
+        fixed = [k for k in range(len(features)) if k not in kept]
         covariance = np.asarray(self.covariance, np.float64)
-        slope = np.linalg.solve(covariance[np.ix_(out, out)], covariance[np.ix_(out, at)]).T
-        shift = np.array([weights[features[k]] for k in out]) - self.mean[out]
-        left = covariance[np.ix_(at, at)] - slope @ covariance[np.ix_(out, at)]
+        slope = np.linalg.solve(covariance[np.ix_(fixed, fixed)], covariance[np.ix_(fixed, kept)]).T
+        shift = np.array([weights[features[k]] for k in fixed]) - self.mean[fixed]
+        conditional = covariance[np.ix_(kept, kept)] - slope @ covariance[np.ix_(fixed, kept)]
         return Prior(
-            self.mean[at] + slope @ shift, covariance=(left + left.T) / 2, names=tuple(rest)
+            self.mean[kept] + slope @ shift,
+            covariance=(conditional + conditional.T) / 2,
+            names=tuple(rest),
         )
 
     def _select(self, names: Sequence[str]) -> Prior:
         """Return the marginal prior of some features, in their order."""
-        at = [(self.names or ()).index(name) for name in names]
+        index = [(self.names or ()).index(name) for name in names]
         return Prior(
-            self.mean[at],
-            None if self.variance is None else self.variance[at],
-            None if self.covariance is None else self.covariance[np.ix_(at, at)],
+            self.mean[index],
+            None if self.variance is None else self.variance[index],
+            None if self.covariance is None else self.covariance[np.ix_(index, index)],
             names=tuple(names),
         )
 
@@ -270,8 +272,8 @@ class Prior(NamedTuple):
         if others.other is not None:
             raise UsageError("a prior can only be completed by a Gaussian prior")
         mean, covariance = others.mean.copy(), others.full_covariance
-        at, part = [names.index(name) for name in common], self.matched(common)
-        mean[at], covariance[np.ix_(at, at)] = part.mean, part.full_covariance
+        index, part = [names.index(name) for name in common], self.matched(common)
+        mean[index], covariance[np.ix_(index, index)] = part.mean, part.full_covariance
         return Prior(mean, covariance=covariance, names=names)
 
     @property

@@ -63,9 +63,9 @@ class Isotropic(PriorFamily, frozen=True):
             return Prior.isotropic(mean, base)
         scale = expected_scale(len(spread)) if self.scale is None else self.scale
         values = np.array(np.broadcast_to(base, len(names)))
-        for at, name in enumerate(names):
+        for k, name in enumerate(names):
             if name in spread:
-                values[at] = (scale / spread[name]) ** 2
+                values[k] = (scale / spread[name]) ** 2
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
@@ -130,11 +130,11 @@ def complete_prior(
         return prior.matched(names), []
     complete = prior.completed(Isotropic(scale=scale).build(match)._replace(names=names))
     deviations = np.sqrt(np.diag(complete.full_covariance))
-    each = zip(names, complete.mean, deviations, strict=True)
-    added = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in each if name in missing]
-    more = f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
+    entries = zip(names, complete.mean, deviations, strict=True)
+    added = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in entries if name in missing]
+    suffix = f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
     warn_user(
-        f"the prior does not cover {', '.join(added[:_NAMED])}{more}: an independent isotropic "
+        f"the prior does not cover {', '.join(added[:_NAMED])}{suffix}: an independent isotropic "
         "prior is used for them"
     )
     return complete, missing
@@ -190,8 +190,8 @@ def variances(variance: Any) -> dict[str, Any]:
         values = _numbers(list(variance.values()))
         return {"single": dict(zip(map(str, variance), values.tolist(), strict=True))}
     values = _numbers(variance)
-    one = values.ndim == 0 and 0 < values < np.inf
-    return {"variance": variance, **({"scale": float(np.sqrt(values))} if one else {})}
+    is_scalar = values.ndim == 0 and 0 < values < np.inf
+    return {"variance": variance, **({"scale": float(np.sqrt(values))} if is_scalar else {})}
 
 
 def _numbers(variance: Any) -> Float64:

@@ -58,14 +58,14 @@ class Evidence(NamedTuple):
         >>> one.names, one.precision.tolist(), one.shift.tolist()
         (('b',), [[3.0]], [1.0])
         """
-        at = [self.names.index(name) for name in names]
+        index = [self.names.index(name) for name in names]
         return Evidence(
             tuple(names),
-            self.precision[np.ix_(at, at)],
-            self.shift[at],
-            self.prior_mean[at],
-            self.prior_variance[at],
-            None if self.spread is None else self.spread[at],
+            self.precision[np.ix_(index, index)],
+            self.shift[index],
+            self.prior_mean[index],
+            self.prior_variance[index],
+            None if self.spread is None else self.spread[index],
         )
 
 
@@ -190,7 +190,7 @@ def hierarchy(
     if not domains:
         raise UsageError("a prior is learned from the posterior of at least one domain")
     canonical = any(
-        one.spread is None or not np.isfinite(one.spread).all() for one in domains.values()
+        domain.spread is None or not np.isfinite(domain.spread).all() for domain in domains.values()
     )
     default = WITH_CANONICAL if canonical else WITHOUT_CANONICAL
     shrinkage = default[0] if shrinkage is None else shrinkage
@@ -213,7 +213,7 @@ def hierarchy(
         scatter = scatter + strength * shrinkage * np.eye(len(names))
         new = (scatter + scatter.T) / (2 * (len(terms) + strength))
         between, change, iterations = new, float(np.abs(new - between).max()), iterations + 1
-    mean, mean_covariance, each = _expectation(scaled, between)
+    mean, mean_covariance, domain_moments = _expectation(scaled, between)
     weights = {
         label: DomainWeights(
             start + scale * (mean + moments.offset),
@@ -222,7 +222,7 @@ def hierarchy(
             scale * np.sqrt(np.diag(moments.offset_covariance)),
             np.isin(names, domains[label].names),
         )
-        for label, moments in zip(domains, each, strict=True)
+        for label, moments in zip(domains, domain_moments, strict=True)
     }
     return Hierarchy(
         names,
@@ -259,21 +259,21 @@ def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
     spread for each feature and of τ for all features. So a domain with a much wider prior does not
     set the unit of the features that only it has.
     """
-    names = tuple(dict.fromkeys(name for one in domains.values() for name in one.names))
+    names = tuple(dict.fromkeys(name for domain in domains.values() for name in domain.names))
     variance = _average(names, domains.values(), "prior_variance")
     log_spread: dict[str, list[float]] = {}
     log_tau, terms = [], []
-    for one in domains.values():
-        at = [names.index(name) for name in one.names]
+    for domain in domains.values():
+        index = [names.index(name) for name in domain.names]
         precision, shift = np.zeros((len(names), len(names))), np.zeros(len(names))
-        precision[np.ix_(at, at)], shift[at] = one.precision, one.shift
+        precision[np.ix_(index, index)], shift[index] = domain.precision, domain.shift
         terms.append((precision, shift))
-        if one.spread is None or np.isnan(one.spread).all():
+        if domain.spread is None or np.isnan(domain.spread).all():
             continue
-        scaled = np.isfinite(one.spread)
-        logs = np.log(one.spread[scaled])
-        log_tau.append(np.mean(np.log(one.prior_variance[scaled]) / 2 + logs))
-        for name, value in zip(np.array(one.names)[scaled], logs, strict=True):
+        scaled = np.isfinite(domain.spread)
+        logs = np.log(domain.spread[scaled])
+        log_tau.append(np.mean(np.log(domain.prior_variance[scaled]) / 2 + logs))
+        for name, value in zip(np.array(domain.names)[scaled], logs, strict=True):
             log_spread.setdefault(str(name), []).append(float(value))
     for name, values in log_spread.items():
         variance[names.index(name)] = np.exp(2 * (np.mean(log_tau) - np.mean(values)))
@@ -283,10 +283,10 @@ def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
 def _average(names: Sequence[str], domains: Iterable[Evidence], field: str) -> Float64:
     """Return the mean of one field over the domains that have a feature, (Q,)."""
     total, count = np.zeros(len(names)), np.zeros(len(names))
-    for one in domains:
-        at = [names.index(name) for name in one.names]
-        total[at] += getattr(one, field)
-        count[at] += 1
+    for domain in domains:
+        index = [names.index(name) for name in domain.names]
+        total[index] += getattr(domain, field)
+        count[index] += 1
     return np.asarray(total / count)
 
 

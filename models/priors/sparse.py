@@ -130,15 +130,15 @@ class SparseLogLinear:
 
     def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
         """Run the model."""
-        at, size = np.flatnonzero(self.sparse), (len(self.sparse),)
+        index, size = np.flatnonzero(self.sparse), (len(self.sparse),)
         unit = numpyro.sample("unit", dist.Normal(0.0, 1.0).expand(size).to_event(1))
-        local = numpyro.sample("local", dist.HalfCauchy(1.0).expand((len(at),)).to_event(1))
+        local = numpyro.sample("local", dist.HalfCauchy(1.0).expand((len(index),)).to_event(1))
         overall = numpyro.sample("overall", dist.HalfCauchy(self.scale))
         slab = numpyro.sample("slab", dist.InverseGamma(2.0, 2.0))
         wide = overall * local
         # wide c / √(c² + wide²), written so that neither limit overflows.
         shrunk = wide / jnp.sqrt(1.0 + wide**2 / slab)
-        factor = jnp.ones(size).at[at].set(shrunk)
+        factor = jnp.ones(size).at[index].set(shrunk)
         deviation = jnp.sqrt(jnp.asarray(prior.variance))
         weights = numpyro.deterministic("weights", prior.mean + deviation * factor * unit)
         likelihood = likelihood.sample_parameters()

@@ -193,7 +193,7 @@ def em(
     del texts, models
     progress.begin("pairs of words")
     lexicons = Lexicons(source, target, settings.prior)
-    assert set(lexicons.whole) == set(SIDES)  # computed here, once for all threads
+    assert set(lexicons.whole_corpus) == set(SIDES)  # computed here, once for all threads
     shared = lexicons, settings
     while len(history) <= last + settings.iterations:
         history.append(_full_model(parallel, shared, history[last:], scores, settings, progress))
@@ -253,7 +253,7 @@ def _full_model(
     tasks = parallel(delayed(_score_lexicon)(lexicons, item) for item in items)
     results = list(progress.count("full model", tasks))
     lexical = _by_side([scores for scores, _ in results])
-    first, second = (one + other for one, other in zip(language, lexical, strict=True))
+    first, second = (a + b for a, b in zip(language, lexical, strict=True))
     both = np.logaddexp(first, second)
     with np.errstate(invalid="ignore"):
         shares = np.where(both > -np.inf, np.exp(first - both), 0.5)
@@ -306,16 +306,16 @@ class _Progress:
         full = min(settings.iterations, settings.lm_iterations + 1 + settings.iterations - finished)
         self._total = (finished == 0) + max(language, full > 0) * models
         self._total += (full > 0) * (1 + full * models)
-        self._done, self._report = 0, report
+        self._finished, self._report = 0, report
 
     def begin(self, note: str) -> None:
         """Report the beginning of a single step."""
-        self._report(self._done, self._total, note)
-        self._done += 1
+        self._report(self._finished, self._total, note)
+        self._finished += 1
 
     def count(self, note: str, results: Iterator[Any]) -> Iterator[Any]:
         """Yield results and report each."""
         for result in results:
-            self._done += 1
-            self._report(min(self._done, self._total), self._total, note)
+            self._finished += 1
+            self._report(min(self._finished, self._total), self._total, note)
             yield result

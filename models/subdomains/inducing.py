@@ -27,7 +27,7 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.workers import parallel_workers
+from bpa_ppl.workers import check_backend, parallel_workers
 
 #: A text: a file with one sentence a line, or sentences as sequences of words.
 Text = AnyPath | Sequence[Sequence[str]] | NumberedText
@@ -83,6 +83,7 @@ def induce(
     """
     one_of(induction, INDUCTIONS, "induction")
     one_of(side, ("source", "target"), "side")
+    check_backend(backend, scheduler)
     chosen = Settings.configured("induction of subdomains", {"k": k, **settings})
     if induction == "lda" and set(settings) - {"seed"}:
         raise UsageError(f"{', '.join(sorted(set(settings) - {'seed'}))}: settings of EM, not LDA")
@@ -169,8 +170,8 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
         DataError: see `induce`.
     """
     names = [
-        origin_name(one) if isinstance(one, AnyPath) else f"the {side} text"
-        for one, side in zip(sources, ("source", "target"), strict=True)
+        origin_name(source) if isinstance(source, AnyPath) else f"the {side} text"
+        for source, side in zip(sources, ("source", "target"), strict=True)
     ]
     lengths = [len(text) for text in texts]
     if lengths[0] != lengths[1]:

@@ -58,7 +58,7 @@ class Lexicons:
         )
 
     @cached_property
-    def whole(self) -> dict[Side, Table]:
+    def whole_corpus(self) -> dict[Side, Table]:
         """The lexicon of the whole corpus by conditioning side: Model 1 from a flat start."""
         tables: dict[Side, Table] = {}
         sides: tuple[Side, Side] = ("source", "target")
@@ -79,7 +79,7 @@ class Lexicons:
             condition: the conditioning side.
             weights: for each step (sentences,), not negative.
         """
-        table = self.whole[condition]
+        table = self.whole_corpus[condition]
         for of_step in weights:
             table = self.step(condition, table, of_step, self.prior)
         return table
@@ -89,7 +89,7 @@ class Lexicons:
         counts: Table = _expected_counts(
             self._links, *self._ordered(condition), condition == "source", *table, weights
         )
-        mean = self.whole[condition] if prior else table
+        mean = self.whole_corpus[condition] if prior else table
         _normalise(*counts, self.words[condition], self._sizes[condition], (*mean, prior))
         return counts
 
@@ -113,7 +113,7 @@ class Lexicons:
         """Return the log density of a lexicon under its pseudo-counts, up to a constant."""
         if not self.prior:
             return 0.0
-        mean = self.whole[condition]
+        mean = self.whole_corpus[condition]
         parts = (np.sum(m * np.log(t)) for m, t in zip(mean, table, strict=True))
         return float(self.prior * sum(parts))
 
@@ -158,9 +158,9 @@ def _numbered_links(
             words = target[0][target[1][s] : target[1][s + 1]]
             for i in range(source[1][s], source[1][s + 1]):
                 if source[0][i] == f:
-                    at = starts[s] + (i - source[1][s]) * len(words)
+                    offset = starts[s] + (i - source[1][s]) * len(words)
                     for j in range(len(words)):
-                        ids[at + j] = number[words[j]]
+                        ids[offset + j] = number[words[j]]
     return ids, starts
 
 
@@ -168,7 +168,7 @@ def _numbered_links(
 def _add_up(
     words: Int32,
     ids: Int32,
-    along: int,
+    width: int,
     by_source: bool,
     values: Float64,
     empty: Float64,
@@ -179,7 +179,7 @@ def _add_up(
     Args:
         words: the predicted words of a sentence pair.
         ids: its links.
-        along: the number of conditioning words.
+        width: the number of conditioning words.
         by_source: as for `_expected_counts`.
         values: as for `_expected_counts`.
         empty: as for `_expected_counts`.
@@ -189,13 +189,13 @@ def _add_up(
     for p in range(across):
         sums[p] = empty[words[p]]
     if by_source:
-        for g in range(along):
+        for g in range(width):
             for p in range(across):
                 sums[p] += values[ids[g * across + p]]
     else:
         for p in range(across):
-            for g in range(along):
-                sums[p] += values[ids[p * along + g]]
+            for g in range(width):
+                sums[p] += values[ids[p * width + g]]
 
 
 @njit(nogil=True, cache=True)
@@ -222,7 +222,7 @@ def _expected_counts(
     Returns:
         the counts of pairs, and of the predicted words with the empty word.
     """
-    counts, alone = np.zeros(len(values)), np.zeros(len(empty))
+    counts, null = np.zeros(len(values)), np.zeros(len(empty))
     shares = np.empty(longest_run(predicted[1]))
     for s in range(len(weights)):
         if weights[s] == 0:
@@ -230,22 +230,22 @@ def _expected_counts(
         words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
         ids = links[0][links[1][s] : links[1][s + 1]]
         across = len(words)
-        along = condition[1][s + 1] - condition[1][s]
-        _add_up(words, ids, along, by_source, values, empty, shares)
+        width = condition[1][s + 1] - condition[1][s]
+        _add_up(words, ids, width, by_source, values, empty, shares)
         for p in range(across):
             shares[p] = weights[s] / shares[p] if shares[p] > 0 else 0.0
-            alone[words[p]] += shares[p] * empty[words[p]]
+            null[words[p]] += shares[p] * empty[words[p]]
         if by_source:
-            for g in range(along):
+            for g in range(width):
                 for p in range(across):
                     k = ids[g * across + p]
                     counts[k] += shares[p] * values[k]
         else:
             for p in range(across):
-                for g in range(along):
-                    k = ids[p * along + g]
+                for g in range(width):
+                    k = ids[p * width + g]
                     counts[k] += shares[p] * values[k]
-    return counts, alone
+    return counts, null
 
 
 @njit(nogil=True, cache=True)
@@ -275,23 +275,23 @@ def _log_probabilities(
         words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
         ids = links[0][links[1][s] : links[1][s + 1]]
         across = len(words)
-        along = condition[1][s + 1] - condition[1][s]
-        _add_up(words, ids, along, by_source, values, empty, sums)
+        width = condition[1][s + 1] - condition[1][s]
+        _add_up(words, ids, width, by_source, values, empty, sums)
         for p in range(across):
             logs[s] += np.log(sums[p])
-        logs[s] -= across * np.log(along + 1.0)
+        logs[s] -= across * np.log(width + 1.0)
     return logs
 
 
 @njit(nogil=True, cache=True)
 def _normalise(
-    counts: Float64, alone: Float64, rows: Int32, size: int, prior: tuple[Float64, Float64, float]
+    counts: Float64, empty: Float64, rows: Int32, size: int, prior: tuple[Float64, Float64, float]
 ) -> None:
     """Turn counts into probabilities, with pseudo-counts; a row without any becomes zeros.
 
     Args:
         counts: (pairs,).
-        alone: (predicted words,) the counts of the empty word.
+        empty: (predicted words,) the counts of the empty word.
         rows: (pairs,) the conditioning word of each.
         size: the number of conditioning words.
         prior: the probabilities (values, empty) that distribute the pseudo-counts, and the
@@ -304,8 +304,8 @@ def _normalise(
         totals[rows[k]] += counts[k]
     for k in range(len(counts)):
         counts[k] = counts[k] / totals[rows[k]] if totals[rows[k]] > 0 else 0.0
-    for word in range(len(alone)):
-        alone[word] += prior[2] * prior[1][word]
-        total += alone[word]
-    for word in range(len(alone)):
-        alone[word] = alone[word] / total if total > 0 else 0.0
+    for word in range(len(empty)):
+        empty[word] += prior[2] * prior[1][word]
+        total += empty[word]
+    for word in range(len(empty)):
+        empty[word] = empty[word] / total if total > 0 else 0.0

@@ -41,8 +41,8 @@ def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed:
     rng = np.random.default_rng(seed)
     pairs = len(source)
     chosen = np.sort(rng.choice(pairs, min(pairs, _SAMPLE), replace=False))
-    whole = _Mixture([source, target])
-    sample = _Mixture([_select(source, chosen), _select(target, chosen)], whole.pseudo)
+    mixture = _Mixture([source, target])
+    sample = _Mixture([_select(source, chosen), _select(target, chosen)], mixture.pseudo)
     best, model = -np.inf, None
     for _ in range(_STARTS):
         posteriors = rng.dirichlet(np.ones(k), len(chosen))
@@ -51,9 +51,9 @@ def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed:
         if likelihood > best:
             best, model = likelihood, sample.maximised(posteriors)
     assert model is not None  # there is at least one start
-    posteriors, _ = whole.expected(model)
+    posteriors, _ = mixture.expected(model)
     for _ in range(_LAST):
-        posteriors, _ = whole.step(posteriors)
+        posteriors, _ = mixture.step(posteriors)
     return posteriors
 
 
@@ -101,8 +101,8 @@ def _select(text: NumberedText, chosen: np.ndarray) -> NumberedText:
     """Return some sentences of a text; the numbers of words do not change."""
     lengths = np.diff(text.starts)[chosen]
     starts = np.append(0, np.cumsum(lengths))
-    places = np.repeat(text.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
-    return NumberedText(text.words, text.numbers[places], starts)
+    positions = np.repeat(text.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
+    return NumberedText(text.words, text.numbers[positions], starts)
 
 
 @njit(nogil=True, cache=True)
@@ -110,9 +110,9 @@ def _add_scores(text: Ragged, logs: Float64, scores: Float64) -> None:
     """Add to (sentences, K) scores the sums over the words of (words, K) logs."""
     words, starts = text
     for s in range(len(scores)):
-        for at in range(starts[s], starts[s + 1]):
+        for i in range(starts[s], starts[s + 1]):
             for z in range(scores.shape[1]):
-                scores[s, z] += logs[words[at], z]
+                scores[s, z] += logs[words[i], z]
 
 
 @njit(nogil=True, cache=True)
@@ -121,7 +121,7 @@ def _class_counts(text: Ragged, posteriors: Float64, size: int) -> Float64:
     words, starts = text
     counts = np.zeros((size, posteriors.shape[1]))
     for s in range(len(posteriors)):
-        for at in range(starts[s], starts[s + 1]):
+        for i in range(starts[s], starts[s + 1]):
             for z in range(posteriors.shape[1]):
-                counts[words[at], z] += posteriors[s, z]
+                counts[words[i], z] += posteriors[s, z]
     return counts

@@ -42,8 +42,13 @@ from bpa_ppl.models.instance_weighting import (
 )
 from bpa_ppl.models.instance_weighting.mixture import MIXTURES, log_likelihood, unconstrained
 from bpa_ppl.phrases.mixtures import METHODS, counts_of, held_out, mix
-from bpa_ppl.phrases.pair_features import PAIR_FEATURES, pair_features, read_corpus
-from bpa_ppl.phrases.svm_feature import SVM, svm_feature
+from bpa_ppl.phrases.pair_features import (
+    PAIR_FEATURES,
+    SVM,
+    pair_features,
+    read_corpus,
+    svm_feature,
+)
 from bpa_ppl.phrases.tables import PhraseCounts, read_counts, write_table
 
 SIDES = ("target", "source")

@@ -180,7 +180,7 @@ def some(seed: int, size: int) -> Lexicon:
     sides = [read_lines(path) for path in MEMORY]
     chosen = np.random.default_rng(seed).choice(len(sides[0]), size, replace=False)
     own = tuple((sides[0][n], sides[1][n]) for n in chosen)
-    return Lexicon(pairs=MEMORY, own=own)
+    return Lexicon(pairs=MEMORY, learned_pairs=own)
 
 
 def scores(sample: NBest, test: NBest, own: int, scaled: bool = False) -> tuple[float, float]:

@@ -39,7 +39,7 @@ from bpa_ppl.models import Isotropic
 from bpa_ppl.posterior import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.sampling import Target, target_of
-from bpa_ppl.sampling.density import potential, shaped
+from bpa_ppl.sampling.density import potential, unflatten
 from bpa_ppl.weights import match
 
 SAMPLERS = ("rwm-isotropic", "rwm", "nuts", "imh", "laplace")
@@ -95,7 +95,7 @@ def numpyro_nuts(sample: Sample) -> tuple[Found, float]:
 def of_program(program: Any, given: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the log density of our program and its gradient."""
     data, start = given
-    return jax.value_and_grad(lambda x: -potential(program, data, shaped(x, start)))(x)
+    return jax.value_and_grad(lambda x: -potential(program, data, unflatten(x, start)))(x)
 
 
 @partial(jax.jit, static_argnums=0)

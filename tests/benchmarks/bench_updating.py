@@ -1,14 +1,13 @@
-"""One more sentence: sentences added one by one, against starting over with all of them.
+"""Sentences added one by one, compared with adapting again to all of them.
 
     python tests/benchmarks/bench_updating.py [--domains NAME …] [--draws 3] [--likelihood margin]
 
-Each draw begins with 10 sentences of a domain and adds 100 others singly. Printed after 10, 40 and
-100 of them: how far the posterior is from one adapted to all at once, as the root mean square of
+Each draw begins with 10 sentences of a domain and adds 100 others one by one. Printed after 10, 40
+and 100 of them: the distance from a posterior adapted to all at once, as the root mean square of
 the differences of the means, in posterior standard deviations, and the mean ratio of the standard
-deviations; and test TER, BLEU and length. Rows: `starting over`, another seed, which tells the
-Monte-Carlo error; `known`, where the lists of the first 10 are given; `Gaussian`, where they are
-not. Then times of a sentence, with what is compiled already: reweighting, drawing afresh, and
-starting over.
+deviations; and test TER, BLEU and length. Rows: `starting over`, with another seed, shows the
+Monte Carlo error; `exact`, with the lists of the first 10; `Gaussian`, without them. Then times per
+sentence, without compilation: reweighting, new draws, and starting over.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ FIRST, STOPS = 10, (10, 40, 100)
 
 def adapted(sample: NBest, likelihood: str, seed: int) -> Draws:
     """Return the posterior of some sentences at once."""
-    found = bpa.adapt(sample, canonical(), sampler="imh", likelihood=likelihood, seed=seed)
-    return bpa.as_draws(found)
+    posterior = bpa.adapt(sample, canonical(), sampler="imh", likelihood=likelihood, seed=seed)
+    return bpa.as_draws(posterior)
 
 
 def compared(draws: Draws, truth: Draws, test: NBest) -> list[float]:
@@ -45,39 +44,39 @@ def compared(draws: Draws, truth: Draws, test: NBest) -> list[float]:
     return [float(np.sqrt(np.mean(shift**2))), ratio, *scores]
 
 
-class Journey:
+class Timed:
     """Sentences added one by one, with the seconds that each took."""
 
-    def __init__(self, first: NBest, likelihood: str, seed: int, known: bool):
+    def __init__(self, first: NBest, likelihood: str, seed: int, exact: bool):
         posterior = adapted(first, likelihood, seed)
-        self.growing = Sequential(posterior, adaptation_lists=first if known else None, seed=seed)
+        self.sequential = Sequential(
+            posterior, adaptation_lists=first if exact else None, seed=seed
+        )
         self.seconds: list[float] = []
 
     def add(self, more: NBest) -> None:
         """Add sentences one after the other."""
         for one in more:
             start = perf_counter()
-            self.growing.add(one)
+            self.sequential.add(one)
             self.seconds.append(perf_counter() - start)
 
     def times(self, afresh: bool) -> list[float]:
-        """Return the seconds of the steps that reweighted, or of those that drew afresh."""
-        pairs = zip(self.growing.steps, self.seconds, strict=True)
+        """Return the seconds of the steps that reweighted, or of those that made new draws."""
+        pairs = zip(self.sequential.steps, self.seconds, strict=True)
         return [seconds for step, seconds in pairs if bool(step.afresh) == afresh]
 
 
 def study(name: str, likelihood: str, draws: int) -> None:
     """Print the tables of one domain."""
     pool, test = lists(name, "adapt"), lists(name, "test")
-    found: dict[str, list[Any]] = {"starting over": [], "known": [], "Gaussian": []}
-    seconds: dict[str, list[float]] = {"reweighted": [], "drawn afresh": [], "starting over": []}
+    found: dict[str, list[Any]] = {"starting over": [], "exact": [], "Gaussian": []}
+    seconds: dict[str, list[float]] = {"reweighted": [], "new draws": [], "starting over": []}
     afresh = []
     for seed in range(draws):
         order = np.random.default_rng(seed).permutation(len(pool))[: FIRST + max(STOPS)]
         first = pool.select(order[:FIRST])
-        journeys = {
-            n: Journey(first, likelihood, seed, n == "known") for n in ("known", "Gaussian")
-        }
+        updates = {n: Timed(first, likelihood, seed, n == "exact") for n in ("exact", "Gaussian")}
         rows: dict[str, list[Any]] = {n: [] for n in found}
         for begin, stop in zip((0, *STOPS), STOPS, strict=False):
             whole = pool.select(order[: FIRST + stop])
@@ -86,15 +85,15 @@ def study(name: str, likelihood: str, draws: int) -> None:
             again = adapted(whole, likelihood, 2000 + seed)
             seconds["starting over"].append(perf_counter() - start)
             rows["starting over"].append(compared(again, truth, test))
-            for journey, way in journeys.items():
-                way.add(pool.select(order[FIRST + begin : FIRST + stop]))
-                rows[journey].append(compared(way.growing.draws(), truth, test))
+            for row, timed in updates.items():
+                timed.add(pool.select(order[FIRST + begin : FIRST + stop]))
+                rows[row].append(compared(timed.sequential.draws(), truth, test))
         for row, values in rows.items():
             found[row].append(values)
-        for way in journeys.values():
-            seconds["reweighted"] += way.times(False)
-            seconds["drawn afresh"] += way.times(True)
-            afresh.append(len(way.times(True)))
+        for timed in updates.values():
+            seconds["reweighted"] += timed.times(False)
+            seconds["new draws"] += timed.times(True)
+            afresh.append(len(timed.times(True)))
     head = "".join(f"{f'10 + {stop}':>42}" for stop in STOPS)
     print(f"\n{f'{name}, {likelihood}':<16}{head}", flush=True)
     for row, table in found.items():
@@ -111,7 +110,7 @@ def study(name: str, likelihood: str, draws: int) -> None:
             f"{row:<16}{1e3 * middle:>9.1f} ms (best {1e3 * min(times):.1f}), "
             f"1 / {whole / middle:.1f} of starting over"
         )
-    print(f"drawn afresh {np.mean(afresh):.1f} times in {max(STOPS)} sentences")
+    print(f"new draws were made {np.mean(afresh):.1f} times in {max(STOPS)} sentences")
 
 
 def main() -> None:

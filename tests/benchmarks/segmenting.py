@@ -63,7 +63,7 @@ class Table(NamedTuple):
         begin, count = np.array(spans, np.int32).reshape(-1, 2).T.copy()
         each = np.array([sum(min(LONGEST, n - b) for b in range(n)) for n in lengths.tolist()])
         span_starts = np.append(0, np.cumsum(each)).astype(np.int64)
-        nodes = self.trees[side].found((words, starts), span_starts, begin, count)
+        nodes = self.trees[side].find((words, starts), span_starts, begin, count)
         numbers = np.where(nodes >= 0, self.places[side][np.maximum(nodes, 0)], -1)
         return lengths, numbers.astype(np.int64), span_starts
 

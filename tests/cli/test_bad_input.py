@@ -71,9 +71,9 @@ def test_a_table_without_a_header(folder: Path) -> None:
     refused(run(*adapt, "--format", "csv"), "bare.csv:1: no column id .* names the columns, as .*")
 
 
-def test_remedies_are_options(folder: Path) -> None:
+def test_errors_name_the_option(folder: Path) -> None:
     edit("nbest", 14, r"LM0= \S+", "LM0= nan")
-    refused(run(*ADAPT), "nbest:14: .*, or drop such hypotheses .bad: drop.")
+    refused(run(*ADAPT), r"nbest:14: .*, or drop such hypotheses .* \(--bad\)")
 
 
 def test_a_posterior_of_other_features(folder: Path) -> None:
@@ -84,12 +84,12 @@ def test_a_posterior_of_other_features(folder: Path) -> None:
     )
 
 
-def test_a_folder_is_no_posterior(folder: Path) -> None:
+def test_a_folder_is_not_a_posterior(folder: Path) -> None:
     Path("results").mkdir()
     refused(run("check", "results"), "results: a folder: give the posterior in it .*")
 
 
-def test_a_posterior_is_no_text(folder: Path) -> None:
+def test_a_posterior_is_not_a_text(folder: Path) -> None:
     refused(run(*ADAPT, "-w", "good.nc"), "good.nc:1: .* give a file of text")
 
 
@@ -116,7 +116,7 @@ def test_weights_that_do_not_match(folder: Path) -> None:
     refused(run(*ADAPT), "moses.ini: no weight for LexicalReordering0.*, which nbest prints: .*")
 
 
-def test_a_weight_that_is_no_number(folder: Path) -> None:
+def test_a_weight_that_is_not_a_number(folder: Path) -> None:
     Path("moses.ini").write_text("LM0= 0.5\nWordPenalty0= big\n")
     refused(run(*ADAPT), "moses.ini:2: .*'big'.*")
 
@@ -166,7 +166,7 @@ def test_a_full_disk(folder: Path) -> None:
     refused(run(*RERANK, "-o", "/dev/full"), ".*No space left on device")
 
 
-def test_no_room_for_temporary_files(folder: Path) -> None:
+def test_no_space_for_temporary_files(folder: Path) -> None:
     none = f"No usable temporary directory found in ['/tmp', '{folder}']"
     with patch("bpa_ppl.posterior.read_draws", side_effect=FileNotFoundError(errno.ENOENT, none)):
         done = run("check", "good.nc")
@@ -193,7 +193,7 @@ def test_no_room_for_temporary_files(folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_choice_that_does_not_exist(folder: Path, choice: tuple[str, ...], message: str) -> None:
+def test_unknown_names(folder: Path, choice: tuple[str, ...], message: str) -> None:
     refused(run(*ADAPT, *choice), message)
 
 
@@ -214,7 +214,7 @@ def test_no_references(folder: Path) -> None:
     ],
     ids=["rule", "derivations", "point", "draw", "format"],
 )
-def test_a_choice_about_a_posterior_that_does_not_exist(
+def test_unknown_names_about_a_posterior(
     folder: Path, command: tuple[str, ...], message: str
 ) -> None:
     refused(run(*command), message)
@@ -222,13 +222,13 @@ def test_a_choice_about_a_posterior_that_does_not_exist(
 
 @pytest.mark.parametrize("command", [RERANK, WEIGHTS, ("check", "good.nc")])
 @pytest.mark.parametrize("kept", [0, 100, 0.5])
-def test_a_posterior_cut_short(folder: Path, command: tuple[str, ...], kept: float) -> None:
+def test_a_truncated_posterior(folder: Path, command: tuple[str, ...], kept: float) -> None:
     content = Path("good.nc").read_bytes()
     Path("good.nc").write_bytes(content[: int(kept * len(content)) if kept < 1 else int(kept)])
     refused(run(*command), "good.nc: not a readable NetCDF posterior .*")
 
 
-def test_a_posterior_that_is_no_netcdf(folder: Path) -> None:
+def test_a_posterior_that_is_not_netcdf(folder: Path) -> None:
     Path("good.nc").write_text("LM0= 0.5\n")
     refused(run(*RERANK), "good.nc: not a readable NetCDF posterior .*")
 

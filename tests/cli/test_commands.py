@@ -31,7 +31,7 @@ def lines(text: str) -> int:
     return text.count("\n")
 
 
-def test_adapt_writes_what_the_library_finds(folder: Path) -> None:
+def test_adapt_writes_the_posterior_of_the_library(folder: Path) -> None:
     ours = bpa_ppl.adapt(
         bpa_ppl.read_nbest("nbest", references="ref"),
         bpa_ppl.read_weights("moses.ini"),
@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_posterior(folder: Path) -> None:
     assert not np.array_equal(draws[0], draws[2])
 
 
-def test_fixed_features_stay_and_defaults_are_used(folder: Path) -> None:
+def test_fixed_features_and_default_weights(folder: Path) -> None:
     weights = Path("moses.ini").read_text("utf-8").replace("LM0= 0.109821", "")
     Path("moses.ini").write_text(weights, "utf-8")
     choice = ("--default", "LM0=0.25", "--fixed", "LM0", "--sampler", "map")
@@ -86,7 +86,7 @@ def test_a_posterior_to_standard_output(folder: Path) -> None:
     assert "HDF" in done.out
 
 
-def test_check_tells_the_verdict(folder: Path) -> None:
+def test_check_prints_the_verdict(folder: Path) -> None:
     good, poor = run("check", "good.nc"), run("check", "poor.nc")
     assert (good.code, poor.code) == (0, 3)
     assert "NOT converged" not in good.out
@@ -129,7 +129,7 @@ def test_rerank_scores_where_there_are_references(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", ["viterbi", "map", "mean"])
-def test_every_rule_agrees_where_there_is_one_draw(folder: Path, rule: str) -> None:
+def test_all_rules_agree_with_a_single_draw(folder: Path, rule: str) -> None:
     predictive = run("rerank", "nbest", "-p", "good.nc")
     assert run("rerank", "nbest", "-p", "good.nc", "--rule", rule).out == predictive.out
 
@@ -146,7 +146,7 @@ def test_weights_for_the_decoder(folder: Path) -> None:
     assert np.abs(free).sum() == pytest.approx(1)
 
 
-def test_weights_rerank_as_the_posterior_does(folder: Path) -> None:
+def test_weights_rerank_like_the_posterior(folder: Path) -> None:
     run("weights", "good.nc", "-o", "new.json")
     lists = bpa_ppl.read_nbest("nbest")
     weights = bpa_ppl.read_weights("new.json")
@@ -205,9 +205,7 @@ def test_the_options_of_a_command_are_those_of_python(command: str, kind: type) 
 
 
 @pytest.mark.parametrize(("command", "kind"), [("adapt", AdaptOptions), ("rerank", RerankOptions)])
-def test_nothing_on_the_command_line_is_the_default_of_the_library(
-    command: str, kind: type
-) -> None:
+def test_defaults_are_those_of_the_library(command: str, kind: type) -> None:
     def run_command(options: kind) -> None:  # type: ignore[valid-type]
         assert options == kind()
 
@@ -227,7 +225,7 @@ READERS = ("adapt", "calibrate", "compare", "oracle", "rerank", "tune")
 
 
 @pytest.mark.parametrize("command", READERS)
-def test_every_command_that_reads_lists_reads_them_alike(command: str) -> None:
+def test_all_commands_have_the_same_reading_options(command: str) -> None:
     shown = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
     found = {p.name: p.opts for p in shown.params}
     assert found["first_id"] == ["--first-id"]
@@ -261,7 +259,7 @@ def test_plain_text_with_scores(folder: Path) -> None:
             "--list-size is for plain text, and --format is csv",
         ),
         (("--list-size", 0), "(--list-size)"),
-        (("--list-size", 7), "are no whole lists of 7"),
+        (("--list-size", 7), "is not a multiple of 7"),
     ]:
         refused = run(*same, "plain", *wrong)
         assert refused.code == 2
@@ -276,7 +274,7 @@ class Shouted(Moses, frozen=True):
             yield rows._replace(strings=[text.upper() for text in rows.strings])
 
 
-def test_a_format_of_ones_own_is_named_on_the_command_line(folder: Path) -> None:
+def test_a_custom_format_on_the_command_line(folder: Path) -> None:
     plain = run("rerank", "nbest", "-p", "good.nc")
     NBEST_FORMATS.register("shouted", Shouted)
     try:

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from command_line import Outcome, run
-from foreign import autoregressive, foreign
+from external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.posterior.arviz_functions import data_tree
@@ -22,7 +22,9 @@ LISTS = "0 ||| a ||| LM0= 1 TM0= 2 ||| 0\n0 ||| b ||| LM0= 2 TM0= 1 ||| 0\n"
 def good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("nbest").write_text(LISTS, encoding="utf-8")
-    write_posterior(foreign(autoregressive(0.1, 4, 400, 2, seed=3), NAMES), "posterior.nc")
+    write_posterior(
+        external_posterior(autoregressive(0.1, 4, 400, 2, seed=3), NAMES), "posterior.nc"
+    )
     return Path("posterior.nc")
 
 
@@ -46,7 +48,7 @@ def test_what_one_command_refuses_all_refuse_in_one_line(good: Path) -> None:
     broken = autoregressive(0.1, 4, 400, 2, seed=3)
     broken[1, 7, 0] = np.nan
     content = good.read_bytes()
-    Path("nan.nc").write_bytes(to_bytes(data_tree(foreign(broken, NAMES))))
+    Path("nan.nc").write_bytes(to_bytes(data_tree(external_posterior(broken, NAMES))))
     with h5py.File(good, "r") as file:
         place = file["posterior/weights"].id.get_chunk_info(0).byte_offset + 100
     damaged = bytearray(content)

@@ -64,7 +64,7 @@ def test_features_that_the_new_lists_lack_are_left_out(learned: Path) -> None:
     assert "LengthWords" not in done.err
 
 
-def test_no_sentence_is_the_prior_and_can_be_used(learned: Path) -> None:
+def test_no_sentences_gives_the_prior(learned: Path) -> None:
     arguments = ("adapt", "nbest", "-w", "moses.ini", "--prior", "prior.json", "--no-sentences")
     more = ("--add", ADDED, "--sampler", "laplace", "--likelihood", "margin", "-o", "zero.nc")
     done = run(*arguments, *more)
@@ -79,7 +79,7 @@ def test_no_sentence_is_the_prior_and_can_be_used(learned: Path) -> None:
     assert run("weights", "zero.nc", "-o", "weights.json", "--point", "mode").code == 0
 
 
-def test_features_that_the_prior_lacks_and_the_lists_lack(folder: Path) -> None:
+def test_features_missing_from_the_prior_or_the_lists(folder: Path) -> None:
     """Those of the lists alone are isotropic, which is told; those of the prior alone are gone."""
     wider(folder / "good.nc", 0.2, "talks.nc")
     wider(folder / "good.nc", 0.3, "leaflets.nc")
@@ -125,9 +125,7 @@ def test_files_without_a_common_feature_are_refused(folder: Path) -> None:
         ),
     ],
 )
-def test_bad_usage_is_told_and_nothing_is_written(
-    folder: Path, arguments: tuple[str, ...], said: str
-) -> None:
+def test_bad_usage_writes_nothing(folder: Path, arguments: tuple[str, ...], said: str) -> None:
     before = set(folder.iterdir())
     done = run(*arguments)
     assert done.code == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import PROGRAM, run
-from judged import judged, written
+from judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
@@ -24,12 +24,12 @@ SYSTEMS = ("--categorical", "system")
 @pytest.fixture
 def lists(folder: Path) -> Path:
     """The folder, with judged lists and weights of them."""
-    written(judged(30), folder / "lists.jsonl")
+    write_json_lines(judged_lists(30), folder / "lists.jsonl")
     (folder / "w.yaml").write_text("logprob: 0.1\n")
     return folder
 
 
-def test_adapt_rerank_and_what_it_gained(lists: Path) -> None:
+def test_rerank_improves_the_column(lists: Path) -> None:
     done = run(*ADAPT, *SYSTEMS, "-o", "p.nc")
     assert done.code == 0
     assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in done.err
@@ -38,7 +38,7 @@ def test_adapt_rerank_and_what_it_gained(lists: Path) -> None:
     assert shown.out.splitlines()[1].split()[0] == "comet"
     assert after > before + 0.3
     assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25
-    room = headroom(judged(30), metric="comet")
+    room = headroom(judged_lists(30), metric="comet")
     assert after <= room.oracle.value
 
 
@@ -61,11 +61,11 @@ def test_commands_compare_with_simple_baselines(lists: Path) -> None:
 
 def test_rerank_of_lists_without_the_column(lists: Path) -> None:
     run(*ADAPT, *SYSTEMS, "-o", "p.nc", "-q")
-    written(judged(30).without_features("comet"), Path("new.jsonl"))
+    write_json_lines(judged_lists(30).without_features("comet"), Path("new.jsonl"))
     shown = run("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")
     assert shown.out == ""
     assert "of 30 translations changed" in shown.err
-    written(judged(30, names=("ann", "zoe")), Path("zoe.jsonl"))
+    write_json_lines(judged_lists(30, names=("ann", "zoe")), Path("zoe.jsonl"))
     told = run("rerank", "zoe.jsonl", "-p", "p.nc", "-o", "out").err
     assert told.count("note: zoe.jsonl: system zoe did not occur in the adaptation lists") == 1
 
@@ -111,7 +111,7 @@ def test_variances_of_single_features(lists: Path) -> None:
         (("--metric", "chrf:word_order=x"), "word_order must be an integer"),
         (("--metric", "column:negative=true"), "the metric column needs column"),
         (("--metric", "unbabel-comet"), "the lists have no references: "),
-        (("--categorical", "text"), "no column text of the hypotheses: there is system"),
+        (("--categorical", "text"), "the hypotheses have no column text: "),
         (("--prior-variance", "x"), "--prior-variance takes one number, and NAME=VALUE"),
         (("--prior-variance", "LM0=x"), "--prior-variance LM0 needs a number, not 'x'"),
         (("--prior-variance", "LM0=2"), "a prior variance of LM0"),
@@ -119,23 +119,23 @@ def test_variances_of_single_features(lists: Path) -> None:
         (("--gain", "logprob"), r"no weight for comet, .* \(--default\)"),
     ],
 )
-def test_mistakes_are_told_in_options(lists: Path, options: tuple[str, ...], message: str) -> None:
+def test_errors_name_the_option(lists: Path, options: tuple[str, ...], message: str) -> None:
     done = run(*ADAPT, *options, "-o", "new.nc")
     assert (done.code, done.out) == (2, "")
     assert not Path("new.nc").exists()
     assert re.match(f"error: (lists.jsonl: |w.yaml: )?{message}", done.err), done.err
 
 
-def test_a_weight_for_what_a_posterior_does_not_know(lists: Path) -> None:
+def test_default_weight_of_a_feature_without_a_weight(lists: Path) -> None:
     run(*ADAPT, "-o", "p.nc", "-q")
-    more = judged(30).without_features("comet").with_features("extra", [0.0, 0.0, -9.0] * 30)
-    written(more, Path("more.jsonl"))
+    more = judged_lists(30).without_features("comet").with_features("extra", [0.0, 0.0, -9.0] * 30)
+    write_json_lines(more, Path("more.jsonl"))
     accepted = run("rerank", "more.jsonl", "-p", "p.nc")
     assert accepted.code == 0
     (note,) = (line for line in accepted.err.splitlines() if line.startswith("note: "))
     assert note.startswith("note: more.jsonl: extra not used: the posterior has no weight for it")
     assert "default weight" in note
-    bare = written(judged(30).without_features("comet"), Path("bare.jsonl"))
+    bare = write_json_lines(judged_lists(30).without_features("comet"), Path("bare.jsonl"))
     assert run("rerank", str(bare), "-p", "p.nc").out == accepted.out
     held = run("rerank", "more.jsonl", "-p", "p.nc", "--default", "extra=1", "-q")
     assert held.code == 0

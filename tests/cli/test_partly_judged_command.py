@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import run
-from judged import judged
+from judged_lists import judged_lists
 
 from bpa_ppl.posterior import read_draws
 
@@ -17,7 +17,7 @@ ADAPT = ("adapt", "lists.jsonl", "-w", "none", "--sampler", "map", "-o", "p.nc")
 
 def records(count: int, seed: int, missing: int = 0) -> list[dict[str, Any]]:
     """Return sentences with text ids; of every other one, the first `missing` have no judgement."""
-    lists = judged(count, seed)
+    lists = judged_lists(count, seed)
     found = []
     for s in range(count):
         candidates = [

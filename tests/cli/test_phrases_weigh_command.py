@@ -95,9 +95,7 @@ def test_draws_that_fail_their_check_make_no_table(
         (["--dev", "nowhere.parquet"], "nowhere.parquet"),
     ],
 )
-def test_bad_usage_is_told_and_nothing_is_written(
-    files: Path, tmp_path: Path, more: list[str], said: str
-) -> None:
+def test_bad_usage_writes_nothing(files: Path, tmp_path: Path, more: list[str], said: str) -> None:
     done = run(*arguments(files, tmp_path / "table.parquet", *more))
     assert done.code == 2
     assert said in done.err

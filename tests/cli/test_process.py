@@ -37,13 +37,13 @@ def test_adapt_check_rerank_weights(folder: Path) -> None:
     assert Path("new.ini").read_text("utf-8") != Path("moses.ini").read_text("utf-8")
 
 
-def test_an_error_is_told_without_a_traceback(folder: Path) -> None:
+def test_an_error_has_no_traceback(folder: Path) -> None:
     done = bpa("check", "none")
     assert done.returncode == 2
     assert done.stderr == ("error: none: no such file: give the posterior that `bpa adapt` wrote\n")
 
 
-def test_a_closed_pipe_is_no_error(folder: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(folder: Path) -> None:
     line = f"'{PROGRAM}' rerank - -p good.nc -q < nbest | head -n 1"
     done = subprocess.run(["sh", "-c", line], capture_output=True, encoding="utf-8", check=False)
     assert len(done.stdout.splitlines()) == 1

@@ -73,7 +73,7 @@ def test_topics(work: Path) -> None:
         (("fr", "en", "--backend", "dask"), "the backend dask and the address of a scheduler"),
     ],
 )
-def test_what_it_refuses(work: Path, line: tuple, message: str) -> None:
+def test_bad_input(work: Path, line: tuple, message: str) -> None:
     (work / "short").write_text("a b\n")
     done = run("subdomains", *line, "-o", "sub.parquet")
     assert (done.code, done.out) == (2, "")
@@ -81,14 +81,14 @@ def test_what_it_refuses(work: Path, line: tuple, message: str) -> None:
     assert sorted(p.name for p in work.iterdir()) == ["en", "fr", "short"]
 
 
-def test_output_is_looked_at_first(work: Path) -> None:
+def test_the_output_is_checked_first(work: Path) -> None:
     done = run("subdomains", "fr", "en", "-o", "no/folder/sub.parquet")
     assert (done.code, "no such folder" in done.err) == (2, True)
     done = run("subdomains", "fr", "en", "-o", "-")
     assert (done.code, "subdomains are written to a file" in done.err) == (2, True)
 
 
-def test_a_state_of_other_settings_is_told(work: Path) -> None:
+def test_a_state_of_other_settings_is_refused(work: Path) -> None:
     induce("fr", "en", 2, state="sub.parquet.state")
     done = run("subdomains", "fr", "en", "-k", "3", "-o", "sub.parquet")
     assert done.code == 0
@@ -100,7 +100,7 @@ def test_a_state_of_other_settings_is_told(work: Path) -> None:
 
 
 @pytest.mark.slow
-def test_goes_on_after_a_kill(work: Path) -> None:
+def test_resumes_after_a_kill(work: Path) -> None:
     for name in ("fr", "en"):
         (work / name).write_text((work / name).read_text() * 200)
     line = ("subdomains", "fr", "en", "-k", "4", "--soft", "--iterations", "30", "-o")

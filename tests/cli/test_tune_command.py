@@ -51,7 +51,7 @@ class Doubled(Tuner, frozen=True):
         return Tuned(weights, weights[None])
 
 
-def test_a_tuner_of_ones_own_has_a_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_custom_tuner(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TUNERS, "_members", dict(TUNERS._members))
     TUNERS.register("mine", Doubled)
     mine = ("--tuner", "mine", "--set", "factor=3", "--fixed", "none", "-o", "new.json")
@@ -60,7 +60,7 @@ def test_a_tuner_of_ones_own_has_a_name(folder: Path, monkeypatch: pytest.Monkey
     assert dict(new) == {name: 3 * value for name, value in old.items()}
 
 
-def test_a_template_is_renewed_and_the_rest_of_it_stays(folder: Path) -> None:
+def test_a_template_keeps_everything_but_its_weights(folder: Path) -> None:
     assert run(*TUNE, *FAST, "-q", "-o", "new.ini", "--template", "moses.ini").err == ""
     old, new = (Path(name).read_text().splitlines() for name in ("moses.ini", "new.ini"))
     changed = [b for a, b in zip(old, new, strict=True) if a != b]
@@ -92,7 +92,7 @@ def test_the_loop_runs_the_command_until_nothing_is_new(folder: Path) -> None:
     assert not Path("new.json.rounds").exists()
 
 
-def test_a_loop_that_fails_goes_on_where_it_was(folder: Path) -> None:
+def test_a_failed_loop_resumes(folder: Path) -> None:
     lines = Path("nbest").read_text().splitlines(keepends=True)
     Path("first").write_text("".join(line for i, line in enumerate(lines) if i % 10 < 5))
     command = "echo run >> calls && test -e ready {weights} && cp nbest {nbest}".replace(
@@ -119,7 +119,7 @@ def test_a_loop_that_fails_goes_on_where_it_was(folder: Path) -> None:
     assert "(--rounds)" in other.err
 
 
-def test_the_limit_is_told_and_an_output_that_cannot_be_written_is_found_first(
+def test_the_limit_of_iterations_and_an_unwritable_output(
     folder: Path,
 ) -> None:
     command = "echo run >> calls; sed s/^/0/ {weights} > /dev/null; cp nbest {nbest}"

@@ -1,4 +1,4 @@
-"""What is expected of choices, against plain loops; choices that must be confident enough."""
+"""Expected scores of choices, compared with loops, and the minimum confidence of changes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plain
 import pytest
-from foreign import foreign
+import reference_model
+from external_posterior import external_posterior
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from bpa_ppl import DataError, NBest, Reranked, UsageError, as_draws, corpus_score, rerank
@@ -21,7 +21,7 @@ from bpa_ppl.quality import ter_edits
 
 NAMES = ("LM0", "WP0")
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")
-DRAWS = 64  # as many as the spread is taken from
+DRAWS = 64  # the number of draws that the spread is computed from
 UNCHECKED = RerankOptions(unchecked=True)
 
 
@@ -37,52 +37,56 @@ def lists() -> NBest:
 
 
 @pytest.fixture(scope="module")
-def weights() -> plain.Array:
+def weights() -> reference_model.Array:
     return np.random.default_rng(6).normal([-0.5, 0.4], 0.5, size=(1, DRAWS, 2))
 
 
 @pytest.fixture(scope="module")
-def posterior(weights: plain.Array) -> Any:
-    return foreign(weights, NAMES)
+def posterior(weights: reference_model.Array) -> Any:
+    return external_posterior(weights, NAMES)
 
 
-def expectations(lists: NBest, result: Reranked, s: int, p: plain.Array, gain: str) -> Any:
-    """Better, worse, edits of both and length, one derivation after the other."""
-    found = np.zeros(5)
+def reference_expectations(
+    lists: NBest, result: Reranked, s: int, p: reference_model.Array, gain: str
+) -> Any:
+    """Return p(better), p(worse), the edits of both and the length, one derivation at a time."""
+    actual = np.zeros(5)
     for q, right in zip(p, lists.texts(s), strict=True):
         both = [result.texts[s], result.canonical_texts[s]]
         edits, lengths = ter_edits(both, [(right,)] * 2)
-        worth = -edits
+        scores = -edits
         if gain == "chrf":
-            worth = np.array([CHRF().sentence_score(t, [right]).score for t in both])
-        found += q * np.array([worth[0] > worth[1], worth[0] < worth[1], *edits, lengths[0]])
-    return found
+            scores = np.array([CHRF().sentence_score(t, [right]).score for t in both])
+        actual += q * np.array([scores[0] > scores[1], scores[0] < scores[1], *edits, lengths[0]])
+    return actual
 
 
 @pytest.mark.parametrize("rule", ["predictive", "chrf"])
-def test_expectations_are_those_of_plain_loops(
-    lists: NBest, weights: plain.Array, posterior: Any, rule: str
+def test_expectations_agree_with_loops(
+    lists: NBest, weights: reference_model.Array, posterior: Any, rule: str
 ) -> None:
     from bpa_ppl.decoding.mbr import Mbr
 
     chosen: Any = Mbr(gain="chrf") if rule == "chrf" else rule
     result = rerank(lists, posterior, rule=chosen, unchecked=True, confidence=True)
-    found = result.confidence
-    assert found is not None
-    predicted = plain.predictive(lists, weights[0])
-    table = np.array([expectations(lists, result, s, p, rule) for s, p in enumerate(predicted)]).T
-    ours = (found.better, found.worse, found.edits, found.canonical_edits, found.length)
-    for mine, theirs in zip(ours, table, strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=2e-5)
-    np.testing.assert_allclose(found.ter, 100 * table[2] / table[4], rtol=1e-4)
-    assert np.all(found.better[~result.changed] == 0)
-    assert found.better.max() > 0.5
+    actual = result.confidence
+    assert actual is not None
+    predicted = reference_model.predictive(lists, weights[0])
+    table = np.array(
+        [reference_expectations(lists, result, s, p, rule) for s, p in enumerate(predicted)]
+    ).T
+    ours = (actual.better, actual.worse, actual.edits, actual.canonical_edits, actual.length)
+    for actual_values, expected_values in zip(ours, table, strict=True):
+        np.testing.assert_allclose(actual_values, expected_values, atol=2e-5)
+    np.testing.assert_allclose(actual.ter, 100 * table[2] / table[4], rtol=1e-4)
+    assert np.all(actual.better[~result.changed] == 0)
+    assert actual.better.max() > 0.5
 
 
-def test_the_interval_is_of_draws_and_of_what_is_right(
-    lists: NBest, weights: plain.Array, posterior: Any
+def test_interval_agrees_with_simulation(
+    lists: NBest, weights: reference_model.Array, posterior: Any
 ) -> None:
-    """The variance of all edits together, by simulation of the weights and of what is right."""
+    """The variance of the total edits, by simulation of the weights and the correct text."""
     result = rerank(lists, posterior, unchecked=True, confidence=True)
     assert result.confidence is not None
     rng, total = np.random.default_rng(3), np.zeros(20_000)
@@ -91,7 +95,10 @@ def test_the_interval_is_of_draws_and_of_what_is_right(
         texts = lists.texts(s)
         edits, _ = ter_edits([result.texts[s]] * len(texts), [(text,) for text in texts])
         p = np.array(
-            [np.exp(plain.log_choice(lists.features[lists.rows(s)], w)) for w in weights[0]]
+            [
+                np.exp(reference_model.log_choice(lists.features[lists.rows(s)], w))
+                for w in weights[0]
+            ]
         )
         steps = p.cumsum(axis=1)[which]
         right = (rng.uniform(size=(len(total), 1)) > steps).sum(axis=1).clip(max=len(texts) - 1)
@@ -104,7 +111,7 @@ def test_the_interval_is_of_draws_and_of_what_is_right(
     assert 0.93 < within < 0.97
 
 
-def test_changes_are_made_where_they_are_confident_enough(lists: NBest, posterior: Any) -> None:
+def test_min_confidence_limits_changes(lists: NBest, posterior: Any) -> None:
     free = rerank(lists, posterior, unchecked=True, confidence=True)
     assert free.confidence is not None
     changed = [int(free.changed.sum())]
@@ -122,7 +129,7 @@ def test_changes_are_made_where_they_are_confident_enough(lists: NBest, posterio
     assert changed[0] > changed[3] > changed[4] == 0
 
 
-def test_a_temperature_is_a_power(lists: NBest, posterior: Any) -> None:
+def test_temperature_is_a_power(lists: NBest, posterior: Any) -> None:
     plainly = rerank(lists, posterior, unchecked=True)
     flat = rerank(lists, posterior, unchecked=True, temperature=2.0)
     np.testing.assert_array_equal(plainly.choice, flat.choice)
@@ -130,7 +137,7 @@ def test_a_temperature_is_a_power(lists: NBest, posterior: Any) -> None:
     np.testing.assert_allclose(flat.probability / flat.canonical_probability, ratio**0.5, rtol=1e-5)
 
 
-def test_a_recorded_temperature_is_taken(lists: NBest, posterior: Any) -> None:
+def test_recorded_temperature_is_used(lists: NBest, posterior: Any) -> None:
     posterior = posterior.copy()
     posterior.attrs["temperature"] = 2.0
     own = rerank(lists, posterior, unchecked=True)
@@ -140,29 +147,31 @@ def test_a_recorded_temperature_is_taken(lists: NBest, posterior: Any) -> None:
     assert own.probability[1:].tobytes() != other.probability[1:].tobytes()
 
 
-def test_details_come_with_expectations(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+def test_details_include_expectations(lists: NBest, posterior: Any, tmp_path: Path) -> None:
     summary = rerank_to(lists, posterior, tmp_path / "out", tmp_path / "details", options=UNCHECKED)
-    whole = rerank(lists, posterior, unchecked=True, confidence=True)
+    result = rerank(lists, posterior, unchecked=True, confidence=True)
     header, *rows = [line.split("\t") for line in (tmp_path / "details").read_text().splitlines()]
     assert header[-4:] == ["better", "worse", "expected_ter", "canonical_expected_ter"]
-    assert whole.confidence is not None
+    assert result.confidence is not None
     table = {name: [row[k] for row in rows] for k, name in enumerate(header)}
-    np.testing.assert_allclose(np.float64(table["better"]), whole.confidence.better, rtol=1e-5)
-    np.testing.assert_allclose(np.float64(table["expected_ter"]), whole.confidence.ter, rtol=1e-5)
-    assert summary.expected == whole.confidence.corpus
+    np.testing.assert_allclose(np.float64(table["better"]), result.confidence.better, rtol=1e-5)
+    np.testing.assert_allclose(np.float64(table["expected_ter"]), result.confidence.ter, rtol=1e-5)
+    assert summary.expected == result.confidence.corpus
     without = rerank_to(lists, posterior, tmp_path / "out", options=UNCHECKED)
     assert without.expected is None
 
 
-def test_a_single_draw_has_no_spread_over_draws(lists: NBest, weights: plain.Array) -> None:
-    one = foreign(weights[:, :1], NAMES)
-    found = rerank(lists, one, unchecked=True, confidence=True).confidence
-    assert found is not None
-    assert np.ptp(found.by_draw, axis=1).max() < 1e-9
-    assert found.corpus.low < found.corpus.value < found.corpus.high
+def test_single_draw_has_no_posterior_variance(
+    lists: NBest, weights: reference_model.Array
+) -> None:
+    one = external_posterior(weights[:, :1], NAMES)
+    result = rerank(lists, one, unchecked=True, confidence=True).confidence
+    assert result is not None
+    assert np.ptp(result.by_draw, axis=1).max() < 1e-9
+    assert result.corpus.low < result.corpus.value < result.corpus.high
 
 
-def test_parts_are_joined_in_order(lists: NBest, posterior: Any) -> None:
+def test_parts_are_concatenated_in_order(lists: NBest, posterior: Any) -> None:
     whole = rerank(lists, posterior, unchecked=True, confidence=True)
     parts = [rerank(part, posterior, unchecked=True, confidence=True) for part in lists.chunks(7)]
     assert whole.confidence is not None
@@ -180,26 +189,24 @@ def test_parts_are_joined_in_order(lists: NBest, posterior: Any) -> None:
         {"temperature": float("inf")},
     ],
 )
-def test_numbers_out_of_range_are_refused(
-    lists: NBest, posterior: Any, wrong: dict[str, Any]
-) -> None:
+def test_rejects_numbers_out_of_range(lists: NBest, posterior: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as refused:
         rerank(lists, posterior, unchecked=True, **wrong)
     assert [refused.value.parameter] == list(wrong)
 
 
-def test_the_curve_of_selective_use_is_that_of_a_min_confidence(lists: NBest) -> None:
+def test_selective_curve_agrees_with_min_confidence(lists: NBest) -> None:
     rng = np.random.default_rng(2)
     known = lists.with_references([rng.choice(lists.texts(s)) for s in range(len(lists))])
-    posterior = as_draws(foreign(rng.normal([-0.5, 0.4], 0.3, size=(1, 20, 2)), NAMES))
+    posterior = as_draws(external_posterior(rng.normal([-0.5, 0.4], 0.3, size=(1, 20, 2)), NAMES))
     posterior = replace(posterior, constants={"canonical": np.array([0.4, 0.5])})
-    found = selective(rerank(known, posterior, unchecked=True, confidence=True))
+    result = selective(rerank(known, posterior, unchecked=True, confidence=True))
     for least in (0.3, 0.6, 0.8):
         kept = rerank(known, posterior, unchecked=True, min_confidence=least)
-        coverage, _, ter = found.at(least)
+        coverage, _, ter = result.at(least)
         assert ter == pytest.approx(corpus_score(kept.texts, known.references).value)
-        assert round(coverage * (len(found.coverage) - 1)) == kept.changed.sum()
-    assert 0 < found.at(0.6)[0] < 1
+        assert round(coverage * (len(result.coverage) - 1)) == kept.changed.sum()
+    assert 0 < result.at(0.6)[0] < 1
     with pytest.raises(UsageError, match="confidence=True"):
         selective(rerank(known, posterior, unchecked=True))
     with pytest.raises(DataError, match="no references"):
@@ -207,10 +214,12 @@ def test_the_curve_of_selective_use_is_that_of_a_min_confidence(lists: NBest) ->
 
 
 @pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "mqm"])
-def test_expected_scores_are_in_the_criterion_of_the_posterior(
-    lists: NBest, weights: plain.Array, metric: str, tmp_path: Path
+def test_expected_scores_use_metric_of_posterior(
+    lists: NBest, weights: reference_model.Array, metric: str, tmp_path: Path
 ) -> None:
-    posterior = replace(as_draws(foreign(weights, NAMES)), attrs={"oracle_metric": metric})
+    posterior = replace(
+        as_draws(external_posterior(weights, NAMES)), attrs={"oracle_metric": metric}
+    )
     paths = tmp_path / "out", tmp_path / "details.jsonl"
     summary = rerank_to(lists, posterior, *paths, options=UNCHECKED)
     details = [json.loads(line) for line in paths[1].read_text().splitlines()]
@@ -219,32 +228,32 @@ def test_expected_scores_are_in_the_criterion_of_the_posterior(
         assert not [name for one in details for name in one if "expected" in name]
         return
     scorer: Any = {"ter": TER(), "bleu": BLEU(effective_order=True), "chrf": CHRF()}[metric]
-    for s, p in enumerate(plain.predictive(lists, weights[0])):
+    for s, p in enumerate(reference_model.predictive(lists, weights[0])):
         for name, text in (("expected", "text"), ("canonical_expected", "canonical_text")):
             scores = [
                 scorer.sentence_score(details[s][text], [right]).score for right in lists.texts(s)
             ]
             expected = p @ scores
-            if metric == "ter":  # expected edits over the expected length
+            if metric == "ter":  # expected edits divided by the expected length
                 lengths = [len(right.split()) for right in lists.texts(s)]
                 expected = p @ (np.multiply(scores, lengths)) / (p @ lengths)
             assert details[s][f"{name}_{metric}"] == pytest.approx(expected, rel=1e-4, abs=1e-3)
 
 
-def test_the_expected_value_of_a_column_is_its_mean_over_judged_candidates(
-    lists: NBest, weights: plain.Array, tmp_path: Path
+def test_expected_column_is_mean_over_judged_candidates(
+    lists: NBest, weights: reference_model.Array, tmp_path: Path
 ) -> None:
     mqm = np.random.default_rng(4).normal(size=len(lists.features))
     mqm[::3] = np.nan
     mqm[lists.rows(1)] = np.nan
     attrs = {"oracle_metric": "mqm", "gain_column": {"column": "mqm", "negative": False}}
-    posterior = replace(as_draws(foreign(weights, NAMES)), attrs=attrs)
+    posterior = replace(as_draws(external_posterior(weights, NAMES)), attrs=attrs)
     table, objects = tmp_path / "details", tmp_path / "details.jsonl"
     with_column = lists.with_extras(mqm=mqm)
     for details in (table, objects):
         rerank_to(with_column, posterior, tmp_path / "out", details, options=UNCHECKED)
     rows = [json.loads(line) for line in objects.read_text().splitlines()]
-    for s, p in enumerate(plain.predictive(lists, weights[0])):
+    for s, p in enumerate(reference_model.predictive(lists, weights[0])):
         values = mqm[lists.rows(s)]
         judged = np.isfinite(values)
         if not judged.any():

@@ -1,4 +1,4 @@
-"""What added features contributed: against adapting anew without them."""
+"""The contribution of added features, compared with adapting without them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORDS = ("the", "cat", "sat", "on", "a", "mat")
 
 
 def lists_of(seed: int, sentences: int = 60) -> NBest:
-    """Lists whose references are sentences in order; hypotheses are shuffled ones, or right."""
+    """Return lists whose hypotheses are shuffled or correct sentences."""
     rng = np.random.default_rng(seed)
     texts, features, references = [], [], []
     for _ in range(sentences):
@@ -54,7 +54,7 @@ def posterior(domain: Path) -> Draws:
     return as_draws(data)
 
 
-def test_rows_and_what_is_left_out(posterior: Draws) -> None:
+def test_rows_name_omitted_features(posterior: Draws) -> None:
     rows = contributions(lists_of(2), posterior)
     assert [row.what for row in rows] == [
         "canonical",
@@ -75,7 +75,7 @@ def test_rows_and_what_is_left_out(posterior: Draws) -> None:
     assert rows[3].changed > 20
 
 
-def test_scores_are_those_of_the_weights_that_it_says(posterior: Draws) -> None:
+def test_scores_agree_with_reported_weights(posterior: Draws) -> None:
     new = lists_of(2)
     row = next(r for r in contributions(new, posterior) if r.what == "without any of them")
     weight = mean_without(posterior, row.features)[0]
@@ -83,49 +83,49 @@ def test_scores_are_those_of_the_weights_that_it_says(posterior: Draws) -> None:
     assert row.scores[0].value == corpus_score(texts, new.references).value
 
 
-def test_the_mean_without_a_feature_is_that_of_the_conditional_gaussian() -> None:
+def test_mean_without_feature_is_conditional_gaussian_mean() -> None:
     rng = np.random.default_rng(4)
     factor = rng.normal(size=(3, 3))
     covariance, mean = factor @ factor.T, np.array([1.0, -2.0, 0.5])
     values = rng.multivariate_normal(mean, covariance, (2, 100_000))
-    found = mean_without(Draws({"weights": values}, ("a", "b", "c")), ["b", "c"])
+    result = mean_without(Draws({"weights": values}, ("a", "b", "c")), ["b", "c"])
     own = [1, 2]
     expected = mean[0] - covariance[0, own] @ np.linalg.solve(
         covariance[np.ix_(own, own)], mean[1:]
     )
-    assert found[0] == pytest.approx(expected, abs=0.05)
-    assert found[1:].tolist() == [0, 0]
+    assert result[0] == pytest.approx(expected, abs=0.05)
+    assert result[1:].tolist() == [0, 0]
 
 
 @pytest.mark.slow
-def test_it_is_near_adapting_anew_on_real_lists() -> None:
+def test_result_is_close_to_refitting_on_real_lists() -> None:
     with as_file(files("bpa_ppl.demo_data")) as data:
         lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
         weights = read_weights(data / "moses.ini")
         source = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True)
     adaptation, new = lists[:80], lists[80:]
     with_text = adapt(adaptation, weights, add=source, sampler="laplace")
-    found = {row.what: row.scores[0].value for row in contributions(new, with_text)}
+    result = {row.what: row.scores[0].value for row in contributions(new, with_text)}
     anew = as_draws(adapt(adaptation, weights, sampler="laplace"))
     texts = new.chosen(new.best(new.scores(anew.aligned(new, anew.mean[None])[0])))
     ter = corpus_score(texts, new.references).value
-    assert found["without lm"] == pytest.approx(ter, abs=0.6)
-    assert found["adapted"] < ter - 0.2
+    assert result["without lm"] == pytest.approx(ter, abs=0.6)
+    assert result["adapted"] < ter - 0.2
 
 
-def test_a_single_draw_keeps_the_other_weights(domain: Path) -> None:
+def test_single_draw_keeps_the_other_weights(domain: Path) -> None:
     source = LanguageModel(text=str(domain))
     draws = as_draws(adapt(lists_of(1), {"LM0": 1.0}, add=source, sampler="map"))
     assert mean_without(draws, ["lm"]).tolist() == [draws.mean[0], 0, draws.mean[2]]
 
 
-def test_a_posterior_without_added_features() -> None:
+def test_posterior_without_added_features() -> None:
     plain = adapt(lists_of(1), {"LM0": 1.0}, sampler="map")
     with pytest.raises(DataError, match="has no added features"):
         contributions(lists_of(2), plain)
 
 
-def test_the_section_shows_each_row(posterior: Draws) -> None:
+def test_section_shows_each_row(posterior: Draws) -> None:
     rows = contributions(lists_of(2), posterior)
     (table,) = contributions_section(rows, 60).blocks
     text = re.sub(r"<[^>]+>", " ", table.html())

@@ -1,4 +1,4 @@
-"""The decision rules against plain double loops over draws and hypotheses."""
+"""The decision rules, compared with double loops over draws and hypotheses."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import plain
 import pytest
-from foreign import foreign
+import reference_model
+from external_posterior import external_posterior
 
 from bpa_ppl import NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding.batches import _log_scores
@@ -16,12 +16,12 @@ from bpa_ppl.decoding.reranking import rerank_stream
 from bpa_ppl.posterior import point_weights
 
 NAMES = ("LM0", "TM0", "WP0")
-DRAWS = 600  # more than vote at once
+DRAWS = 600  # more than one batch
 
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Twenty lists of 1 to 70, with derivations of equal strings."""
+    """Twenty lists of 1 to 70 hypotheses, with derivations of equal strings."""
     rng = np.random.default_rng(4)
     sizes = [1, 2, 70, *rng.integers(1, 30, size=17)]
     texts = [[f"t{rng.integers(1 + n // 2)}" for _ in range(n)] for n in sizes]
@@ -30,84 +30,86 @@ def lists() -> NBest:
 
 
 @pytest.fixture(scope="module")
-def weights() -> plain.Array:
+def weights() -> reference_model.Array:
     return np.random.default_rng(6).normal([0.4, -0.2, 0.1], 0.8, size=(2, DRAWS // 2, 3))
 
 
 @pytest.fixture(scope="module")
-def log_joint() -> plain.Array:
+def log_joint() -> reference_model.Array:
     return np.random.default_rng(8).normal(-300, 2, size=(2, DRAWS // 2))
 
 
-def assert_chosen(result: Reranked, expected: list[plain.Array]) -> None:
-    """Hold choices and their probabilities against p(e) of every list, barring near ties."""
+def assert_chosen(result: Reranked, expected: list[reference_model.Array]) -> None:
+    """Assert that choices maximise p(e) of each list, except near ties, and their probabilities."""
     for sentence, p in enumerate(expected):
         assert p[result.choice[sentence]] == pytest.approx(p.max(), rel=1e-4)
         assert result.probability[sentence] == pytest.approx(p[result.choice[sentence]], rel=1e-4)
 
 
-def test_markov_chains_decide_by_eq_13(lists: NBest, weights: plain.Array) -> None:
-    result = rerank(lists, foreign(weights, NAMES), unchecked=True)
-    assert_chosen(result, plain.predictive(lists, weights.reshape(-1, 3)))
+def test_markov_chains_use_eq_13(lists: NBest, weights: reference_model.Array) -> None:
+    result = rerank(lists, external_posterior(weights, NAMES), unchecked=True)
+    assert_chosen(result, reference_model.predictive(lists, weights.reshape(-1, 3)))
 
 
-def test_scores_too_high_for_an_exponential_decide_as_others(
-    lists: NBest, weights: plain.Array
-) -> None:
-    """Of weights 40 times as broad, exp(score) is beyond 32 bits with some draws."""
+def test_large_scores_do_not_overflow(lists: NBest, weights: reference_model.Array) -> None:
+    """With 40 times larger weights exp(score) overflows float32 for some draws."""
     centre = weights.mean(axis=(0, 1))
     broad = centre + 40 * (weights - centre)
     longest = lists.features[lists.rows(2)].astype(float)
     above = (longest - longest[np.argmax(longest @ centre)]) @ broad.reshape(-1, 3).T
     assert above.max() > np.log(np.finfo(np.float32).max)
-    result = rerank(lists, foreign(broad, NAMES), unchecked=True)
-    assert_chosen(result, plain.predictive(lists, broad.reshape(-1, 3)))
+    result = rerank(lists, external_posterior(broad, NAMES), unchecked=True)
+    assert_chosen(result, reference_model.predictive(lists, broad.reshape(-1, 3)))
 
 
-def test_one_program_serves_every_posterior_of_a_size(lists: NBest, weights: plain.Array) -> None:
-    rerank(lists, foreign(weights, NAMES), unchecked=True)
+def test_program_is_compiled_once_per_size(lists: NBest, weights: reference_model.Array) -> None:
+    rerank(lists, external_posterior(weights, NAMES), unchecked=True)
     known = _log_scores._cache_size()
-    rerank(lists, foreign(weights[::-1] + 0.5, NAMES), unchecked=True)
+    rerank(lists, external_posterior(weights[::-1] + 0.5, NAMES), unchecked=True)
     assert _log_scores._cache_size() == known
 
 
 @pytest.mark.parametrize("delta", [1.0, 3.0])
-def test_weighted_samples_decide_by_eq_11(
-    lists: NBest, weights: plain.Array, log_joint: plain.Array, delta: float
+def test_weighted_samples_use_eq_11(
+    lists: NBest, weights: reference_model.Array, log_joint: reference_model.Array, delta: float
 ) -> None:
-    posterior = foreign(weights, NAMES, log_weight=log_joint)
+    posterior = external_posterior(weights, NAMES, log_weight=log_joint)
     posterior.attrs["likelihood_exponent"] = 1 / delta
     result = rerank(lists, posterior, unchecked=True)
-    say = np.exp(log_joint - log_joint.max()).reshape(-1)
-    assert_chosen(result, plain.predictive(lists, weights.reshape(-1, 3), say, 1 / delta))
+    importance = np.exp(log_joint - log_joint.max()).reshape(-1)
+    assert_chosen(
+        result, reference_model.predictive(lists, weights.reshape(-1, 3), importance, 1 / delta)
+    )
 
 
 @pytest.mark.parametrize("name", ["lp", "log_weight"])
-def test_viterbi_takes_the_best_pair(
-    lists: NBest, weights: plain.Array, log_joint: plain.Array, name: str
+def test_viterbi_uses_the_best_pair(
+    lists: NBest, weights: reference_model.Array, log_joint: reference_model.Array, name: str
 ) -> None:
-    posterior = foreign(weights, NAMES, **{name: log_joint})
+    posterior = external_posterior(weights, NAMES, **{name: log_joint})
     result = rerank(lists, posterior, rule="viterbi", unchecked=True)
     for sentence in range(len(lists)):
         features = lists.features[lists.rows(sentence)]
         pairs = [
-            plain.log_choice(features, vector) + joint
+            reference_model.log_choice(features, vector) + joint
             for vector, joint in zip(weights.reshape(-1, 3), log_joint.reshape(-1), strict=True)
         ]
         best = np.max(pairs, axis=0)
         assert best[result.choice[sentence]] == pytest.approx(best.max(), abs=1e-4)
 
 
-def test_the_mean_decides_alone(lists: NBest, weights: plain.Array) -> None:
-    result = rerank(lists, foreign(weights, NAMES), rule="mean", unchecked=True)
-    assert_chosen(result, plain.predictive(lists, weights.reshape(-1, 3).mean(axis=0)[None]))
+def test_mean_rule_uses_only_the_mean(lists: NBest, weights: reference_model.Array) -> None:
+    result = rerank(lists, external_posterior(weights, NAMES), rule="mean", unchecked=True)
+    assert_chosen(
+        result, reference_model.predictive(lists, weights.reshape(-1, 3).mean(axis=0)[None])
+    )
 
 
-def test_summed_derivations_are_a_sum_over_equal_strings(
-    lists: NBest, weights: plain.Array
+def test_summed_derivations_are_summed_over_equal_strings(
+    lists: NBest, weights: reference_model.Array
 ) -> None:
-    result = rerank(lists, foreign(weights, NAMES), derivations="summed", unchecked=True)
-    separate = plain.predictive(lists, weights.reshape(-1, 3))
+    result = rerank(lists, external_posterior(weights, NAMES), derivations="summed", unchecked=True)
+    separate = reference_model.predictive(lists, weights.reshape(-1, 3))
     for sentence, p in enumerate(separate):
         total: dict[str, float] = {}
         for text, share in zip(lists.texts(sentence), p, strict=True):
@@ -121,28 +123,29 @@ def test_summed_derivations_are_a_sum_over_equal_strings(
 
 @pytest.mark.parametrize("rule", ["predictive", "viterbi", "mean"])
 @pytest.mark.parametrize("derivations", ["separate", "summed"])
-def test_ties_go_to_the_first(rule: str, derivations: str) -> None:
+def test_first_hypothesis_wins_ties(rule: str, derivations: str) -> None:
     rows = [[0.0], [1.0], [1.0], [1.0]]
     pool = NBest.from_lists([["a", "b", "c", "b"], ["x", "y"]], [rows, [[2.0], [2.0]]], ["LM0"])
-    posterior = foreign(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))
+    posterior = external_posterior(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))
     result = rerank(pool, posterior, rule=rule, derivations=derivations, unchecked=True)
     assert result.choice.tolist() == [1, 0]
 
 
-def test_lists_of_one_are_certain(weights: plain.Array) -> None:
+def test_single_hypothesis_has_probability_one(weights: reference_model.Array) -> None:
     pool = NBest.from_lists([["a"], ["b"]], [[[1.0, 2.0, 3.0]]] * 2, NAMES)
-    result = rerank(pool, foreign(weights, NAMES), unchecked=True)
+    result = rerank(pool, external_posterior(weights, NAMES), unchecked=True)
     assert result.choice.tolist() == [0, 0]
     assert result.probability.tolist() == [1.0, 1.0]
 
 
-def test_probabilities_of_the_two_choices_of_a_list_sum_to_one(weights: plain.Array) -> None:
+def test_probabilities_of_two_hypotheses_sum_to_one(weights: reference_model.Array) -> None:
     rng = np.random.default_rng(9)
     tables = rng.normal(size=(20, 2, 3))
     pool = NBest.from_lists([["a", "b"]] * 20, list(tables), NAMES)
     swapped = NBest.from_lists([["a", "b"]] * 20, list(tables[:, ::-1]), NAMES)
     ours, theirs = (
-        rerank(lists, foreign(weights, NAMES), unchecked=True) for lists in (pool, swapped)
+        rerank(lists, external_posterior(weights, NAMES), unchecked=True)
+        for lists in (pool, swapped)
     )
     np.testing.assert_array_equal(ours.choice, 1 - theirs.choice)
     other = np.where(ours.choice == 0, ours.canonical_probability, 1 - ours.canonical_probability)
@@ -150,19 +153,19 @@ def test_probabilities_of_the_two_choices_of_a_list_sum_to_one(weights: plain.Ar
 
 
 @pytest.mark.parametrize("piece", [1, 7, 20])
-def test_a_stream_decides_as_the_table_does(lists: NBest, weights: plain.Array, piece: int) -> None:
+def test_stream_agrees_with_table(lists: NBest, weights: reference_model.Array, piece: int) -> None:
     def stream() -> Iterator[NBest]:
         yield from lists.chunks(piece)
 
-    whole = rerank(lists, foreign(weights, NAMES), unchecked=True)
-    parts = rerank(stream(), foreign(weights, NAMES), unchecked=True)
+    whole = rerank(lists, external_posterior(weights, NAMES), unchecked=True)
+    parts = rerank(stream(), external_posterior(weights, NAMES), unchecked=True)
     np.testing.assert_array_equal(parts.choice, whole.choice)
     np.testing.assert_allclose(parts.probability, whole.probability, rtol=1e-5)
     assert parts.texts == whole.texts
     np.testing.assert_array_equal(parts.sentence_ids, lists.sentence_ids)
 
 
-def test_a_stream_is_decided_as_it_comes(lists: NBest, weights: plain.Array) -> None:
+def test_stream_is_processed_lazily(lists: NBest, weights: reference_model.Array) -> None:
     taken: list[int] = []
 
     def stream() -> Iterator[NBest]:
@@ -170,35 +173,33 @@ def test_a_stream_is_decided_as_it_comes(lists: NBest, weights: plain.Array) -> 
             taken.append(len(chunk))
             yield chunk
 
-    first = next(rerank_stream(stream(), foreign(weights, NAMES), unchecked=True))
+    first = next(rerank_stream(stream(), external_posterior(weights, NAMES), unchecked=True))
     assert len(first.choice) == 4
     assert len(taken) == 1
 
 
-def test_features_are_found_by_name_whatever_their_order(
-    lists: NBest, weights: plain.Array
-) -> None:
-    turned = foreign(weights[..., [2, 0, 1]], ("WP0", "LM0", "TM0"))
-    whole = rerank(lists, foreign(weights, NAMES), unchecked=True)
+def test_features_are_matched_by_name(lists: NBest, weights: reference_model.Array) -> None:
+    turned = external_posterior(weights[..., [2, 0, 1]], ("WP0", "LM0", "TM0"))
+    whole = rerank(lists, external_posterior(weights, NAMES), unchecked=True)
     np.testing.assert_array_equal(rerank(lists, turned, unchecked=True).choice, whole.choice)
 
 
-def test_one_draw_is_the_log_linear_model(lists: NBest, weights: plain.Array) -> None:
+def test_single_draw_equals_log_linear_model(lists: NBest, weights: reference_model.Array) -> None:
     one = weights[:1, :1]
-    posterior = foreign(one, NAMES)
+    posterior = external_posterior(one, NAMES)
     result = rerank(lists, posterior, unchecked=True)
     np.testing.assert_array_equal(result.choice, lists.best(lists.scores(one[0, 0])))
     assert point_weights(posterior).values_array.tolist() == one[0, 0].tolist()
 
 
-def test_nothing_to_rerank_is_refused(lists: NBest, weights: plain.Array) -> None:
+def test_rejects_empty_input(lists: NBest, weights: reference_model.Array) -> None:
     with pytest.raises(UsageError, match="no list to rerank"):
-        rerank([], foreign(weights, NAMES), unchecked=True)
+        rerank([], external_posterior(weights, NAMES), unchecked=True)
 
 
 @pytest.mark.parametrize("wrong", [{"rule": "majority"}, {"derivations": "merged"}])
-def test_unknown_rules_are_refused(
-    lists: NBest, weights: plain.Array, wrong: dict[str, Any]
+def test_rejects_unknown_rules(
+    lists: NBest, weights: reference_model.Array, wrong: dict[str, Any]
 ) -> None:
     with pytest.raises(UsageError, match="choose one of"):
-        rerank(lists, foreign(weights, NAMES), unchecked=True, **wrong)
+        rerank(lists, external_posterior(weights, NAMES), unchecked=True, **wrong)

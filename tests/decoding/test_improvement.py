@@ -1,4 +1,4 @@
-"""Whether adapting improved the choices: the corpus scores, the verdict and its section."""
+"""The effect of adaptation on the choices: corpus scores, verdict and section of the report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pages import Outline
+from html_outline import Outline
 
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding.improvement import evaluate_improvement
@@ -22,7 +22,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def lists(count: int = 40) -> NBest:
-    """Lists of two: the first has high LM0, the second is the reference, but for every fifth."""
+    """Return lists of two; the first has a high LM0, the second is usually the reference."""
     rng = np.random.default_rng(3)
     references = [" ".join(rng.permutation(WORDS)) for _ in range(count)]
     spoilt = [" ".join(["x", *text.split()[2:]]) for text in references]
@@ -30,25 +30,25 @@ def lists(count: int = 40) -> NBest:
     for sentence in range(0, count, 5):
         texts[sentence].reverse()
     features = [np.array([[1.0], [0.0]])] * count
-    made = NBest.from_lists(texts, features, ["LM0"], references=[(text,) for text in references])
-    return made.with_sources([f"source {k} {HOSTILE}" for k in range(count)])
+    result = NBest.from_lists(texts, features, ["LM0"], references=[(text,) for text in references])
+    return result.with_sources([f"source {k} {HOSTILE}" for k in range(count)])
 
 
 def draws(sign: float, **known: object) -> Draws:
-    """Draws that prefer low LM0 (−1) or high (1); the canonical weight is 1."""
+    """Return draws that prefer low (−1) or high (1) LM0; the canonical weight is 1."""
     values = sign + 0.01 * np.random.default_rng(0).normal(size=(4, 300, 1))
     return Draws({"weights": values}, ("LM0",), constants={"canonical": np.ones(1)}, **known)
 
 
 @pytest.fixture(scope="module")
-def found() -> Improvement:
+def improvement() -> Improvement:
     return evaluate_improvement(lists(), draws(-1.0))
 
 
-def test_the_scores_are_those_of_the_corpus(found: Improvement) -> None:
+def test_scores_are_corpus_scores(improvement: Improvement) -> None:
     pool = lists()
     before, after = pool.chosen(np.zeros(40, int)), pool.chosen(np.ones(40, int))
-    for change in found.changes[:2]:
+    for change in improvement.changes[:2]:
         scores = [
             corpus_score(texts, pool.references, change.name.lower()).value
             for texts in (before, after)
@@ -56,32 +56,34 @@ def test_the_scores_are_those_of_the_corpus(found: Improvement) -> None:
         assert change.score.score == pytest.approx(scores[1])
         assert change.score.difference == pytest.approx(scores[1] - scores[0])
     assert (
-        tuple(c.score for c in found.changes)
+        tuple(c.score for c in improvement.changes)
         == changed_translations(after, before, pool.references).scores
     )
-    assert [change.name for change in found.changes] == ["TER", "BLEU", "length"]
+    assert [change.name for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 
-def test_the_verdict_is_yes_no_both_or_unknown(found: Improvement) -> None:
-    assert found.verdict == "yes"
-    assert re.match(r"Yes, it helped by TER and BLEU: TER \d+\.\d\d → \d+\.\d\d \(−", str(found))
-    assert "40 of 40 translations changed" in str(found)
-    ter, bleu, length = found.changes
+def test_verdicts(improvement: Improvement) -> None:
+    assert improvement.verdict == "yes"
+    assert re.match(
+        r"Yes, it helped by TER and BLEU: TER \d+\.\d\d → \d+\.\d\d \(−", str(improvement)
+    )
+    assert "40 of 40 translations changed" in str(improvement)
+    ter, bleu, length = improvement.changes
     worse, unknown = bleu._replace(verdict="worse"), bleu._replace(verdict="unclear")
 
-    def told(*changes: object) -> str:
-        return str(replace(found, changes=(*changes, length)))
+    def verdict_text(*changes: object) -> str:
+        return str(replace(improvement, changes=(*changes, length)))
 
-    assert told(ter, worse).startswith("Better by TER, worse by BLEU: TER ")
-    assert told(ter, unknown).startswith(
+    assert verdict_text(ter, worse).startswith("Better by TER, worse by BLEU: TER ")
+    assert verdict_text(ter, unknown).startswith(
         "Yes, it helped by TER, no significant difference in BLEU: "
     )
-    assert told(worse).startswith("No, it got worse by BLEU: ")
-    assert told(unknown).startswith("No significant difference: ")
-    assert replace(found, changes=(ter, worse, length)).verdict == "both"
+    assert verdict_text(worse).startswith("No, it got worse by BLEU: ")
+    assert verdict_text(unknown).startswith("No significant difference: ")
+    assert replace(improvement, changes=(ter, worse, length)).verdict == "both"
 
 
-def test_nothing_changes_where_the_weights_stay() -> None:
+def test_canonical_weights_change_nothing() -> None:
     same = evaluate_improvement(lists(), draws(1.0))
     assert (same.verdict, same.changes[0].score.difference) == ("no", 0.0)
     assert str(same) == "No: none of 40 translations changed."
@@ -90,17 +92,17 @@ def test_nothing_changes_where_the_weights_stay() -> None:
     assert "<del>" not in "".join(block.html() for block in section.blocks)
 
 
-def test_it_got_worse_where_it_did(found: Improvement) -> None:
+def test_verdict_of_worse_scores(improvement: Improvement) -> None:
     turned = lists().regroup(slice(None), np.arange(80), np.full(40, 2))
     away = evaluate_improvement(turned[::5], draws(-1.0))
     assert away.verdict == "no"
     assert str(away).startswith("No, it got worse by TER and BLEU: ")
-    assert found.verdict == "yes"
+    assert improvement.verdict == "yes"
 
 
-def test_scores_of_the_first_candidates_where_others_were_the_baseline(found: Improvement) -> None:
+def test_scores_of_first_candidates_are_shown(improvement: Improvement) -> None:
     sentence = "The first candidates of the lists, which most systems output"
-    assert sentence not in repr(improvement_section(found)[1])
+    assert sentence not in repr(improvement_section(improvement)[1])
     pool = lists()
     by_others = replace(draws(-1.0), constants={"canonical": -np.ones(1)})
     section = repr(improvement_section(evaluate_improvement(pool, by_others))[1])
@@ -109,16 +111,16 @@ def test_scores_of_the_first_candidates_where_others_were_the_baseline(found: Im
     assert expected in section
 
 
-def test_without_canonical_weights_the_baseline_is_the_best_simple_choice() -> None:
-    pool = lists()  # the second candidate, of low LM0, is right four times of five
+def test_baseline_without_canonical_weights() -> None:
+    pool = lists()  # the second candidate, with low LM0, is correct in four of five lists
     posterior = adapt(pool, None, sampler="map")
-    found = evaluate_improvement(pool, posterior)
-    assert found.baseline == "best single feature (low LM0)"
-    assert found.before.tolist() == [1] * 40
-    assert found.comparison is not None
-    assert found.verdict == "no"
-    assert str(found).endswith("changed compared with the best single feature (low LM0).")
-    table = Outline(improvement_section(found)[1].blocks[1].html())
+    improvement = evaluate_improvement(pool, posterior)
+    assert improvement.baseline == "best single feature (low LM0)"
+    assert improvement.before.tolist() == [1] * 40
+    assert improvement.comparison is not None
+    assert improvement.verdict == "no"
+    assert str(improvement).endswith("changed compared with the best single feature (low LM0).")
+    table = Outline(improvement_section(improvement)[1].blocks[1].html())
     gains = table.column(0, "mean ter gain")
     assert gains["adapted weights"] == gains["best single feature (low LM0)"]
     known = adapt(pool, {"LM0": 2.0}, sampler="map")
@@ -128,14 +130,16 @@ def test_without_canonical_weights_the_baseline_is_the_best_simple_choice() -> N
     assert with_canonical.comparison is None
 
 
-def test_sentences_without_a_gain_are_left_out() -> None:
+def test_sentences_without_gain_are_excluded() -> None:
     gains = np.tile([0.25, 0.75], 40)
     gains[[1, 7, 8]] = np.nan  # after, after, before
     pool = lists().with_extras(comet=gains).without("references")
-    found = evaluate_improvement(pool, draws(-1.0, attrs={"gain_column": {"column": "comet"}}))
-    assert (found.left_out, len(found.lists)) == (3, 37)
-    assert found.changes[0].score.difference == pytest.approx(0.5)
-    assert "3 sentences without a gain left out." in str(found)
+    improvement = evaluate_improvement(
+        pool, draws(-1.0, attrs={"gain_column": {"column": "comet"}})
+    )
+    assert (improvement.left_out, len(improvement.lists)) == (3, 37)
+    assert improvement.changes[0].score.difference == pytest.approx(0.5)
+    assert "3 sentences without a gain left out." in str(improvement)
     with pytest.raises(DataError, match="none of the chosen candidates has a comet"):
         evaluate_improvement(
             pool.with_extras(comet=np.full(80, np.nan)),
@@ -143,8 +147,8 @@ def test_sentences_without_a_gain_are_left_out() -> None:
         )
 
 
-def test_the_largest_changes_are_side_by_side_and_escaped(found: Improvement) -> None:
-    verdict, section = improvement_section(found, ["mind"])
+def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None:
+    verdict, section = improvement_section(improvement, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
     html = "".join(block.html() for block in section.blocks)
     assert html.count("<article>") == 10
@@ -156,48 +160,48 @@ def test_the_largest_changes_are_side_by_side_and_escaped(found: Improvement) ->
     assert all((way == "more") == (int(s) % 5 == 0) for _, way, s in titles)
     assert HOSTILE not in html
     assert "&lt;script&gt;" in html
-    # What is struck out is the word of the spoilt one alone, and its reference is underlined.
+    # Only the word of the wrong candidate is struck out, and its reference is underlined.
     first = re.search(r"before: TER .*?</h4><p>(.*?)</p>.*?after: TER 0.00</h4><p>(.*?)</p>", html)
     assert first
     assert first[1].startswith("<del>x</del> ")
     assert first[2].count("<ins>") == 2
 
 
-def test_a_metric_comes_first_where_the_posterior_was_adapted_to_one() -> None:
-    found = evaluate_improvement(lists(), draws(-1.0, attrs={"oracle_metric": "bleu"}))
-    assert [change.name for change in found.changes] == ["BLEU", "TER", "length"]
+def test_metric_of_the_posterior_comes_first() -> None:
+    improvement = evaluate_improvement(lists(), draws(-1.0, attrs={"oracle_metric": "bleu"}))
+    assert [change.name for change in improvement.changes] == ["BLEU", "TER", "length"]
 
 
-def test_a_column_decides_where_the_posterior_was_adapted_to_one() -> None:
+def test_column_of_the_posterior_determines_the_verdict() -> None:
     pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
-    told = draws(-1.0, attrs={"gain_column": {"column": "comet"}})
-    found = evaluate_improvement(pool, told)
-    assert [change.name for change in found.changes] == ["comet", "TER", "BLEU", "length"]
-    assert found.changes[0].score.difference == pytest.approx(0.5)
-    worse = tuple(change._replace(verdict="worse") for change in found.changes[1:])
-    alone = replace(found, changes=(found.changes[0], *worse))
+    posterior = draws(-1.0, attrs={"gain_column": {"column": "comet"}})
+    improvement = evaluate_improvement(pool, posterior)
+    assert [change.name for change in improvement.changes] == ["comet", "TER", "BLEU", "length"]
+    assert improvement.changes[0].score.difference == pytest.approx(0.5)
+    worse = tuple(change._replace(verdict="worse") for change in improvement.changes[1:])
+    alone = replace(improvement, changes=(improvement.changes[0], *worse))
     assert alone.verdict == "yes"
     assert "TER" not in str(alone)
-    without = evaluate_improvement(lists(), told)
+    without = evaluate_improvement(lists(), posterior)
     assert [change.name for change in without.changes] == ["TER", "BLEU", "length"]
     with pytest.raises(DataError, match="neither references nor the column comet, which the post"):
-        evaluate_improvement(lists().without("references"), told)
+        evaluate_improvement(lists().without("references"), posterior)
     alone = NBest.from_lists(
         [pool.texts(s) for s in range(40)], [[[1.0], [0.0]]] * 40, ["LM0"]
     ).with_extras(comet=np.tile([0.25, 0.75], 40))
-    _, section = improvement_section(evaluate_improvement(alone, told))
+    _, section = improvement_section(evaluate_improvement(alone, posterior))
     html = "".join(block.html() for block in section.blocks)
     assert "comet better by 0.5 (sentence 0)" in html
     assert "before: comet 0.2500" in html
 
 
-def test_lists_without_references_are_told_so() -> None:
+def test_message_for_lists_without_references() -> None:
     bare = NBest.from_lists([["a", "b"]], [[[1.0], [0.0]]], ["LM0"])
     with pytest.raises(DataError, match="no references"):
         evaluate_improvement(bare, draws(-1.0))
 
 
-def test_the_report_begins_with_the_answer() -> None:
+def test_report_begins_with_the_answer() -> None:
     html = report_page(draws(-1.0), lists(), top=1)
     assert html.index("Yes, it helped") < html.index("onverged") < html.index("<nav")
     assert html.index("<h2>Did it help?") < html.index("<h2>What moved")
@@ -206,24 +210,24 @@ def test_the_report_begins_with_the_answer() -> None:
     assert "reranking refuses them" in report_page(apart, lists(), top=1)
 
 
-def test_the_lists_adapted_to_are_known_again() -> None:
+def test_adaptation_lists_are_recognised() -> None:
     pool = lists()
     attrs = {"lists": pool.origin, "adaptation_sentences": 40}
     log_p = -np.abs(np.random.default_rng(1).normal(size=(4, 300, 40)))
-    seen = draws(
+    posterior = draws(
         -1.0,
         attrs=attrs,
         log_likelihood={"oracle": log_p},
         sentence_sites=("oracle",),
         observed={"oracle": np.ones(40, int)},
     )
-    html = report_page(seen, pool, top=1)
+    html = report_page(posterior, pool, top=1)
     assert "evaluate on new ones" in html
     shown = re.findall(r'<th scope="row">(\d+): (.*?)…?</th>', html)
     assert len(shown) == 8
     assert all(pool.text(2 * int(s) + 1).startswith(text) for s, text in shown)
-    assert re.findall(r'<th scope="row">(\d+): ', report_page(seen, top=1)) == []
-    assert report_page(seen, adaptation_lists=pool, top=1).count("evaluate on new ones") == 0
+    assert re.findall(r'<th scope="row">(\d+): ', report_page(posterior, top=1)) == []
+    assert report_page(posterior, adaptation_lists=pool, top=1).count("evaluate on new ones") == 0
 
 
 def test_texts_of_sentences() -> None:
@@ -242,21 +246,21 @@ def test_texts_of_sentences() -> None:
             texts_of(other, pool)
 
 
-def test_sentences_whose_choices_are_not_both_judged_are_left_out() -> None:
-    """The differences are those of the lists whose two candidates both have a value."""
+def test_sentences_without_both_judgements_are_excluded() -> None:
+    """Differences are over lists where both candidates have a value."""
     pool = lists().without("references")
     rng = np.random.default_rng(5)
     mqm = rng.normal(size=len(pool.features))
     mqm[rng.uniform(size=len(mqm)) < 0.2] = np.nan
     pool = pool.with_extras(mqm=mqm)
     posterior = draws(-1.0, attrs={"gain_column": {"column": "mqm", "negative": False}})
-    found = evaluate_improvement(pool, posterior)
+    improvement = evaluate_improvement(pool, posterior)
     both = mqm.reshape(-1, 2)
     both = both[~np.isnan(both).any(axis=1)]
     assert 0 < len(both) < len(pool)
-    (change,) = found.changes
+    (change,) = improvement.changes
     assert change.score.difference == pytest.approx(np.mean(both[:, 1] - both[:, 0]))
-    assert "nan" not in repr(improvement_section(found)[1])
+    assert "nan" not in repr(improvement_section(improvement)[1])
     nothing = pool.with_extras(mqm=np.where(np.arange(len(mqm)) % 2, np.nan, mqm))
     with pytest.raises(DataError):
         evaluate_improvement(nothing, posterior)

@@ -1,4 +1,4 @@
-"""Minimum-risk decoding against plain double loops with sacreBLEU; rules that see texts."""
+"""Minimum-risk decoding, compared with double loops using sacreBLEU, and rules that use texts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pickle
 from typing import Any
 
 import numpy as np
-import plain
 import pytest
-from foreign import foreign
+import reference_model
+from external_posterior import external_posterior
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from bpa_ppl import NBest, UsageError, rerank
@@ -29,7 +29,7 @@ JUDGES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Fifteen lists of 1 to 19, with several derivations of some strings."""
+    """Fifteen lists of 1 to 19 hypotheses, with several derivations of some strings."""
     rng = np.random.default_rng(4)
     sizes = [1, 16, *rng.integers(2, 20, size=13)]
     texts = []
@@ -41,25 +41,25 @@ def lists() -> NBest:
 
 
 @pytest.fixture(scope="module")
-def weights() -> plain.Array:
+def weights() -> reference_model.Array:
     return np.random.default_rng(6).normal([0.4, -0.2, 0.1], 0.3, size=(1, 90, 3))
 
 
 @pytest.mark.parametrize("gain", ["ter", "bleu", "chrf"])
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
-def test_choices_are_those_of_every_pair(
-    lists: NBest, weights: plain.Array, gain: str, temperature: float
+def test_choices_agree_with_all_pairs(
+    lists: NBest, weights: reference_model.Array, gain: str, temperature: float
 ) -> None:
     result = rerank(
         lists,
-        foreign(weights, NAMES),
+        external_posterior(weights, NAMES),
         rule=Mbr(gain=gain),
         temperature=temperature,
         unchecked=True,
     )
     sign = -1 if gain == "ter" else 1
     differs = 0
-    for s, predicted in enumerate(plain.predictive(lists, weights[0])):
+    for s, predicted in enumerate(reference_model.predictive(lists, weights[0])):
         texts, p = lists.texts(s), predicted ** (1 / temperature)
         p /= p.sum()
         score = {t: {r: JUDGES[gain].sentence_score(t, [r]).score for r in texts} for t in texts}
@@ -74,9 +74,13 @@ def test_choices_are_those_of_every_pair(
     assert differs > 1
 
 
-def test_derivations_matter_to_probabilities_alone(lists: NBest, weights: plain.Array) -> None:
+def test_derivations_affect_probabilities_only(
+    lists: NBest, weights: reference_model.Array
+) -> None:
     separate, summed = (
-        rerank(lists, foreign(weights, NAMES), rule="mbr", derivations=how, unchecked=True)
+        rerank(
+            lists, external_posterior(weights, NAMES), rule="mbr", derivations=how, unchecked=True
+        )
         for how in ("separate", "summed")
     )
     np.testing.assert_array_equal(separate.choice, summed.choice)
@@ -84,8 +88,8 @@ def test_derivations_matter_to_probabilities_alone(lists: NBest, weights: plain.
     assert np.any(summed.probability > separate.probability + 0.01)
 
 
-def test_a_certain_posterior_leaves_no_risk(lists: NBest, weights: plain.Array) -> None:
-    steep = foreign(100 * weights, NAMES)
+def test_certain_posterior_has_no_risk(lists: NBest, weights: reference_model.Array) -> None:
+    steep = external_posterior(100 * weights, NAMES)
     ours, theirs = (
         rerank(lists, steep, rule=rule, derivations="summed", unchecked=True, temperature=1e-3)
         for rule in ("mbr", "predictive")
@@ -93,12 +97,12 @@ def test_a_certain_posterior_leaves_no_risk(lists: NBest, weights: plain.Array) 
     assert ours.texts == theirs.texts
 
 
-def test_what_is_sent_to_workers_decides_the_same(lists: NBest, weights: plain.Array) -> None:
-    draws = as_draws(foreign(weights, NAMES))
+def test_pickled_rule_gives_the_same_choices(lists: NBest, weights: reference_model.Array) -> None:
+    draws = as_draws(external_posterior(weights, NAMES))
     decider = BatchDecider.of(draws, lists, Mbr(), DecisionSettings(min_confidence=0.3))
-    here = decider.choose(lists)
-    there = pickle.loads(pickle.dumps(decider)).choose(decider.stripped(lists))
-    assert_same(here, there)
+    direct_result = decider.choose(lists)
+    pickled_result = pickle.loads(pickle.dumps(decider)).choose(decider.stripped(lists))
+    assert_same(direct_result, pickled_result)
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
@@ -110,18 +114,18 @@ def assert_same(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.slow
-def test_workers_choose_the_same(
-    lists: NBest, weights: plain.Array, monkeypatch: pytest.MonkeyPatch
+def test_choices_do_not_depend_on_workers(
+    lists: NBest, weights: reference_model.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {"rule": Mbr(gain="chrf"), "unchecked": True, "min_confidence": 0.3}
-    here = rerank(lists, foreign(weights, NAMES), **asked)
+    serial_result = rerank(lists, external_posterior(weights, NAMES), **asked)
     monkeypatch.setattr(reranking, "_SMALL", 1)
-    there = rerank(lists, foreign(weights, NAMES), jobs=2, **asked)
-    assert_same(here, there)
+    parallel_result = rerank(lists, external_posterior(weights, NAMES), jobs=2, **asked)
+    assert_same(serial_result, parallel_result)
 
 
 class Longest(Predictive, frozen=True):
-    """A rule that looks at texts."""
+    """A rule that prefers long texts."""
 
     needs_texts = True
 
@@ -132,16 +136,16 @@ class Longest(Predictive, frozen=True):
         return lists.best([len(lists.text(row)) for row in range(len(lists.features))])
 
 
-def test_a_rule_of_ones_own_sees_texts_and_probabilities(
-    lists: NBest, weights: plain.Array
+def test_custom_rule_gets_texts_and_probabilities(
+    lists: NBest, weights: reference_model.Array
 ) -> None:
-    result = rerank(lists, foreign(weights, NAMES), rule=Longest(), unchecked=True)
+    result = rerank(lists, external_posterior(weights, NAMES), rule=Longest(), unchecked=True)
     assert [len(t) for t in result.texts] == [
         max(map(len, lists.texts(s))) for s in range(len(lists))
     ]
     assert result.references == list(lists.references or ())
 
 
-def test_an_unknown_gain_is_refused() -> None:
+def test_rejects_unknown_gain() -> None:
     with pytest.raises(UsageError, match="gain must be one of"):
         Mbr(gain="comet")  # type: ignore[arg-type]

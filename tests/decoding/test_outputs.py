@@ -1,4 +1,4 @@
-"""Choices written as they come: the same files and figures as from all of them at once."""
+"""Streamed output: the same files and scores as from a whole table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign import foreign
+from external_posterior import external_posterior
 
 from bpa_ppl import DataError, NBest, UsageError, rerank
 from bpa_ppl.decoding.outputs import rerank_to, scoreboard, write_details, write_texts
@@ -23,7 +23,7 @@ WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "of", "house", ",", "."]
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Ninety lists, with one reference, or two for every third."""
+    """Ninety lists with one reference, every third with two."""
     rng = np.random.default_rng(4)
 
     def text() -> str:
@@ -40,7 +40,7 @@ def lists() -> NBest:
 
 @pytest.fixture(scope="module")
 def posterior() -> Any:
-    return foreign(np.random.default_rng(6).normal(0, 0.5, size=(2, 40, 3)), NAMES)
+    return external_posterior(np.random.default_rng(6).normal(0, 0.5, size=(2, 40, 3)), NAMES)
 
 
 def folder_of(path: Path) -> list[str]:
@@ -48,21 +48,21 @@ def folder_of(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 90])
-def test_files_and_scores_are_those_of_the_whole(
+def test_files_and_scores_agree_with_rerank(
     lists: NBest, posterior: Any, piece: int, tmp_path: Path
 ) -> None:
-    # Lists of other chunks are padded to other lengths, which may change the last bits.
-    whole = rerank(lists.chunks(piece), posterior, unchecked=True, confidence=True)
-    write_texts(whole, tmp_path / "texts")
-    write_details(whole, tmp_path / "details")
+    # Other chunks have other padding, which may change the last bits.
+    reranked = rerank(lists.chunks(piece), posterior, unchecked=True, confidence=True)
+    write_texts(reranked, tmp_path / "texts")
+    write_details(reranked, tmp_path / "details")
     paths = tmp_path / "ours", tmp_path / "our details"
     summary = rerank_to(lists.chunks(piece), posterior, *paths, options=UNCHECKED)
     assert paths[0].read_bytes() == (tmp_path / "texts").read_bytes()
     assert paths[1].read_bytes() == (tmp_path / "details").read_bytes()
-    board = scoreboard(whole)
+    board = scoreboard(reranked)
     assert str(summary.scores) == str(board)
-    assert whole.confidence is not None
-    assert str(summary.expected) == str(whole.confidence.corpus)
+    assert reranked.confidence is not None
+    assert str(summary.expected) == str(reranked.confidence.corpus)
     assert (summary.sentences, summary.changed) == (90, board.changed)
     assert summary.scores is not None
     for ours, theirs in (
@@ -74,7 +74,7 @@ def test_files_and_scores_are_those_of_the_whole(
         assert ours[1].value == pytest.approx(theirs[1].value, rel=1e-12)
 
 
-def test_without_references_nothing_is_scored(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+def test_no_scores_without_references(lists: NBest, posterior: Any, tmp_path: Path) -> None:
     bare = lists.without("references")
     summary = rerank_to(bare, posterior, tmp_path / "out", options=UNCHECKED)
     assert summary.scores is None
@@ -82,7 +82,7 @@ def test_without_references_nothing_is_scored(lists: NBest, posterior: Any, tmp_
     assert folder_of(tmp_path) == ["out"]
 
 
-def test_texts_to_the_standard_output(
+def test_texts_to_standard_output(
     lists: NBest, posterior: Any, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     rerank_to(lists, posterior, tmp_path / "out.gz", options=UNCHECKED)
@@ -91,7 +91,7 @@ def test_texts_to_the_standard_output(
     assert capfdbinary.readouterr().out == expected.encode()
 
 
-def test_an_error_in_the_middle_leaves_what_was_there(
+def test_error_keeps_existing_files(
     lists: NBest, posterior: Any, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     def broken() -> Iterator[NBest]:
@@ -107,7 +107,7 @@ def test_an_error_in_the_middle_leaves_what_was_there(
     assert capfdbinary.readouterr().out == b""
 
 
-def test_one_file_that_cannot_be_written_keeps_the_other_away(
+def test_unwritable_file_prevents_the_other_file(
     lists: NBest, posterior: Any, tmp_path: Path
 ) -> None:
     details = tmp_path / "nowhere" / "details"
@@ -116,14 +116,14 @@ def test_one_file_that_cannot_be_written_keeps_the_other_away(
     assert folder_of(tmp_path) == []
 
 
-def test_no_lists_leave_no_file(posterior: Any, tmp_path: Path) -> None:
+def test_empty_input_writes_no_file(posterior: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no list to rerank"):
         rerank_to([], posterior, tmp_path / "out", options=UNCHECKED)
     assert folder_of(tmp_path) == []
 
 
-def test_lists_are_let_go(lists: NBest, posterior: Any, tmp_path: Path) -> None:
-    """However long the stream is, a table is gone before the third one after it is read."""
+def test_stream_is_not_kept_in_memory(lists: NBest, posterior: Any, tmp_path: Path) -> None:
+    """A table is released before the third table after it is read."""
     alive: list[weakref.ref[NBest]] = []
     most = 0
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign import foreign
+from external_posterior import external_posterior
 
 from bpa_ppl import NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import reranking
@@ -34,26 +34,26 @@ def lists() -> NBest:
 
 @pytest.fixture(scope="module")
 def posterior() -> Any:
-    return foreign(np.random.default_rng(6).normal(0, 0.5, size=(2, 700, 3)), NAMES)
+    return external_posterior(np.random.default_rng(6).normal(0, 0.5, size=(2, 700, 3)), NAMES)
 
 
 @pytest.fixture
-def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the smallest input to workers."""
+def no_minimum_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use workers for small input too."""
     monkeypatch.setattr(reranking, "_SMALL", 1)
 
 
 def assert_equal(ours: Reranked, theirs: Reranked) -> None:
     for field in fields(Reranked):
-        mine, other = getattr(ours, field.name), getattr(theirs, field.name)
-        if isinstance(mine, np.ndarray):
-            assert mine.tobytes() == other.tobytes(), field.name
+        first, other = getattr(ours, field.name), getattr(theirs, field.name)
+        if isinstance(first, np.ndarray):
+            assert first.tobytes() == other.tobytes(), field.name
         else:
-            assert mine == other, field.name
+            assert first == other, field.name
 
 
-class Odd(Rule, frozen=True):
-    """A rule that a worker knows only because it is sent along."""
+class CustomRule(Rule, frozen=True):
+    """A rule that workers cannot import and receive by pickling."""
 
     def votes(self, features: Any, base: Any, voters: Any) -> Any:
         return features[:, 0] + base
@@ -62,13 +62,13 @@ class Odd(Rule, frozen=True):
         return parts[0]
 
 
-@pytest.mark.usefixtures("any_size")
-@pytest.mark.parametrize("rule", [Odd(), pytest.param("predictive", marks=pytest.mark.slow)])
-def test_processes_bring_the_same_files(
+@pytest.mark.usefixtures("no_minimum_size")
+@pytest.mark.parametrize("rule", [CustomRule(), pytest.param("predictive", marks=pytest.mark.slow)])
+def test_result_does_not_depend_on_processes(
     lists: NBest, posterior: Any, tmp_path: Path, rule: str | Rule
 ) -> None:
-    """And the same choices, by a rule of one's own too, and tell how far they are."""
-    found, shown = {}, {}
+    """Files, choices and progress are equal, also with a custom rule."""
+    result, shown = {}, {}
     for jobs in (1, 2):
         names = tmp_path / f"out{jobs}", tmp_path / f"details{jobs}.gz"
         given = (part for part in lists.chunks(50))
@@ -85,14 +85,14 @@ def test_processes_bring_the_same_files(
                 progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
             ),
         )
-        found[jobs] = [name.read_bytes() for name in names], str(summary.scores)
-    assert found[1] == found[2]
-    assert found[1][0][0].count(b"\n") == LISTS
+        result[jobs] = [name.read_bytes() for name in names], str(summary.scores)
+    assert result[1] == result[2]
+    assert result[1][0][0].count(b"\n") == LISTS
     assert shown[1] == shown[2] == sorted(shown[2])
     assert shown[2][-1] == LISTS
 
 
-def test_few_lists_start_no_process(
+def test_small_input_starts_no_process(
     lists: NBest, posterior: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -102,7 +102,7 @@ def test_few_lists_start_no_process(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"jobs": 0}, "jobs must be at least 1"),
         ({"backend": "slurm"}, "choose one of local, dask"),
@@ -110,15 +110,15 @@ def test_few_lists_start_no_process(
         ({"scheduler": "tcp://here:1"}, "go together"),
     ],
 )
-def test_workers_that_cannot_be(
-    lists: NBest, posterior: Any, wrong: dict[str, Any], told: str
+def test_rejects_invalid_workers(
+    lists: NBest, posterior: Any, wrong: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         rerank(lists, posterior, unchecked=True, **wrong)
 
 
-class Killer(Rule, frozen=True):
-    """A rule that ends its process, as the system does when memory runs out."""
+class KillingRule(Rule, frozen=True):
+    """A rule that kills its process, like the out-of-memory killer."""
 
     def votes(self, features: Any, base: Any, voters: Any) -> Any:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -129,27 +129,32 @@ class Killer(Rule, frozen=True):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
-def test_a_dask_cluster_brings_the_same_choices(lists: NBest, posterior: Any) -> None:
+def test_dask_cluster_gives_the_same_choices(lists: NBest, posterior: Any) -> None:
     distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
-    here = rerank(lists, posterior, unchecked=True)
+    local_result = rerank(lists, posterior, unchecked=True)
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, dashboard_address=None, processes=True
     ) as cluster:
         address = cluster.scheduler_address
-        there = rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)
+        cluster_result = rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)
         with distributed.Client(cluster) as client:
             known = client.run(lambda: "bpa_ppl.decoding.batches" in sys.modules)
         with pytest.raises(UsageError, match=r"a worker of the cluster is lost"):
             rerank(
-                lists, posterior, rule=Killer(), backend="dask", scheduler=address, unchecked=True
+                lists,
+                posterior,
+                rule=KillingRule(),
+                backend="dask",
+                scheduler=address,
+                unchecked=True,
             )
     assert list(known.values()) == [True]
-    assert_equal(here, there)
+    assert_equal(local_result, cluster_result)
 
 
-def test_no_scheduler_answers(lists: NBest, posterior: Any) -> None:
+def test_unreachable_scheduler_raises(lists: NBest, posterior: Any) -> None:
     dask = pytest.importorskip("dask", reason="needs Dask: install bpa_ppl[dask]")
-    # Loaded before, it has settings of its own, which are there again when ours are taken back.
+    # Dask is loaded before, and its settings are restored afterwards.
     pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
     address = "tcp://127.0.0.1:1"
     with (

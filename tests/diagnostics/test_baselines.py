@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import plain
 import pytest
-from pages import Outline
+import reference_model
+from html_outline import Outline
 from scipy.special import logsumexp
 from scipy.stats import binom, ttest_rel
 
@@ -224,7 +224,7 @@ def left_out(pool: NBest, draws: Draws) -> list[np.ndarray]:
     for s in range(len(pool)):
         log_p = np.asarray(draws.pointwise).reshape(200, -1)[:, s]
         weight = np.exp(loo_log_weights(np.zeros(200), log_p)[0])
-        found += plain.predictive(pool[s], draws.flat, weight)
+        found += reference_model.predictive(pool[s], draws.flat, weight)
     return found
 
 
@@ -283,7 +283,7 @@ def test_preferences_of_a_sentence_are_left_out_with_it() -> None:
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_new_lists_are_compared_by_what_was_selected_before(missing: bool) -> None:
+def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool) -> None:
     pool, new = lists(1), lists(2, 30, missing=missing)
     draws = recorded(pool)
     comparison = recorded_comparison(draws)
@@ -333,7 +333,7 @@ def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> Non
 
 
 @pytest.mark.parametrize("kind", ["normal", "judgements"])
-def test_intervals_hold_the_mean_as_often_as_they_say(kind: str) -> None:
+def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
     """Student's t is exact for normal differences, and good for many ties and a few large ones."""
     rng, trials = np.random.default_rng(3), 4000
     count, mean = (12, 0.7) if kind == "normal" else (200, -0.25)
@@ -401,7 +401,7 @@ def judged(count: int, seed: int, *, noise: float) -> NBest:
     return NBest.from_lists(texts, list(features), NAMES).with_extras(mqm=gains.ravel())
 
 
-def test_adapt_warns_where_a_baseline_is_better_and_not_where_none_is() -> None:
+def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     pool = judged(30, 4, noise=0.0)
     wide = {"prior_variance": 1.0, "sampler": "imh", "metric": "mqm"}
     with pytest.warns(BpaWarning, match="choose by the highest LM0 alone"):
@@ -440,7 +440,7 @@ def test_columns_of_systems() -> None:
     assert system_column(pool.with_extras(system=list(range(6)) * 4)) == ""
 
 
-def test_indicators_of_a_categorical_column_are_no_features_of_their_own() -> None:
+def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     pool = judged(12, 6, noise=1.0).with_extras(engine=[f"s{k}" for k in range(6)] * 12)
     options = {"metric": "mqm", "sampler": "laplace", "categorical": "engine"}
     draws = as_draws(adapt(pool, None, **options))

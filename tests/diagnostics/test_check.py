@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from foreign import autoregressive, foreign
-from pages import Outline
+from external_posterior import autoregressive, external_posterior
+from html_outline import Outline
 
 from bpa_ppl import check
 from bpa_ppl.diagnostics import Finding, Report, Thresholds
@@ -46,7 +46,7 @@ def attributed(posterior: InferenceData, **attrs: Any) -> Draws:
 
 def test_good_chains_pass_every_diagnostic() -> None:
     report = check(
-        foreign(
+        external_posterior(
             good(),
             NAMES,
             acceptance_rate=RATES,
@@ -60,8 +60,8 @@ def test_good_chains_pass_every_diagnostic() -> None:
     assert "NOT" not in str(report)
 
 
-def test_the_numbers_are_arviz_s_own() -> None:
-    posterior = foreign(good(0.6), NAMES, energy=ENERGY)
+def test_the_numbers_are_those_of_arviz() -> None:
+    posterior = external_posterior(good(0.6), NAMES, energy=ENERGY)
     report, arviz = check(posterior), import_arviz()
     bulk = arviz.ess(posterior, method="bulk")["weights"].values
     expected = {
@@ -82,7 +82,7 @@ def test_the_numbers_are_arviz_s_own() -> None:
 def test_a_chain_elsewhere_is_found() -> None:
     draws = good()
     draws[2, :, 1] += 2.0
-    finding = failed(foreign(draws, NAMES))["R-hat"]
+    finding = failed(external_posterior(draws, NAMES))["R-hat"]
     assert finding.where == "TM0"
     assert finding.advice.startswith("the chains disagree")
     assert "raise warmup" in finding.advice
@@ -91,7 +91,7 @@ def test_a_chain_elsewhere_is_found() -> None:
 def test_chains_that_drift_together_are_found() -> None:
     draws = good()
     draws[..., 2] += np.linspace(-0.5, 0.5, DRAWS)
-    finding = failed(foreign(draws, NAMES))["drift (|z|)"]
+    finding = failed(external_posterior(draws, NAMES))["drift (|z|)"]
     assert finding.where == "WP0"
     assert "raise warmup" in finding.advice
 
@@ -99,30 +99,34 @@ def test_chains_that_drift_together_are_found() -> None:
 def test_a_burn_in_that_was_kept_is_found() -> None:
     draws = good()
     draws[..., 0] += 5 * np.exp(-np.arange(DRAWS) / 100)
-    advice = " ".join(finding.advice for finding in failed(foreign(draws, NAMES)).values())
+    advice = " ".join(
+        finding.advice for finding in failed(external_posterior(draws, NAMES)).values()
+    )
     assert "raise warmup" in advice
 
 
 @pytest.mark.parametrize(("correlation", "draws"), [(0.0, 60), (0.99, 1000)])
 def test_too_few_effective_draws_are_found(correlation: float, draws: int) -> None:
-    failures = failed(foreign(autoregressive(correlation, CHAINS, draws, 3, seed=1), NAMES))
+    failures = failed(
+        external_posterior(autoregressive(correlation, CHAINS, draws, 3, seed=1), NAMES)
+    )
     assert "effective draws" in failures["bulk ESS"].advice
     assert "draw more" in failures["bulk ESS"].advice
 
 
 @pytest.mark.parametrize("draws", [1, 2, 3, 5])
 def test_a_handful_of_draws_fails_without_a_fuss(draws: int) -> None:
-    assert not check(foreign(autoregressive(0.0, 1, draws, 3, seed=1), NAMES))
+    assert not check(external_posterior(autoregressive(0.0, 1, draws, 3, seed=1), NAMES))
 
 
 @pytest.mark.parametrize(("rate", "change"), [(0.97, "raise"), (0.001, "lower")])
 @pytest.mark.parametrize("setting", ["scale", "proposal_variance"])
-def test_a_walk_of_wrong_steps_is_told_what_to_change(
-    rate: float, change: str, setting: str
-) -> None:
+def test_a_walk_of_wrong_steps_gets_advice(rate: float, change: str, setting: str) -> None:
     rates = RATES.copy()
     rates[3] = rate
-    walk = attributed(foreign(good(), NAMES, acceptance_rate=rates), step_setting=setting)
+    walk = attributed(
+        external_posterior(good(), NAMES, acceptance_rate=rates), step_setting=setting
+    )
     finding = failed(walk)["acceptance"]
     assert finding.value == pytest.approx(rate)
     assert finding.where == "chain 3"
@@ -132,16 +136,18 @@ def test_a_walk_of_wrong_steps_is_told_what_to_change(
 @pytest.mark.parametrize("sampler", ["rwm", "mine"])
 def test_without_steps_to_set_nearly_everything_may_be_accepted(sampler: str) -> None:
     rates = np.full((CHAINS, DRAWS), 0.97)
-    assert check(attributed(foreign(good(), NAMES, acceptance_rate=rates), sampler=sampler))
+    assert check(
+        attributed(external_posterior(good(), NAMES, acceptance_rate=rates), sampler=sampler)
+    )
     rates[1] = 0.01
-    finding = failed(foreign(good(), NAMES, acceptance_rate=rates))["acceptance"]
+    finding = failed(external_posterior(good(), NAMES, acceptance_rate=rates))["acceptance"]
     assert finding.advice.endswith("use nuts")
 
 
 def test_divergences_are_counted() -> None:
     diverging = np.zeros((CHAINS, DRAWS), bool)
     diverging[1, [3, 5]] = True
-    finding = failed(foreign(good(), NAMES, diverging=diverging))["divergences"]
+    finding = failed(external_posterior(good(), NAMES, diverging=diverging))["divergences"]
     assert finding.value == 2
     assert "raise target_accept" in finding.advice
 
@@ -149,7 +155,7 @@ def test_divergences_are_counted() -> None:
 def test_an_energy_that_hardly_moves_is_found() -> None:
     energy = ENERGY.copy()
     energy[2] = np.cumsum(energy[2])
-    finding = failed(foreign(good(), NAMES, energy=energy))["BFMI"]
+    finding = failed(external_posterior(good(), NAMES, energy=energy))["BFMI"]
     assert finding.where == "chain 2"
     assert "reparametrise" in finding.advice
 
@@ -159,7 +165,7 @@ def test_an_energy_that_hardly_moves_is_found() -> None:
 def test_a_constant_or_broken_chain_fails(value: float, where: tuple) -> None:
     draws = good()
     draws[where] = value
-    failures = failed(foreign(draws, NAMES))
+    failures = failed(external_posterior(draws, NAMES))
     assert failures.keys() & {"R-hat", "bulk ESS"}
     assert all(finding.where == "TM0" for finding in failures.values())
 
@@ -167,13 +173,13 @@ def test_a_constant_or_broken_chain_fails(value: float, where: tuple) -> None:
 def test_one_broken_draw_fails() -> None:
     draws = good()
     draws[1, 7, 0] = np.nan
-    assert not check(foreign(draws, NAMES))
+    assert not check(external_posterior(draws, NAMES))
 
 
 def test_draws_that_are_no_numbers_fail_in_any_site() -> None:
     broken = np.random.default_rng(1).normal(size=(CHAINS, DRAWS))
     broken[1, 7] = np.inf
-    findings = failed(foreign(good(), NAMES, sites={"scale": broken}))
+    findings = failed(external_posterior(good(), NAMES, sites={"scale": broken}))
     assert {finding.where for finding in findings.values()} == {"scale"}
 
 
@@ -181,8 +187,8 @@ STUCK = np.repeat(np.arange(CHAINS, dtype=float), DRAWS).reshape(CHAINS, DRAWS)
 
 
 def test_another_site_that_is_stuck_elsewhere_in_each_chain_is_found() -> None:
-    assert check(foreign(good(), NAMES))
-    findings = failed(foreign(good(), NAMES, sites={"scale": STUCK}))
+    assert check(external_posterior(good(), NAMES))
+    findings = failed(external_posterior(good(), NAMES, sites={"scale": STUCK}))
     assert findings["R-hat"].where == findings["bulk ESS"].where == "scale"
     assert findings["R-hat"].value > 1000
 
@@ -190,52 +196,55 @@ def test_another_site_that_is_stuck_elsewhere_in_each_chain_is_found() -> None:
 def test_the_worst_cell_of_another_site_is_named() -> None:
     raw = np.random.default_rng(2).normal(size=(CHAINS, DRAWS, 2, 2))
     raw[2, :, 1, 0] += 1.0
-    finding = failed(foreign(good(), NAMES, sites={"raw": raw}))["R-hat"]
+    finding = failed(external_posterior(good(), NAMES, sites={"raw": raw}))["R-hat"]
     assert finding.where == "raw[2]"
     assert "for raw[2]" in finding.advice
 
 
 def test_a_site_and_a_feature_of_one_name_are_both_looked_at() -> None:
-    assert failed(foreign(good(), NAMES, sites={"TM0": STUCK}))["R-hat"].where == "TM0 (site)"
+    assert (
+        failed(external_posterior(good(), NAMES, sites={"TM0": STUCK}))["R-hat"].where
+        == "TM0 (site)"
+    )
     draws = good()
     draws[..., 1] = STUCK
     normal = np.random.default_rng(2).normal(size=(CHAINS, DRAWS))
-    assert failed(foreign(draws, NAMES, sites={"TM0": normal}))["R-hat"].where == "TM0"
+    assert failed(external_posterior(draws, NAMES, sites={"TM0": normal}))["R-hat"].where == "TM0"
 
 
-def test_what_is_one_and_the_same_number_in_all_draws_was_not_sampled() -> None:
+def test_a_constant_value_was_not_sampled() -> None:
     rng = np.random.default_rng(2)
     correlation = np.ones((CHAINS, DRAWS, 2, 2))
     correlation[..., 0, 1] = correlation[..., 1, 0] = rng.uniform(size=(CHAINS, DRAWS))
     sites = {"total": np.full((CHAINS, DRAWS), 3.0), "correlation": correlation}
-    assert check(foreign(good(), NAMES, sites=sites))
+    assert check(external_posterior(good(), NAMES, sites=sites))
 
 
 def test_a_sampled_site_that_never_moves_fails() -> None:
-    draws = as_draws(foreign(good(), NAMES, sites={"scale": np.ones((CHAINS, DRAWS))}))
+    draws = as_draws(external_posterior(good(), NAMES, sites={"scale": np.ones((CHAINS, DRAWS))}))
     assert check(draws)
     assert not check(replace(draws, sites=("weights", "scale")))
 
 
 def test_functions_of_the_sampled_sites_are_not_looked_at_but_the_weights_are() -> None:
     other = {"raw": good()[..., 0], "sum": STUCK}
-    draws = replace(as_draws(foreign(good(), NAMES, sites=other)), sites=("raw",))
+    draws = replace(as_draws(external_posterior(good(), NAMES, sites=other)), sites=("raw",))
     assert check(draws)
     stuck = np.repeat(STUCK[..., None], len(NAMES), axis=-1)
     assert not check(replace(draws, values={**draws.values, "weights": stuck}))
 
 
 def test_the_level_of_the_drift_is_shared_by_all_components() -> None:
-    alone = found(check(foreign(good(), NAMES)), "drift (|z|)")
+    alone = found(check(external_posterior(good(), NAMES)), "drift (|z|)")
     raw = autoregressive(0.2, CHAINS, DRAWS, 20, seed=3)
-    many = found(check(foreign(good(), NAMES, sites={"raw": raw})), "drift (|z|)")
+    many = found(check(external_posterior(good(), NAMES, sites={"raw": raw})), "drift (|z|)")
     limits = [NormalDist().inv_cdf(1 - 0.005 / (2 * components)) for components in (3, 23)]
     assert [alone.limit, many.limit] == [f"≤ {limit:.4g}" for limit in limits]
 
 
 def weighted(log_weight: np.ndarray) -> Draws:
     draws = autoregressive(0.0, 1, len(log_weight), 3, seed=1)
-    posterior = foreign(draws, NAMES, log_weight=log_weight[None])
+    posterior = external_posterior(draws, NAMES, log_weight=log_weight[None])
     return attributed(posterior, likelihood_exponent=1.0)
 
 
@@ -263,15 +272,17 @@ def test_weights_that_rest_on_few_samples_are_found() -> None:
     assert "leveraging factor" in finding.advice
 
 
-def test_only_a_sampler_that_has_a_leveraging_factor_is_told_to_raise_it() -> None:
-    few = foreign(good()[:1], NAMES, log_weight=np.random.default_rng(3).normal(0, 12, (1, DRAWS)))
+def test_a_sampler_without_leveraging_factor_is_not_advised_to_raise_it() -> None:
+    few = external_posterior(
+        good()[:1], NAMES, log_weight=np.random.default_rng(3).normal(0, 12, (1, DRAWS))
+    )
     advice = failed(few)["ESS of the weights"].advice
     assert "draw more samples" in advice
     assert "delta" not in advice
 
 
 @pytest.mark.parametrize(("decrement", "sound"), [(1e-9, True), (0.1, False), (None, False)])
-def test_a_point_is_sound_where_its_search_converged(decrement: float | None, sound: bool) -> None:
+def test_a_point_passes_if_its_search_converged(decrement: float | None, sound: bool) -> None:
     attrs = {} if decrement is None else {"newton_decrement": decrement}
     point = Draws({"weights": np.zeros((1, 1, 3))}, NAMES, kind="point", attrs=attrs)
     report = check(point)
@@ -279,13 +290,13 @@ def test_a_point_is_sound_where_its_search_converged(decrement: float | None, so
     assert bool(report) == sound
 
 
-def test_the_name_of_a_sampler_decides_nothing() -> None:
+def test_the_name_of_a_sampler_does_not_matter() -> None:
     point = Draws({"weights": good()}, NAMES, attrs={"sampler": "map"})
     assert found(check(point), "R-hat").passed
 
 
 def test_thresholds_can_be_other_than_stated() -> None:
-    posterior = foreign(autoregressive(0.0, CHAINS, 60, 3, seed=1), NAMES)
+    posterior = external_posterior(autoregressive(0.0, CHAINS, 60, 3, seed=1), NAMES)
     assert not check(posterior)
     assert check(posterior, Thresholds(r_hat=1.5, ess_per_chain=1.0, mcse=1.0))
 
@@ -293,7 +304,7 @@ def test_thresholds_can_be_other_than_stated() -> None:
 def test_a_report_is_data_and_a_table() -> None:
     draws = good()
     draws[2, :, 1] += 2.0
-    report = check(foreign(draws, NAMES))
+    report = check(external_posterior(draws, NAMES))
     data = json.loads(json.dumps(report.as_dict()))
     assert data["passed"] is False
     assert (data["chains"], data["draws"]) == (CHAINS, DRAWS)
@@ -308,17 +319,17 @@ def test_a_notebook_shows_the_report_escaped() -> None:
     draws = good()
     draws[2, :, 1] += 2.0
     names = ("LM0", "<b>TM0", "WP0")
-    outline = Outline(check(foreign(draws, names))._repr_html_())
+    outline = Outline(check(external_posterior(draws, names))._repr_html_())
     assert "b" not in outline.tags
     assert outline.column(0, "worst at")["R-hat"] == "<b>TM0"
     assert any("NOT converged" in text for text in outline.texts)
 
 
-def test_few_converged_posteriors_are_said_to_drift() -> None:
+def test_few_converged_posteriors_are_reported_to_drift() -> None:
     # The test has a level of 1% a posterior, and in simulations an alarm in 2 to 3% of them.
     alarms = [
         found(
-            check(foreign(autoregressive(0.5, CHAINS, 500, 14, seed), "abcdefghijklmn")),
+            check(external_posterior(autoregressive(0.5, CHAINS, 500, 14, seed), "abcdefghijklmn")),
             "drift (|z|)",
         )
         for seed in range(40)

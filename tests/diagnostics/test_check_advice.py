@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign import autoregressive
+from external_posterior import autoregressive
 
 from bpa_ppl import check
 from bpa_ppl.diagnostics import Report

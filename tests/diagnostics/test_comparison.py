@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foreign import autoregressive, foreign
+from external_posterior import autoregressive, external_posterior
 from scipy.stats import norm, rankdata, wasserstein_distance
 
 from bpa_ppl import DataError, Draws, NotConverged, corpus_score
@@ -38,7 +38,7 @@ def runs(
 ) -> list[InferenceData]:
     """Standard normal chains with correlation 0.7 between the first two weights, changed."""
     return [
-        foreign(change(tied(autoregressive(correlation, 4, draws, 3, seed=seed))), NAMES)
+        external_posterior(change(tied(autoregressive(correlation, 4, draws, 3, seed=seed))), NAMES)
         for seed in range(count)
     ]
 
@@ -51,7 +51,7 @@ def tied(draws: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def reference() -> list[InferenceData]:
-    return [foreign(tied(autoregressive(0.2, 4, 1500, 3, seed=999)), NAMES)]
+    return [external_posterior(tied(autoregressive(0.2, 4, 1500, 3, seed=999)), NAMES)]
 
 
 def test_holm_is_that_of_r() -> None:
@@ -111,7 +111,7 @@ def test_right_samplers_are_hardly_ever_accused(reference: list[InferenceData]) 
     for seed in range(60):
         # Against fresh draws each time, so that one odd reference does not decide them all.
         draws = tied(autoregressive(0.8, 4, 600, 3, seed=2000 + seed))
-        ours = runs_together([foreign(draws, NAMES)])
+        ours = runs_together([external_posterior(draws, NAMES)])
         accused += min(gap.p_value for gap in discrepancies(ours, truth)) < 0.05
     # A level of 5% gives 3 of 60; 10 or more have mean oracle probability 0.1%.
     assert accused < 10
@@ -119,8 +119,8 @@ def test_right_samplers_are_hardly_ever_accused(reference: list[InferenceData]) 
 
 def test_the_distance_is_the_mean_of_wasserstein_distances_along_directions() -> None:
     # In one dimension there is one direction, and SciPy knows the distance.
-    one = [foreign(autoregressive(0.0, 4, 2000, 1, seed=5), NAMES[:1])]
-    other = [foreign(1 + autoregressive(0.0, 4, 500, 1, seed=6), NAMES[:1])]
+    one = [external_posterior(autoregressive(0.0, 4, 2000, 1, seed=5), NAMES[:1])]
+    other = [external_posterior(1 + autoregressive(0.0, 4, 500, 1, seed=6), NAMES[:1])]
     truth, ours = runs_together(one), runs_together(other)
     found = sliced_wasserstein(ours, truth)
     expected = wasserstein_distance(ours.flat[:, 0], truth.flat[:, 0]) / truth.flat.std()
@@ -145,11 +145,13 @@ def test_chains_that_disagree_leave_it_undecided(reference: list[InferenceData])
 def test_weights_are_matched_by_name(reference: list[InferenceData]) -> None:
     order = [2, 0, 1]
     turned = [
-        foreign(run["posterior"]["weights"].values[..., order], [NAMES[i] for i in order])
+        external_posterior(
+            run["posterior"]["weights"].values[..., order], [NAMES[i] for i in order]
+        )
         for run in runs()
     ]
     assert compare({"turned": turned}, reference)
-    other = [foreign(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
+    other = [external_posterior(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
     with pytest.raises(DataError, match="only one of both has the features WP0, XX;"):
         compare({"other": other}, reference)
 
@@ -170,7 +172,7 @@ def test_a_poor_reference_is_refused() -> None:
         (lambda: runs(lambda x: np.where(x < 2, x, np.nan), count=1), "not a finite number"),
     ],
 )
-def test_what_is_no_sample_is_refused(
+def test_posteriors_that_cannot_be_compared_are_refused(
     posteriors: Callable[[], list[InferenceData]], told: str
 ) -> None:
     with pytest.raises(DataError, match=told):
@@ -188,14 +190,16 @@ def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceD
     covariance = np.array([[1, 0.7, 0], [0.7, 1, 0], [0, 0, 1]])
     inverse = np.linalg.inv(covariance)
     square = np.einsum("cdi,ij,cdj->cd", draws, inverse, draws)
-    weighted = foreign(draws, NAMES, log_weight=-0.5 * square * (1 - 1 / 1.3**2))
-    found = compare({"weighted": [weighted], "unweighted": [foreign(draws, NAMES)]}, reference)
+    weighted = external_posterior(draws, NAMES, log_weight=-0.5 * square * (1 - 1 / 1.3**2))
+    found = compare(
+        {"weighted": [weighted], "unweighted": [external_posterior(draws, NAMES)]}, reference
+    )
     assert found["weighted"].verdict == AGREES
     assert found["unweighted"].verdict == DIFFERS
     assert found["weighted"].efficiency.r_hat is None
 
 
-def test_the_numbers_are_arviz_s_own() -> None:
+def test_the_numbers_are_those_of_arviz() -> None:
     some, arviz = runs(count=1, correlation=0.8), import_arviz()
     told = compare({"some": some})["some"].efficiency
     bulk = arviz.ess(some[0], method="bulk")["weights"].values
@@ -230,7 +234,7 @@ def test_nested_r_hat_is_large_for_superchains_apart() -> None:
     assert nested_r_hat(values[:1]) is None
 
 
-def test_costs_are_stated_as_far_as_they_are_known() -> None:
+def test_costs_are_stated_as_far_as_recorded() -> None:
     silent, timed = runs(count=2), runs(count=2)
     told = compare({"silent": silent})["silent"].efficiency
     assert set(told.missing) == {"acceptance", "seconds", "evaluations"}
@@ -253,17 +257,19 @@ def test_burn_in_ends_when_the_last_chain_arrives() -> None:
     assert compare({"late": runs(late, count=1)})["late"].efficiency.burn_in == 37
 
 
-def test_where_chains_arrive_is_asked_by_the_names_of_the_weights() -> None:
+def test_end_points_of_chains_are_compared_by_the_names_of_the_weights() -> None:
     def late(draws: np.ndarray) -> np.ndarray:
         out = draws.copy()
         out[2, :37, 0] += 50
         return out
 
     turned = [
-        foreign(run["posterior"]["weights"].values[..., ::-1], NAMES[::-1])
+        external_posterior(run["posterior"]["weights"].values[..., ::-1], NAMES[::-1])
         for run in runs(late, count=1)
     ]
-    wide = foreign(np.array([1.0, 1.0, 1e4]) * autoregressive(0.2, 4, 4000, 3, seed=9), NAMES)
+    wide = external_posterior(
+        np.array([1.0, 1.0, 1e4]) * autoregressive(0.2, 4, 4000, 3, seed=9), NAMES
+    )
     assert compare({"late": turned}, [wide])["late"].efficiency.burn_in == 37
 
 

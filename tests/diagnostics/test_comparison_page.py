@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from foreign import autoregressive, foreign
+from external_posterior import autoregressive, external_posterior
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -45,9 +45,11 @@ def tags(html: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    right = [foreign(autoregressive(0.3, 4, 500, 2, seed), NAMES) for seed in range(2)]
-    wrong = [foreign(1 + autoregressive(0.3, 4, 500, 2, seed), NAMES) for seed in range(2)]
-    truth = [foreign(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
+    right = [external_posterior(autoregressive(0.3, 4, 500, 2, seed), NAMES) for seed in range(2)]
+    wrong = [
+        external_posterior(1 + autoregressive(0.3, 4, 500, 2, seed), NAMES) for seed in range(2)
+    ]
+    truth = [external_posterior(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
     texts = ["a", "b"]
     return compare(
         {"<b>right": right, "wrong": wrong},
@@ -83,7 +85,7 @@ def test_the_tables_can_be_read_back(comparison: Comparison, tmp_path: Path) -> 
 
 
 def test_without_a_reference_there_are_no_verdicts(tmp_path: Path) -> None:
-    some = [foreign(autoregressive(0.3, 4, 200, 2, seed=1), NAMES)]
+    some = [external_posterior(autoregressive(0.3, 4, 200, 2, seed=1), NAMES)]
     found = compare({"some": some})
     assert found
     assert "there are no verdicts" in comparison_page(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pages import Outline
+from html_outline import Outline
 
 from bpa_ppl.diagnostics.learned_prior import as_table, learned_prior_page, sharing, sharing_figure
 from bpa_ppl.models.priors.learned import DomainWeights, Hierarchy
@@ -47,7 +47,7 @@ def test_each_weight_has_its_verdict() -> None:
     assert "own: talks (+3.0 sd)" in as_table(hierarchy())
 
 
-def test_the_page_says_it_first_and_shows_it() -> None:
+def test_the_page_begins_with_the_verdict() -> None:
     given = {
         label: Draws(
             {"weights": np.zeros((1, 2, 3))},

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import kstest, multivariate_t, norm
@@ -172,12 +172,12 @@ def test_the_pit_is_uniform_where_the_model_is_right_and_only_there() -> None:
     assert kstest(pit(adapted_to(pool, last)), "uniform").pvalue < 1e-6
 
 
-def test_what_is_drawn_is_what_plain_loops_expect() -> None:
+def test_predictive_draws_agree_with_plain_loops() -> None:
     pool, oracle = planted(5, seed=2)
     draws = Draws({"weights": np.ones((2, 2000, 2))}, NAMES, observed={"oracle": oracle})
     data = as_draws(with_predictions(draws, pool, gains=np.arange(20.0)))
     drawn = np.floor(data.predictive["oracle"]).astype(int).reshape(-1, 5)
-    for s, p in enumerate(plain.predictive(pool, np.ones((1, 2)))):
+    for s, p in enumerate(reference_model.predictive(pool, np.ones((1, 2)))):
         share = np.bincount(drawn[:, s], minlength=4) / 4000
         assert np.all(np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / 4000))
     assert np.array_equal(data.predictive["gain"].reshape(-1, 5) - 4 * np.arange(5), drawn)
@@ -214,7 +214,7 @@ def test_lists_and_gains_of_others_are_refused() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Passing a dict or None as alias")  # ArviZ 0 to matplotlib
-def test_arviz_draws_what_is_predicted_over_what_was_observed() -> None:
+def test_arviz_plots_predictions_over_observations() -> None:
     import matplotlib.pyplot as plt
 
     az = import_arviz()

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import plain
 import pytest
-from agreement import assert_moments
-from foreign import foreign
+import reference_model
+from external_posterior import external_posterior
+from moment_checks import assert_moments
 from scipy.special import expit, log_expit
 from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated, plane, skewed
@@ -41,12 +41,12 @@ def lists(count: int, seed: int, size: int = 6) -> NBest:
 def drawn(pool: NBest, weights: np.ndarray, seed: int) -> np.ndarray:
     """Oracles from the model at some weights."""
     rng = np.random.default_rng(seed)
-    shares = plain.predictive(pool, weights[None])
+    shares = reference_model.predictive(pool, weights[None])
     return np.array([rng.choice(len(p), p=p) for p in shares])
 
 
 def posterior_of(weights: np.ndarray, **stats: np.ndarray) -> InferenceData:
-    return foreign(weights[None], NAMES, **{k: v[None] for k, v in stats.items()})
+    return external_posterior(weights[None], NAMES, **{k: v[None] for k, v in stats.items()})
 
 
 NARROW = TRUTH + 0.1 * np.random.default_rng(1).normal(size=(200, 2))
@@ -56,7 +56,7 @@ def test_rank_probability_and_entropy_are_those_of_plain_loops() -> None:
     pool = lists(8, seed=2)
     oracle = drawn(pool, TRUTH, seed=3)
     found = predictive_check(posterior_of(NARROW), pool, oracle)
-    for s, p in enumerate(plain.predictive(pool, NARROW)):
+    for s, p in enumerate(reference_model.predictive(pool, NARROW)):
         texts = pool.texts(s)
         of = {t: sum(q for q, u in zip(p, texts, strict=True) if u == t) for t in texts}
         own = of[texts[oracle[s]]]
@@ -96,12 +96,12 @@ def adapted(sampler: str, variance: float = 1.0) -> InferenceData:
         known.canonical,
         sampler=sampler,
         prior_variance=variance,
-        oracle=plain.given(*[0] * SENTENCES),
+        oracle=reference_model.given(*[0] * SENTENCES),
         draws=4000,
     )
 
 
-def test_prior_and_posterior_of_our_own_are_found() -> None:
+def test_draws_of_the_prior_and_of_the_posterior_are_checked() -> None:
     known, posterior = balanced(), adapted("imh")
     before = predictive_check(posterior, known.pool, group="prior")
     after = predictive_check(posterior, known.pool)
@@ -113,7 +113,7 @@ def test_prior_and_posterior_of_our_own_are_found() -> None:
         predictive_check(posterior, known.pool, group="warmup")
 
 
-def test_what_is_missing_is_said() -> None:
+def test_missing_data_are_reported() -> None:
     posterior, pool = posterior_of(NARROW), lists(3, seed=1)
     with pytest.raises(DataError, match="does not record oracles"):
         predictive_check(posterior, pool)
@@ -172,7 +172,7 @@ def test_loo_is_that_of_leaving_one_out(sampler: str) -> None:
     assert "12 sentences" in str(found)
 
 
-def test_prior_variances_are_ranked_by_what_they_predict() -> None:
+def test_prior_variances_are_ranked_by_their_predictions() -> None:
     variances = (0.001, 1.0, 9.0)
     ranked = compare_loo({str(v): adapted("imh", v) for v in variances})
     exact = {str(v): exact_loo(v).sum() for v in variances}
@@ -186,7 +186,11 @@ def test_prior_variances_are_ranked_by_what_they_predict() -> None:
 def test_only_posteriors_of_the_same_oracles_are_ranked() -> None:
     known = balanced()
     other = adapt(
-        known.pool, known.canonical, sampler="imh", oracle=plain.given(*[1] * SENTENCES), draws=100
+        known.pool,
+        known.canonical,
+        sampler="imh",
+        oracle=reference_model.given(*[1] * SENTENCES),
+        draws=100,
     )
     with pytest.raises(DataError, match="not of the same sentences and oracles"):
         compare_loo({"one": adapted("imh"), "other": other})
@@ -203,14 +207,14 @@ def test_a_narrow_prior_holds_the_posterior_and_a_wide_one_does_not() -> None:
     assert not wide.finding
 
 
-def test_a_prior_that_the_data_contradict_is_told() -> None:
+def test_a_prior_that_the_data_contradict_is_reported() -> None:
     known = skewed()
     posterior = adapt(
         known.pool,
         {"LM0": 1.0},
         sampler="imh",
         prior_variance=0.05,
-        oracle=plain.given(*[0] * SENTENCES),
+        oracle=reference_model.given(*[0] * SENTENCES),
         draws=4000,
     )
     (found,) = power_sensitivity(posterior)
@@ -232,7 +236,7 @@ def test_resampled_draws_have_the_moments_of_the_weighted() -> None:
         known.canonical,
         sampler="laplace",
         prior_variance=known.variance,
-        oracle=plain.given(*[0] * SENTENCES),
+        oracle=reference_model.given(*[0] * SENTENCES),
         draws=4000,
     )
     equal = as_draws(posterior).resampled()
@@ -263,14 +267,14 @@ def observing(**log_likelihood: np.ndarray) -> InferenceData:
     rng = np.random.default_rng(11)
     weights = TRUTH + 0.1 * rng.normal(size=(4, 250, 2))
     lp = -50 * ((weights - TRUTH) ** 2).sum(axis=2)
-    return foreign(weights, NAMES, log_likelihood=log_likelihood, lp=lp)
+    return external_posterior(weights, NAMES, log_likelihood=log_likelihood, lp=lp)
 
 
 def log_p(*shape: int) -> np.ndarray:
     return np.log(0.5) + 0.1 * np.random.default_rng(12).normal(size=(4, 250, *shape))
 
 
-def test_loo_is_of_sentences_alone_whatever_else_was_observed() -> None:
+def test_loo_is_of_sentences_only() -> None:
     alone = loo(observing(oracle=log_p(6)))
     both = loo(observing(oracle=log_p(6), total=log_p(), table=log_p(3, 2), other=log_p(9)))
     np.testing.assert_array_equal(both.pointwise, alone.pointwise)
@@ -285,7 +289,7 @@ def test_several_observations_of_a_sentence_are_left_out_together() -> None:
 
 
 @pytest.mark.parametrize("sites", [{"total": log_p()}, {"table": log_p(3, 2)}])
-def test_no_sentence_can_be_left_out_where_none_was_observed(sites: dict) -> None:
+def test_loo_needs_observed_sentences(sites: dict) -> None:
     posterior = observing(**sites)
     with pytest.raises(DataError, match="does not record the log-likelihood of its sentences"):
         loo(posterior)
@@ -314,7 +318,7 @@ def of_likelihood(name: str, **settings: float) -> Draws:
     return replace(draws, attrs={**draws.attrs, "likelihood": {"name": name, **settings}})
 
 
-def test_values_of_a_margin_are_said_to_be_no_probabilities() -> None:
+def test_values_of_a_margin_are_not_called_probabilities() -> None:
     proper, improper = of_likelihood("oracle"), of_likelihood("margin", gamma=2.0)
     assert "mean oracle probability 0." in str(loo(proper))
     assert "of the likelihood margin, which is not a probability" in str(loo(improper))
@@ -326,7 +330,7 @@ def test_values_of_a_margin_are_said_to_be_no_probabilities() -> None:
     assert "log-margin" in html[1]
 
 
-def test_values_of_a_margin_rank_with_those_of_the_same_margin_alone() -> None:
+def test_values_of_a_margin_rank_only_with_those_of_the_same_margin() -> None:
     margin = of_likelihood("margin", gamma=2.0)
     for other in (of_likelihood("oracle"), of_likelihood("margin", gamma=1.0)):
         with pytest.raises(DataError, match="of the likelihood margin are not probabilities"):
@@ -338,7 +342,7 @@ def test_sums_over_plain_arrays_are_those_of_arviz() -> None:
     rng = np.random.default_rng(6)
     weights = rng.normal(size=(4, 500, 2))
     log_p = -np.logaddexp(0, -(0.4 * weights @ rng.normal(size=(2, 6)) + 0.5))
-    posterior = foreign(
+    posterior = external_posterior(
         weights,
         NAMES,
         log_likelihood={"oracle": log_p},
@@ -348,7 +352,7 @@ def test_sums_over_plain_arrays_are_those_of_arviz() -> None:
     pointwise = theirs.elpd_i if hasattr(theirs, "elpd_i") else theirs.loo_i
     np.testing.assert_allclose(ours.pointwise, pointwise, atol=2e-3)
     still = np.concatenate([log_p, np.full((4, 500, 1), -0.7)], axis=-1)  # a list of one
-    one_more = loo(foreign(weights, NAMES, log_likelihood={"oracle": still}))
+    one_more = loo(external_posterior(weights, NAMES, log_likelihood={"oracle": still}))
     assert one_more.pointwise[-1] == pytest.approx(-0.7)
     assert one_more.doubtful == ours.doubtful
     divided = np.sqrt(6 / 5) if generation() < 1 else 1.0  # ArviZ 0 divides by n, not by n − 1
@@ -378,7 +382,7 @@ def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
         (sensitive((0.0, 0.3)), ["No weight depends on the prior."]),
     ],
 )
-def test_what_holds_of_many_weights_is_said_once(
+def test_a_finding_about_many_weights_is_printed_once(
     found: tuple[Sensitivity, ...], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bpa_ppl.diagnostics.report_page.power_sensitivity", lambda _: found)
@@ -388,7 +392,7 @@ def test_what_holds_of_many_weights_is_said_once(
     assert html.count("prior too narrow") <= 1
 
 
-def test_sentences_are_shown_by_their_texts_where_these_are_known() -> None:
+def test_sentences_are_shown_by_their_texts_if_there_are_any() -> None:
     posterior = observing(oracle=log_p(6))
     worst = int(np.argmin(loo(posterior).pointwise))
     texts = [f"sentence {'abcdef'[k]} " + "word " * 30 for k in range(6)]

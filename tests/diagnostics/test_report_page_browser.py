@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from foreign import autoregressive, foreign
+from external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baselines.selection import SYSTEM, Baselines
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison, BaselineRow
@@ -90,7 +90,9 @@ def _requests(log: dict[str, Any]) -> set[str]:
 
 def of_posterior() -> str:
     rates = np.full((4, 400), 0.3)
-    posterior = foreign(autoregressive(0.3, 4, 400, 4, seed=1), NAMES, acceptance_rate=rates)
+    posterior = external_posterior(
+        autoregressive(0.3, 4, 400, 4, seed=1), NAMES, acceptance_rate=rates
+    )
     rows = [
         BaselineRow("adapted weights", "adapted", 40, -2.734, 0.36),
         BaselineRow("best single system", "baseline", 40, -3.34, 0.17, 0.606, 0.198, 1.015),
@@ -164,9 +166,7 @@ def in_colours(scheme: int, html: str, folder: Path) -> dict[str, Any]:
     return _known[scheme, html]
 
 
-def test_every_picture_is_shown_and_nothing_is_cut_off(
-    made: tuple[str, str, int], tmp_path: Path
-) -> None:
+def test_every_picture_is_shown_in_full(made: tuple[str, str, int], tmp_path: Path) -> None:
     html, _, pictures = made
     found = in_colours(LIGHT, html, tmp_path)
     assert len(found["images"]) == html.count("<img ") == pictures
@@ -204,7 +204,7 @@ def in_a_frame(html: str, folder: Path, width: int) -> dict[str, Any]:
     return json.loads(unescape(found[1]))
 
 
-def test_figures_are_dark_where_the_page_is(made: tuple[str, str, int], tmp_path: Path) -> None:
+def test_figures_are_dark_on_a_dark_page(made: tuple[str, str, int], tmp_path: Path) -> None:
     html, *_ = made
     found = [in_colours(scheme, html, tmp_path) for scheme in (LIGHT, DARK)]
     light, dark = (sum(colour(one["dark"])) for one in found)

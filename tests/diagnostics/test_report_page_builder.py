@@ -7,8 +7,8 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
+from html_outline import Outline
 from matplotlib.figure import Figure as MatplotlibFigure
-from pages import Outline
 
 from bpa_ppl import DataError
 from bpa_ppl.diagnostics.pages.page import (
@@ -95,7 +95,7 @@ def test_the_verdict_is_marked(passed: bool | None, mark: str) -> None:
     assert f'class="verdict {mark}"' in page("t", Verdict("v", passed), [])
 
 
-def test_columns_of_numbers_stand_to_the_right() -> None:
+def test_columns_of_numbers_are_right_aligned() -> None:
     rows = [("LM0", 0.123456, "-1.5%", "7", "–"), ("TM0", 12.0, "+2%", "seven", "1e-3")]
     html = Table(("name", "a", "b", "c", "d"), rows).html()
     heads = re.findall(r"<th scope=\"col\"( class=\"number\")?>(\w+)", html)
@@ -104,7 +104,7 @@ def test_columns_of_numbers_stand_to_the_right() -> None:
     assert '<td class="number" data-label="a">0.1235</td>' in html
 
 
-def test_rows_are_marked_where_they_have_a_verdict() -> None:
+def test_rows_with_a_verdict_are_marked() -> None:
     html = Table(("a",), [("x",), ("y",), ("z",)], passed=[True, None, False]).html()
     assert re.findall(r"<tr( class=\"\w+\")?><th scope=\"row\"", html) == [
         ' class="good"',
@@ -134,7 +134,7 @@ def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
     assert b64decode(found[1]).startswith(start)
 
 
-def test_several_verdicts_stand_in_their_order() -> None:
+def test_several_verdicts_keep_their_order() -> None:
     html = page("t", [Verdict("first", True), Verdict("second", False)], [])
     assert html.index("verdict good") < html.index("first") < html.index("verdict bad")
 
@@ -151,6 +151,6 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text("utf-8") == "<p>λ</p>"
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing"):
         write_page("", tmp_path / "missing" / "page.html")

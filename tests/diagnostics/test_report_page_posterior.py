@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plain
 import pytest
-from foreign import autoregressive, foreign
-from pages import Outline
+import reference_model
+from external_posterior import autoregressive, external_posterior
+from html_outline import Outline
 from xarray import DataArray, DataTree
 
 import bpa_ppl
@@ -49,7 +49,9 @@ def lists() -> NBest:
 
 
 def adapted(lists: NBest, sampler: str, **settings: Any) -> InferenceData:
-    return adapt(lists, CANONICAL, sampler=sampler, oracle=plain.given(*[0] * 30), **settings)
+    return adapt(
+        lists, CANONICAL, sampler=sampler, oracle=reference_model.given(*[0] * 30), **settings
+    )
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,9 @@ def test_means_and_diagnostics_are_those_of_arviz(
             )
 
 
-def test_intervals_hold_what_they_say(chains: InferenceData, page_of_chains: Outline) -> None:
+def test_intervals_contain_their_share_of_the_draws(
+    chains: InferenceData, page_of_chains: Outline
+) -> None:
     draws = chains["posterior"]["weights"].values.reshape(-1, 3)
     shown = page_of_chains.column(WEIGHTS, "95% interval")
     for name, column in zip(NAMES, draws.T, strict=True):
@@ -108,7 +112,7 @@ def test_intervals_hold_what_they_say(chains: InferenceData, page_of_chains: Out
         assert np.mean(column < low) == pytest.approx(0.025, abs=0.005)
 
 
-def test_the_weight_that_the_data_want_is_said_to_have_moved(page_of_chains: Outline) -> None:
+def test_the_weight_that_the_data_change_is_reported(page_of_chains: Outline) -> None:
     assert page_of_chains.column(WEIGHTS, "moved") == {
         "LM0": "",
         "TM0": "▲ up",
@@ -121,7 +125,11 @@ def test_the_weight_that_the_data_want_is_said_to_have_moved(page_of_chains: Out
 
 def test_a_weight_that_the_data_do_not_want_moves_down(lists: NBest) -> None:
     posterior = adapt(
-        lists, CANONICAL | {"TM0": 4.0}, sampler="imh", oracle=plain.given(*[1] * 30), draws=200
+        lists,
+        CANONICAL | {"TM0": 4.0},
+        sampler="imh",
+        oracle=reference_model.given(*[1] * 30),
+        draws=200,
     )
     assert Outline(posterior_page(posterior)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
 
@@ -182,11 +190,11 @@ def test_the_call_on_the_page_makes_the_same_posterior(
 
 
 def _with_oracles(*given: Any, metric: str, ties: str, **named: Any) -> InferenceData:
-    return adapt(*given, oracle=plain.given(*[0] * 30), **named)
+    return adapt(*given, oracle=reference_model.given(*[0] * 30), **named)
 
 
 def test_a_recorded_command_is_shown_as_it_is() -> None:
-    posterior = foreign(autoregressive(0.1, 4, 200, 3, seed=1), NAMES)
+    posterior = external_posterior(autoregressive(0.1, 4, 200, 3, seed=1), NAMES)
     posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
     assert "bpa adapt 'my lists' -o <out>" in Outline(posterior_page(posterior, top=1)).texts
 
@@ -203,9 +211,9 @@ def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline
     )
 
 
-def test_a_posterior_that_failed_is_said_to_have_failed_first() -> None:
+def test_a_failed_check_is_reported_first() -> None:
     apart = autoregressive(0.1, 4, 200, 3, seed=1) + np.arange(4)[:, None, None]
-    posterior = foreign(apart, NAMES)
+    posterior = external_posterior(apart, NAMES)
     html = posterior_page(posterior, top=1)
     outline = Outline(html)
     assert html.index("NOT converged") < html.index("<nav")
@@ -216,7 +224,7 @@ def test_a_posterior_that_failed_is_said_to_have_failed_first() -> None:
 
 
 def test_thresholds_of_the_caller_are_used() -> None:
-    posterior = foreign(autoregressive(0.1, 4, 1000, 3, seed=1), NAMES)
+    posterior = external_posterior(autoregressive(0.1, 4, 1000, 3, seed=1), NAMES)
     strict = Thresholds(ess_per_chain=10_000)
     assert "NOT converged" not in posterior_page(posterior, top=1)
     assert "NOT converged" in posterior_page(posterior, top=1, thresholds=strict)
@@ -254,7 +262,9 @@ def test_a_mode_has_no_intervals_and_no_chains(lists: NBest) -> None:
 
 
 def test_a_foreign_posterior_without_anything_else() -> None:
-    outline = Outline(posterior_page(foreign(autoregressive(0.1, 4, 200, 3, seed=1), NAMES)))
+    outline = Outline(
+        posterior_page(external_posterior(autoregressive(0.1, 4, 200, 3, seed=1), NAMES))
+    )
     assert titles(outline) == [*TITLES[:4], TITLES[-1]]
     assert outline.tables[WEIGHTS][0][:3] == ["weight", "mean", "95% interval"]
     assert any("does not record the canonical weights" in text for text in outline.texts)
@@ -281,19 +291,19 @@ def test_draws_of_any_shape(shape: tuple[int, ...], names: list[str]) -> None:
 
 def test_the_order_of_dimensions_is_found_by_name() -> None:
     draws = np.random.default_rng(2).normal(size=(4, 50, 3))
-    posterior = foreign(draws, NAMES)
+    posterior = external_posterior(draws, NAMES)
     turned = posterior["posterior"]["weights"].transpose("feature", "draw", "chain")
     other = arviz_data(DataTree.from_dict({"posterior": turned.to_dataset()}))
     np.testing.assert_array_equal(as_draws(other).weights, draws)
 
 
-def test_a_chain_that_stands_still_and_one_that_diverged() -> None:
+def test_a_constant_weight_and_a_divergent_transition() -> None:
     draws = autoregressive(0.1, 4, 100, 3, seed=1)
     draws[..., 0] = 0.5
     diverging = np.zeros((4, 100), bool)
     diverging[0, 3] = True
     rates = np.full((4, 100), 0.25)
-    posterior = foreign(draws, NAMES, diverging=diverging, acceptance_rate=rates)
+    posterior = external_posterior(draws, NAMES, diverging=diverging, acceptance_rate=rates)
     texts = Outline(posterior_page(posterior)).texts
     assert any("1 divergent transitions" in text for text in texts)
     assert any("Red dots: divergent transitions" in text for text in texts)
@@ -311,7 +321,7 @@ HYPERPARAMETERS = "Hyperparameters and other variables"
 
 
 def test_hyperparameters_have_a_table_and_their_traces() -> None:
-    posterior = foreign(autoregressive(0.1, 4, 400, 3, seed=1), NAMES, sites=OTHERS)
+    posterior = external_posterior(autoregressive(0.1, 4, 400, 3, seed=1), NAMES, sites=OTHERS)
     outline = Outline(posterior_page(posterior, top=2))
     assert titles(outline)[:4] == ["What moved", HYPERPARAMETERS, "Diagnostics", "Chains"]
     summary = import_arviz().summary(posterior, var_names=["scale", "raw"], round_to="none")
@@ -355,13 +365,13 @@ def test_the_narrowest_interval_is_that_of_a_plain_search() -> None:
 
 def test_the_table_of_other_variables_ends() -> None:
     many = {"raw": autoregressive(0.1, 2, 100, 70, seed=2)}
-    posterior = foreign(autoregressive(0.1, 2, 100, 3, seed=1), NAMES, sites=many)
+    posterior = external_posterior(autoregressive(0.1, 2, 100, 3, seed=1), NAMES, sites=many)
     html = posterior_page(posterior, top=1)
     assert len(Outline(html).tables[1]) == 51
     assert "The first 50 of 70." in html
 
 
-def test_a_prior_is_stated_only_where_the_model_used_it() -> None:
+def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     attrs = {"prior": {"name": "isotropic", "variance": 0.1}}
     unused = Draws(values, NAMES, constants={"prior_mean": np.zeros(3)})
@@ -375,7 +385,7 @@ def test_a_prior_is_stated_only_where_the_model_used_it() -> None:
     assert origin["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
 
 
-def test_the_call_names_likelihood_and_prior_where_they_are_not_the_published_ones() -> None:
+def test_the_call_names_likelihood_and_prior_unless_they_are_the_published_ones() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     made = {"sampler": "imh", "settings": {"draws": 100}, "seed": 1, "lists": "my.nbest"}
     other = {
@@ -398,7 +408,7 @@ def _call_on(html: str) -> str:
 
 def test_names_are_escaped_on_the_page_and_literal_in_figures() -> None:
     names = ("</td><script>alert(1)</script>", "$\\frac{$", "&lt;" + "long" * 40)
-    html = posterior_page(foreign(autoregressive(0.1, 4, 100, 3, seed=1), names), top=2)
+    html = posterior_page(external_posterior(autoregressive(0.1, 4, 100, 3, seed=1), names), top=2)
     outline = Outline(html)
     assert "script" not in outline.tags
     assert list(outline.column(WEIGHTS, "mean")) == list(names)
@@ -408,7 +418,7 @@ def test_names_are_escaped_on_the_page_and_literal_in_figures() -> None:
 def test_many_weights_make_no_endless_page() -> None:
     names = [f"sparse{i}" for i in range(60)]
     draws = autoregressive(0.1, 12, 100, 60, seed=1)
-    html = posterior_page(foreign(draws, names))
+    html = posterior_page(external_posterior(draws, names))
     assert len(html) < 6_000_000
     assert len(Outline(html).tables[WEIGHTS]) == 61
     assert "the 8 of 60 weights that mix worst, the first 8 of 12 chains" in html
@@ -418,20 +428,22 @@ def test_many_weights_make_no_endless_page() -> None:
 def test_the_weights_that_mix_worst_are_shown() -> None:
     draws = autoregressive(0.1, 4, 400, 3, seed=1)
     draws[..., 1] = autoregressive(0.98, 4, 400, 1, seed=2)[..., 0]
-    outline = Outline(posterior_page(foreign(draws, NAMES), top=1))
+    outline = Outline(posterior_page(external_posterior(draws, NAMES), top=1))
     assert "Trace and rank plots of TM0" in outline.values("img", "alt")
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_a_draw_that_is_no_number_is_named(wrong: float) -> None:
+def test_a_draw_that_is_not_a_number_is_named(wrong: float) -> None:
     draws = autoregressive(0.1, 4, 100, 3, seed=1)
     draws[2, 17, 1] = wrong
     with pytest.raises(DataError, match=r"TM0 is not a finite number in draw 17 of chain 2 \(1"):
-        posterior_page(foreign(draws, NAMES))
+        posterior_page(external_posterior(draws, NAMES))
 
 
 def test_draws_without_chains_are_refused() -> None:
-    weights = foreign(np.zeros((2, 9, 3)), NAMES)["posterior"]["weights"].isel(chain=0, drop=True)
+    weights = external_posterior(np.zeros((2, 9, 3)), NAMES)["posterior"]["weights"].isel(
+        chain=0, drop=True
+    )
     other = arviz_data(DataTree.from_dict({"posterior": weights.to_dataset()}))
     with pytest.raises(DataError, match="dimensions draw, feature: it needs chain and draw"):
         posterior_page(other)
@@ -442,12 +454,13 @@ def test_no_draws_are_refused() -> None:
         posterior_page(bare(np.zeros((4, 0, 3))))
 
 
-def test_something_else_than_weights_is_refused() -> None:
+def test_draws_without_weights_are_refused() -> None:
     with pytest.raises(DataError, match="no draws of a variable called weights"):
         posterior_page(inference_data({"posterior": {"mu": np.zeros((2, 10))}}))
 
 
-def test_no_weight_to_show_is_refused() -> None:
-    posterior = foreign(autoregressive(0.1, 4, 100, 3, seed=1), NAMES)
-    with pytest.raises(UsageError, match="shown must be at least 1, not 0"):
+def test_fewer_than_one_weight_is_refused() -> None:
+    posterior = external_posterior(autoregressive(0.1, 4, 100, 3, seed=1), NAMES)
+    with pytest.raises(UsageError, match="at least 1") as error:
         posterior_page(posterior, top=0)
+    assert error.value.parameter == "top"

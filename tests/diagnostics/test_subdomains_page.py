@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pages import Outline
+from html_outline import Outline
 
 from bpa_ppl import UsageError
 from bpa_ppl.diagnostics.subdomains import (
@@ -88,7 +88,7 @@ def test_words_are_associated_with_their_translations() -> None:
     assert associated_words(FOUND, 10**6) == ([], [])
 
 
-def test_the_page_says_what_was_found() -> None:
+def test_the_page_shows_the_results() -> None:
     html = subdomains_page(FOUND, title="Subdomains <of> & more", min_count=5, top=3)
     outline = Outline(html)
     sizes, words, *phrases, pairs, settings = outline.tables
@@ -121,7 +121,7 @@ def test_phrases_that_are_given() -> None:
     assert outline.column(3, "occurrences")["le"] == f"{counted:.0f}"
 
 
-def test_nothing_frequent_and_nothing_at_all() -> None:
+def test_no_frequent_phrase_and_no_sentence() -> None:
     html = subdomains_page(FOUND, min_count=10**6)
     assert "None is frequent enough" in html
     empty = NumberedText.of([])
@@ -129,7 +129,7 @@ def test_nothing_frequent_and_nothing_at_all() -> None:
     Outline(subdomains_page(nothing))
 
 
-def test_settings_that_make_no_sense() -> None:
+def test_invalid_settings_are_refused() -> None:
     for settings in ({"min_count": 0}, {"top": 0}):
         with pytest.raises(UsageError, match="at least 1"):
             subdomains_page(FOUND, **settings)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
@@ -31,7 +31,9 @@ def posterior(pool: NBest, oracle: np.ndarray, scale: float, spread: float = 0.0
     """Draws around the truth times `scale`, with the log-likelihood of each sentence."""
     rng = np.random.default_rng(5)
     weights = scale * TRUTH + spread * rng.normal(size=(2, 40, 2))
-    known = {w.tobytes(): plain.log_likelihood(pool, oracle, w) for c in weights for w in c}
+    known = {
+        w.tobytes(): reference_model.log_likelihood(pool, oracle, w) for c in weights for w in c
+    }
     table = [[known[w.tobytes()] for w in chain] for chain in weights]
     return Draws(
         {"weights": weights},
@@ -44,7 +46,9 @@ def posterior(pool: NBest, oracle: np.ndarray, scale: float, spread: float = 0.0
 
 def drawn(pool: NBest, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return np.array([rng.choice(len(p), p=p) for p in plain.predictive(pool, TRUTH[None])])
+    return np.array(
+        [rng.choice(len(p), p=p) for p in reference_model.predictive(pool, TRUTH[None])]
+    )
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])
@@ -67,7 +71,7 @@ def test_it_is_the_maximum_of_a_plain_loop() -> None:
         total = 0.0
         for s in range(len(pool)):
             features, texts = pool.features[pool.rows(s)], pool.texts(s)
-            log_p = np.array([plain.log_choice(features, w) for w in draws.flat])
+            log_p = np.array([reference_model.log_choice(features, w) for w in draws.flat])
             ratio = -log_p[:, oracle[s]]
             weight = np.exp(ratio - logsumexp(ratio))
             p = (weight @ np.exp(log_p)) ** (1 / value)
@@ -85,7 +89,7 @@ def test_a_sentence_is_predicted_without_itself() -> None:
     """Two values of the weights, and one sentence that prefers one of them: it is left out."""
     pool = lists(1, seed=7)
     weights = np.where(np.arange(400) < 200, 1.0, -1.0)[None, :, None] * TRUTH
-    likelihood = plain.log_likelihood
+    likelihood = reference_model.log_likelihood
     table = np.array([[likelihood(pool, [0], w) for w in weights[0]]])
     share = np.exp(table[0, :, 0])
     chosen = np.random.default_rng(1).choice(400, 4000, p=share / share.sum())
@@ -97,11 +101,11 @@ def test_a_sentence_is_predicted_without_itself() -> None:
         observed={"oracle": np.array([0])},
     )
     (log_p,), _ = left_out(draws, pool)
-    (even,) = plain.predictive(pool, np.array([TRUTH, -TRUTH]))
+    (even,) = reference_model.predictive(pool, np.array([TRUTH, -TRUTH]))
     np.testing.assert_allclose(np.exp(log_p), even, atol=0.02)
 
 
-def test_calibration_gets_better_where_it_was_wrong() -> None:
+def test_calibration_improves_if_it_was_wrong() -> None:
     pool, new = lists(80, seed=8), lists(700, seed=9)
     after = calibrated(posterior(pool, drawn(pool, 10), 4.0, spread=0.02), pool)
     oracle = drawn(new, 11)
@@ -111,7 +115,7 @@ def test_calibration_gets_better_where_it_was_wrong() -> None:
     assert as_draws(after).attrs["temperature"] == pytest.approx(4.0, rel=0.3)
 
 
-def test_what_it_cannot_be_fitted_to() -> None:
+def test_inputs_that_it_cannot_be_fitted_to() -> None:
     pool = lists(6, seed=12)
     draws = posterior(pool, drawn(pool, 13), 1.0)
     with pytest.raises(DataError, match="this is a single point: adapt with another sampler"):

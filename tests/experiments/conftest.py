@@ -1,4 +1,4 @@
-"""A study of a few sentences of the demo's data."""
+"""A study with a few sentences of the demo data."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ sizes = [4]
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep compiled programs out of the user's cache."""
+    """Use a separate cache for compiled programs."""
     with patch.dict(os.environ, BPA_PPL_CACHE=str(tmp_path_factory.mktemp("cache"))):
         yield
 
 
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a study, and the lists, references and weights that it names."""
+    """A folder with a study and its lists, references and weights."""
     folder = tmp_path_factory.mktemp("study")
     demo = files("bpa_ppl.demo_data")
     lists: dict[str, list[str]] = {}
@@ -67,7 +67,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def results(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of its results."""
+    """The folder with the results of the study."""
     folder = tmp_path_factory.mktemp("results") / "results"
     run_study(read_study(originals / "study.toml"), folder)
     return folder
@@ -75,7 +75,7 @@ def results(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def study_file(originals: Path, tmp_path: Path) -> Path:
-    """The file of a fresh copy of the study."""
+    """The file of a new copy of the study."""
     copy = tmp_path / "study"
     shutil.copytree(originals, copy)
     return copy / "study.toml"
@@ -83,5 +83,5 @@ def study_file(originals: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def finished(results: Path, study_file: Path) -> Path:
-    """A fresh copy of the folder of its results."""
+    """A new copy of the results folder."""
     return Path(shutil.copytree(results, study_file.parent / "results"))

@@ -1,4 +1,4 @@
-"""Points, intervals and differences, against NumPy and theory."""
+"""Points, intervals and differences, compared with NumPy and theory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ DRAWS, SENTENCES, WORDS = 6, 400, 10
 
 
 def edits(rng: np.random.Generator, draw_effect: float, rate: float = 0.5) -> np.ndarray:
-    """Counts of TER, (draws, sentences, 2), of draws whose error rates differ."""
+    """Counts of TER (draws, sentences, 2), with different error rates of the draws."""
     rates = np.clip(rate + draw_effect * rng.normal(size=(DRAWS, 1)), 0, 1)
-    made = rng.binomial(WORDS, np.broadcast_to(rates, (DRAWS, SENTENCES)))
-    return np.stack([made, np.full_like(made, WORDS)], axis=-1).astype(np.float64)
+    result = rng.binomial(WORDS, np.broadcast_to(rates, (DRAWS, SENTENCES)))
+    return np.stack([result, np.full_like(result, WORDS)], axis=-1).astype(np.float64)
 
 
 def results_of(counts: dict[str, np.ndarray]) -> pa.Table:
@@ -35,19 +35,19 @@ def results_of(counts: dict[str, np.ndarray]) -> pa.Table:
 def counts() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
     steady = edits(rng, 0.0)
-    # One word in two hundred is better, in the same sentences: small, but always there.
+    # One word in two hundred is better, in the same sentences: a small but consistent effect.
     better = steady.copy()
     better[:, ::20, 0] = np.maximum(better[:, ::20, 0] - 1, 0)
     return {"steady": steady, "same": steady.copy(), "better": better, "wild": edits(rng, 0.1)}
 
 
 @pytest.fixture(scope="module")
-def found(counts: dict[str, np.ndarray]) -> Aggregates:
+def aggregates(counts: dict[str, np.ndarray]) -> Aggregates:
     return aggregate(results_of(counts))
 
 
-def test_mean_and_interval_size(found: Aggregates, counts: dict[str, np.ndarray]) -> None:
-    points = {point.method: point for point in found.points if point.metric == "ter"}
+def test_mean_and_interval_width(aggregates: Aggregates, counts: dict[str, np.ndarray]) -> None:
+    points = {point.method: point for point in aggregates.points if point.metric == "ter"}
     assert set(points) == set(counts)
     for method, point in points.items():
         values = 100 * counts[method][..., 0].mean(axis=1) / WORDS
@@ -58,34 +58,34 @@ def test_mean_and_interval_size(found: Aggregates, counts: dict[str, np.ndarray]
         assert np.isnan(point.passed)
 
 
-def test_the_sampling_of_sentences_and_that_of_a_are_told_apart(
-    found: Aggregates, counts: dict[str, np.ndarray]
+def test_sentence_and_sample_variance_are_separated(
+    aggregates: Aggregates, counts: dict[str, np.ndarray]
 ) -> None:
-    points = {point.method: point for point in found.points if point.metric == "ter"}
+    points = {point.method: point for point in aggregates.points if point.metric == "ter"}
     for method, point in points.items():
         rates = 100 * counts[method][..., 0] / WORDS
         by_sentences = rates.mean(axis=0).std() / np.sqrt(SENTENCES)
         by_draws = rates.mean(axis=1).std() / np.sqrt(DRAWS)
-        # The standard error of a bootstrap of 10 000 samples is known to one part in 141.
+        # The relative error of a bootstrap standard error with 10 000 samples is 1/141.
         assert point.sentence_error == pytest.approx(by_sentences, rel=0.05)
         assert point.draw_error == pytest.approx(by_draws, rel=0.05)
     assert points["wild"].draw_error > 5 * points["steady"].draw_error
 
 
-def test_both_together_are_wider(counts: dict[str, np.ndarray]) -> None:
+def test_combined_interval_is_wider(counts: dict[str, np.ndarray]) -> None:
     spread = replicates(counts["wild"], "ter", resamples(2000, SENTENCES, DRAWS))
     parts = spread.sentences.var() + spread.draws.var()
     assert spread.both.var() == pytest.approx(parts, rel=0.2)
 
 
-def test_paired_differences(found: Aggregates) -> None:
-    ter = {(d.first, d.second): d for d in found.differences if d.metric == "ter"}
+def test_paired_differences(aggregates: Aggregates) -> None:
+    ter = {(d.first, d.second): d for d in aggregates.differences if d.metric == "ter"}
     assert len(ter) == 6
     same, better = ter["steady", "same"], ter["steady", "better"]
     assert (same.difference, same.p_value, same.adjusted) == (0, 1, 1)
     assert better.adjusted < 0.01
     assert 0 < better.low < better.difference < better.high
-    # The same size of effect is lost where draws of A differ wildly.
+    # An effect of this size is not significant if the draws of A differ much.
     assert ter["better", "wild"].high - ter["better", "wild"].low > 10 * (better.high - better.low)
 
 
@@ -97,5 +97,5 @@ def test_p_values_are_uniform_without_a_difference() -> None:
         first, second = (edits(rng, 0.03) for _ in range(2))
         pairs = aggregate(results_of({"first": first, "second": second}), samples=99)
         p_values += [d.p_value for d in pairs.differences if d.metric == "ter"]
-    # A bootstrap over six draws is somewhat too sure: 5% become 13% at most, not 50%.
+    # A bootstrap over six draws is slightly overconfident: 5 % become at most 13 %.
     assert 0.01 <= np.mean(np.array(p_values) <= 0.05) <= 0.2

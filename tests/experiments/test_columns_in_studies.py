@@ -1,11 +1,11 @@
-"""A study of judged lists: a column as the metric, categories, no references, no weights."""
+"""A study of lists with a column as metric, categories, no references and no weights."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from judged import judged, written
+from judged_lists import judged_lists, write_json_lines
 from pyarrow import parquet
 
 from bpa_ppl import DataError
@@ -37,12 +37,12 @@ restarts = 1
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    written(judged(40), tmp_path / "lists.jsonl")
+    write_json_lines(judged_lists(40), tmp_path / "lists.jsonl")
     (tmp_path / "study.toml").write_text(STUDY)
     return tmp_path / "study.toml"
 
 
-def test_it_runs_reports_the_column_and_is_drawn(study: Path) -> None:
+def test_study_reports_and_plots_the_column(study: Path) -> None:
     folder = study.parent / "results"
     rows = parquet.read_table(run_study(read_study(study), folder)).to_pylist()
     assert [name for name in rows[0] if name.endswith("_counts")] == ["comet_counts"]
@@ -62,13 +62,13 @@ def test_it_runs_reports_the_column_and_is_drawn(study: Path) -> None:
         ('columns = ["comet"]', 'columns = ["a.b"]', "matching regex"),
     ],
 )
-def test_mistakes_are_found_when_it_is_read(study: Path, old: str, new: str, message: str) -> None:
+def test_rejects_invalid_settings(study: Path, old: str, new: str, message: str) -> None:
     study.write_text(STUDY.replace(old, new, 1))
     with pytest.raises(DataError, match=message):
         read_study(study)
 
 
-def test_a_column_that_is_not_there_is_found_before_the_work(study: Path) -> None:
+def test_missing_column_raises_before_the_study(study: Path) -> None:
     study.write_text(STUDY.replace('"comet"', '"bleurt"'))
     with pytest.raises(DataError, match="no column of numbers bleurt: they have logprob, comet"):
         run_study(read_study(study), study.parent / "results")

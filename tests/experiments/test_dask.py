@@ -22,9 +22,9 @@ def _has_worked() -> bool:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
-def test_two_workers_bring_the_same_bytes(study_file: Path, tmp_path: Path) -> None:
+def test_two_workers_give_identical_results(study_file: Path, tmp_path: Path) -> None:
     study = replace(read_study(study_file), sizes=(4,), sweeps=())
-    # Methods that compile nothing: each worker would do it anew.
+    # Only methods without compilation, which each worker would repeat.
     study = replace(study, methods=tuple(m for m in study.methods if m.kind != SAMPLER))
     here = run_study(study, tmp_path / "here")
     with distributed.LocalCluster(
@@ -38,7 +38,7 @@ def test_two_workers_bring_the_same_bytes(study_file: Path, tmp_path: Path) -> N
     assert there.read_bytes() == here.read_bytes()
 
 
-def test_no_scheduler_answers(study_file: Path) -> None:
+def test_unreachable_scheduler_raises(study_file: Path) -> None:
     folder = study_file.parent / "results"
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),

@@ -12,13 +12,13 @@ from bpa_ppl.cli import main
 
 
 def bpa(*arguments: object) -> int:
-    """Run a command in this process, and return its exit code."""
+    """Run a command in this process and return its exit code."""
     with patch.object(sys, "argv", ["bpa", *map(str, arguments)]), pytest.raises(SystemExit) as end:
         main()
     return int(end.value.code or 0)
 
 
-def test_from_a_study_to_a_page(study_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_study_figures_and_page(study_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = study_file.read_text("utf-8").replace('"heuristic", "map", ', "")
     study_file.write_text(text[: text.index("[sweeps")], "utf-8")
     folder = study_file.parent / "results"
@@ -38,21 +38,21 @@ def test_from_a_study_to_a_page(study_file: Path, capsys: pytest.CaptureFixture[
         ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "too few to draw 15"),
     ],
 )
-def test_mistakes_are_one_line_before_any_work(
+def test_mistakes_are_reported_before_the_study(
     study_file: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
 ) -> None:
     study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
     folder = study_file.parent / "results"
     assert bpa("experiment", study_file, "-o", folder) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("error: ")
-    assert message in said.err
-    assert said.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("error: ")
+    assert message in output.err
+    assert output.err.count("\n") == 1
     assert not folder.exists()
 
 
-def test_another_study(
+def test_rejects_folder_of_another_study(
     study_file: Path, finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study_file.write_text(study_file.read_text("utf-8").replace("seed = 5", "seed = 6"), "utf-8")
@@ -60,6 +60,8 @@ def test_another_study(
     assert "contains the results of another study, with other seed" in capsys.readouterr().err
 
 
-def test_figures_without_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejects_figures_without_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert bpa("figures", tmp_path) == 2
     assert "no results here" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The cells of a study, and the draws of A."""
+"""The cells of a study and the samples of A."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bpa_ppl.experiments.study import Cell, draw_sentences, seed_of, tasks
 CELL = Cell("leaflet", 8, 0, "map", "")
 
 
-def test_every_cell_once_in_order(study_file: Path) -> None:
+def test_cells_are_unique_and_ordered(study_file: Path) -> None:
     cells = [task.cell for task in tasks(read_study(study_file))]
     assert len(set(cells)) == len(cells) == 3 * (5 + 2) + 3 * 5
     assert [cell[:3] for cell in cells] == sorted(cell[:3] for cell in cells)
@@ -30,7 +30,7 @@ def test_swept_cells_have_the_swept_value(study_file: Path) -> None:
     assert swept["prior_variance=0.01"].prior_variance == 0.01
 
 
-def test_a_draw_is_the_same_for_all_methods_and_settings(study_file: Path) -> None:
+def test_samples_are_equal_for_all_methods(study_file: Path) -> None:
     study = read_study(study_file)
     drawn = draw_sentences(study, CELL, 14)
     other = CELL._replace(method="mira", setting="prior_variance=1")
@@ -40,7 +40,7 @@ def test_a_draw_is_the_same_for_all_methods_and_settings(study_file: Path) -> No
     assert np.array_equal(drawn, draw_sentences(fewer, CELL, 14))
 
 
-def test_draws_differ_from_each_other(study_file: Path) -> None:
+def test_samples_differ(study_file: Path) -> None:
     study = read_study(study_file)
     others = [CELL._replace(draw=1), CELL._replace(domain="captions")]
     drawn = [draw_sentences(study, cell, 14).tolist() for cell in (CELL, *others)]
@@ -57,10 +57,10 @@ def test_with_and_without_replacement(study_file: Path) -> None:
     assert len(set(again.tolist())) < 14
 
 
-def test_draws_are_uniform(study_file: Path) -> None:
+def test_samples_are_uniform(study_file: Path) -> None:
     study = read_study(study_file)
     cells = [CELL._replace(draw=draw) for draw in range(2000)]
     counts = np.bincount(np.concatenate([draw_sentences(study, c, 14) for c in cells]))
     expected = 2000 * 8 / 14
-    # Chi-squared with 13 degrees of freedom: 34.5 is exceeded once in a thousand times.
+    # Chi-squared with 13 degrees of freedom exceeds 34.5 with probability 0.001.
     assert ((counts - expected) ** 2 / expected).sum() < 34.5

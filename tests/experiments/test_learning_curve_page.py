@@ -1,4 +1,4 @@
-"""The page, the figures and the numbers about a study."""
+"""The page, figures and data of a study's results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bpa_ppl import DataError, UsageError
 from bpa_ppl.experiments import read_results, write_figures
 
 
-class Cells(HTMLParser):
-    """The text of all cells of tables, and the sources of images."""
+class PageParser(HTMLParser):
+    """The texts of all table cells and the sources of all images."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,9 +34,9 @@ class Cells(HTMLParser):
             self.cells.append(data)
 
 
-def test_the_page_has_the_numbers_of_the_results(finished: Path) -> None:
+def test_page_has_the_numbers_of_the_results(finished: Path) -> None:
     written = write_figures(finished, kind="none")
-    page = Cells()
+    page = PageParser()
     page.feed(written[0].read_text("utf-8"))
     rows = read_results(finished)[0].to_pylist()
     for method in ("canonical", "heuristic", "map", "mira", "mert-ter"):
@@ -58,7 +58,7 @@ def test_the_page_has_the_numbers_of_the_results(finished: Path) -> None:
     assert all(image.startswith("data:image/png;base64,") for image in page.images)
 
 
-def test_the_numbers_behind_the_figures(finished: Path) -> None:
+def test_figure_data(finished: Path) -> None:
     write_figures(finished, kind="none")
     with (finished / "points.csv").open(encoding="utf-8") as file:
         points = list(csv.DictReader(file))
@@ -73,13 +73,13 @@ def test_the_numbers_behind_the_figures(finished: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "first"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_files_of_figures(finished: Path, kind: str, first: bytes) -> None:
+def test_figure_files(finished: Path, kind: str, first: bytes) -> None:
     written = [path for path in write_figures(finished, kind=kind) if path.suffix == f".{kind}"]
     assert {path.stem for path in written} == {"ter", "bleu", "seconds", "sweep_prior_variance"}
     assert all(path.read_bytes().startswith(first) for path in written)
 
 
-def test_what_cannot_be_drawn(finished: Path, tmp_path: Path) -> None:
+def test_rejects_results_without_figures(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown kind of figures 'gif'"):
         write_figures(finished, kind="gif")
     with pytest.raises(DataError, match="no results here"):

@@ -1,4 +1,4 @@
-"""Samplers, tuners, rules and metrics of others in a study, registered from outside the package."""
+"""Studies with samplers, tuners, rules and metrics of other packages."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ rule = "viterbi"
 """
 
 
-class Still(Sampler, frozen=True):
-    """Draws that never leave the mean of the prior."""
+class ConstantSampler(Sampler, frozen=True):
+    """A sampler whose draws are all the prior mean."""
 
     exact = False
     draws: Count = 2
@@ -61,8 +61,8 @@ class Still(Sampler, frozen=True):
         return Sampled(z, kind="point", log_density=np.zeros((1, self.draws)))
 
 
-class Keep(Tuner, frozen=True):
-    """The canonical weights, longer."""
+class ScalingTuner(Tuner, frozen=True):
+    """A tuner that scales the canonical weights."""
 
     factor: Positive = 1.0
 
@@ -70,12 +70,12 @@ class Keep(Tuner, frozen=True):
         return Tuned(problem.start * self.factor, problem.start[None])
 
 
-class Toy(Viterbi, frozen=True):
+class CustomViterbi(Viterbi, frozen=True):
     """Viterbi under another name."""
 
 
-class Length(Metric, frozen=True):
-    """How many words there are for each word of the first reference."""
+class LengthRatio(Metric, frozen=True):
+    """The length relative to the first reference."""
 
     key = "length"
     counted = True
@@ -96,55 +96,57 @@ class Length(Metric, frozen=True):
 
 
 @pytest.fixture
-def others() -> Iterator[None]:
-    """Register what is above for one test."""
+def registered_methods() -> Iterator[None]:
+    """Register the classes above for one test."""
     registries = (METRICS, RULES, SAMPLERS, TUNERS)
     for registry in registries:
-        list(registry)  # what other packages offer is found before, and stays
+        list(registry)  # entry points are loaded before, so that they remain
     known = [patch.dict(table) for r in registries for table in (r._members, r.registered)]
     for each in known:
         each.start()
-    SAMPLERS.register("still", Still)
-    TUNERS.register("keep", Keep)
-    RULES.register("toy", Toy)
-    METRICS.register("length", Length)
+    SAMPLERS.register("still", ConstantSampler)
+    TUNERS.register("keep", ScalingTuner)
+    RULES.register("toy", CustomViterbi)
+    METRICS.register("length", LengthRatio)
     yield
     for each in known:
         each.stop()
 
 
 @pytest.fixture
-def others_study(others: None, study_file: Path) -> Path:
+def study_with_registered_methods(registered_methods: None, study_file: Path) -> Path:
     study_file.write_text(STUDY, "utf-8")
     return study_file
 
 
-def test_they_are_methods(others: None) -> None:
-    known = named_methods()
-    assert (known["still"].kind, known["keep"].kind) == ("sampler", "tuner")
-    assert known["still"].with_settings({"draws": 3, "say": False}).sampler() == Still(
+def test_registered_methods_are_listed(registered_methods: None) -> None:
+    methods = named_methods()
+    assert (methods["still"].kind, methods["keep"].kind) == ("sampler", "tuner")
+    assert methods["still"].with_settings({"draws": 3, "say": False}).sampler() == ConstantSampler(
         draws=3, say=False
     )
     with pytest.raises(UsageError, match="draws must be an integer ≥ 1, not 0"):
-        known["still"].with_settings({"draws": 0})
+        methods["still"].with_settings({"draws": 0})
     with pytest.raises(UsageError, match="say must be true or false, not 1"):
-        known["still"].with_settings({"say": 1})
+        methods["still"].with_settings({"say": 1})
     with pytest.raises(UsageError, match="the tuner keep has no setting say: it has factor"):
-        known["keep"].with_settings({"say": True})
+        methods["keep"].with_settings({"say": True})
 
 
-def test_mistakes_in_their_settings_have_a_place(others_study: Path) -> None:
-    text = others_study.read_text("utf-8").replace("factor = 2.0", "factor = -2")
-    others_study.write_text(text, "utf-8")
+def test_invalid_settings_name_the_method(study_with_registered_methods: Path) -> None:
+    text = study_with_registered_methods.read_text("utf-8").replace("factor = 2.0", "factor = -2")
+    study_with_registered_methods.write_text(text, "utf-8")
     with pytest.raises(DataError, match=r"in \[variants.doubled\]: factor must be .* > 0"):
-        read_study(others_study)
+        read_study(study_with_registered_methods)
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_they_run(others_study: Path, jobs: int) -> None:
-    """Weights that stay as they are, or grow, choose what the canonical weights choose."""
-    study = read_study(others_study)
-    results, _ = read_results(run_study(study, others_study.parent / "results", jobs=jobs).parent)
+def test_registered_methods_run(study_with_registered_methods: Path, jobs: int) -> None:
+    """Constant or scaled canonical weights give the choices of the canonical weights."""
+    study = read_study(study_with_registered_methods)
+    results, _ = read_results(
+        run_study(study, study_with_registered_methods.parent / "results", jobs=jobs).parent
+    )
     rows = results.to_pylist()
     assert {row["method"] for row in rows} == {method.name for method in study.methods}
     canonical = next(row for row in rows if row["method"] == "canonical")
@@ -157,8 +159,10 @@ def test_they_run(others_study: Path, jobs: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_metric_of_others_is_drawn(others_study: Path) -> None:
-    folder = run_study(read_study(others_study), others_study.parent / "results").parent
+def test_registered_metric_is_plotted(study_with_registered_methods: Path) -> None:
+    folder = run_study(
+        read_study(study_with_registered_methods), study_with_registered_methods.parent / "results"
+    ).parent
     written = write_figures(folder)
     html = written[0].read_text("utf-8")
     assert "LENGTH against |A|" in html

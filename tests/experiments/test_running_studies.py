@@ -1,4 +1,4 @@
-"""Studies run to the end, whatever happens on the way, with results that others confirm."""
+"""Running studies: results compared with the library, resuming, workers and errors."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from bpa_ppl.experiments.running import material
 from bpa_ppl.experiments.study import Cell, draw_sentences, seed_of, tasks
 
 
-def bytes_of(folder: Path) -> dict[str, bytes]:
-    """Return the files that must not depend on what happened: all but those of clock times."""
+def deterministic_files(folder: Path) -> dict[str, bytes]:
+    """Return all result files except those with clock times."""
     kept = [*folder.glob("cells/*"), folder / "results.parquet", folder / "study.json"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
 
 
-def scored(lists: NBest, choice: np.ndarray) -> tuple[float, float]:
-    """Return TER and BLEU as sacreBLEU computes them."""
+def sacrebleu_scores(lists: NBest, choice: np.ndarray) -> tuple[float, float]:
+    """Return TER and BLEU by sacreBLEU."""
     assert lists.references is not None
     texts, references = lists.chosen(choice), [[refs[0] for refs in lists.references]]
     bleu = BLEU(tokenize="none", force=True).corpus_score(texts, references)
     return TER().corpus_score(texts, references).score, bleu.score
 
 
-def test_scores_are_those_of_the_library_and_of_sacrebleu(study_file: Path, finished: Path) -> None:
+def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Path) -> None:
     study = read_study(study_file)
     lists = material(study, study.domains[0])
     results, _ = read_results(finished)
@@ -52,10 +52,12 @@ def test_scores_are_those_of_the_library_and_of_sacrebleu(study_file: Path, fini
     }
     for (method, setting), choice in chosen.items():
         row = rows[method, setting, 4, 1]
-        assert (row["ter"], row["bleu"]) == pytest.approx(scored(lists.test, choice)), method
+        assert (row["ter"], row["bleu"]) == pytest.approx(sacrebleu_scores(lists.test, choice)), (
+            method
+        )
 
 
-def test_methods_that_need_the_development_set(study_file: Path) -> None:
+def test_methods_that_require_development_set(study_file: Path) -> None:
     text = study_file.read_text("utf-8").replace(
         '"heuristic", "map", ', '"weight-trace", "mert+", '
     )
@@ -76,12 +78,12 @@ def test_methods_that_need_the_development_set(study_file: Path) -> None:
     ).weights
     choice = lists.test.best(lists.test.scores(tuned.values_array))
     row = rows["mert+", 4]
-    assert (row["ter"], row["bleu"]) == pytest.approx(scored(lists.test, choice))
+    assert (row["ter"], row["bleu"]) == pytest.approx(sacrebleu_scores(lists.test, choice))
     assert {rows["weight-trace", size]["verdict"] for size in (4, 8)} <= {"passed", "failed"}
     assert rows["weight-trace", 4]["ter"] != rows["canonical", 4]["ter"]
 
 
-def test_held_out_sentences_are_never_adapted_to(study_file: Path) -> None:
+def test_held_out_sentences_are_excluded_from_adaptation(study_file: Path) -> None:
     study = read_study(study_file)
     lists = material(study, study.domains[0])
     rest, test = set(lists.adapt.sentence_ids.tolist()), set(lists.test.sentence_ids.tolist())
@@ -89,7 +91,7 @@ def test_held_out_sentences_are_never_adapted_to(study_file: Path) -> None:
     assert rest | test == set(range(24))
 
 
-def test_shorter_lists(study_file: Path) -> None:
+def test_list_sizes(study_file: Path) -> None:
     study = read_study(study_file)
     lists = material(study, study.domains[0], 3)
     assert {*lists.adapt.sizes.tolist(), *lists.test.sizes.tolist()} == {3}
@@ -106,8 +108,8 @@ def test_verdicts_and_seconds(finished: Path) -> None:
     assert min(row["seconds"] for row in seconds.to_pylist()) >= 0
 
 
-def test_what_is_done_is_not_done_again(study_file: Path, finished: Path) -> None:
-    before = bytes_of(finished)
+def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> None:
+    before = deterministic_files(finished)
     removed = sorted((finished / "cells").iterdir())[::3]
     for path in removed:
         path.unlink()
@@ -121,10 +123,10 @@ def test_what_is_done_is_not_done_again(study_file: Path, finished: Path) -> Non
     total = len(before) - 2
     assert steps == [(n, total) for n in range(total - len(removed), total + 1)]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert bytes_of(finished) == before
+    assert deterministic_files(finished) == before
 
 
-def test_a_killed_study_ends_with_the_same_bytes(study_file: Path, finished: Path) -> None:
+def test_killed_study_resumes_with_identical_results(study_file: Path, finished: Path) -> None:
     folder = study_file.parent / "killed"
     line = "from bpa_ppl.cli import main; main()"
     command = ["experiment", str(study_file), "-o", str(folder), "-q"]
@@ -138,58 +140,58 @@ def test_a_killed_study_ends_with_the_same_bytes(study_file: Path, finished: Pat
     assert not (folder / "results.parquet").exists()
     (folder / "cells" / ".12345678.part.leaflet").write_text('{"half')
     run_study(read_study(study_file), folder)
-    assert bytes_of(folder) == bytes_of(finished)
+    assert deterministic_files(folder) == deterministic_files(finished)
 
 
-def compile_nothing(study_file: Path) -> str:
-    """Take samplers and sweeps out of a study, and return its text."""
+def without_compiled_methods(study_file: Path) -> str:
+    """Remove samplers and sweeps from a study and return its text."""
     text = study_file.read_text("utf-8").replace('"heuristic", "map", ', "")
     study_file.write_text(text[: text.index("[sweeps")], "utf-8")
     return study_file.read_text("utf-8")
 
 
 @pytest.mark.slow
-def test_workers_change_nothing(study_file: Path) -> None:
-    compile_nothing(study_file)
+def test_result_does_not_depend_on_workers(study_file: Path) -> None:
+    without_compiled_methods(study_file)
     study, folder = read_study(study_file), study_file.parent
     run_study(study, folder / "one")
     run_study(study, folder / "two", jobs=2)
-    assert bytes_of(folder / "one") == bytes_of(folder / "two")
+    assert deterministic_files(folder / "one") == deterministic_files(folder / "two")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "differing"),
     [("seed = 5", "seed = 6", "seed"), ("draws = 3", "draws = 4", "draws")],
 )
-def test_the_folder_of_another_study(
+def test_rejects_folder_of_another_study(
     study_file: Path, finished: Path, old: str, new: str, differing: str
 ) -> None:
     study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
-    before = bytes_of(finished)
+    before = deterministic_files(finished)
     with pytest.raises(DataError, match=f"another study, with other {differing}: "):
         run_study(read_study(study_file), finished)
-    assert bytes_of(finished) == before
+    assert deterministic_files(finished) == before
 
 
-def test_other_content_is_another_study(study_file: Path, finished: Path) -> None:
+def test_changed_input_is_another_study(study_file: Path, finished: Path) -> None:
     references = study_file.parent / "ref"
     references.write_text(references.read_text("utf-8").replace("the", "a", 1), "utf-8")
     with pytest.raises(DataError, match="another study, with other domains"):
         run_study(read_study(study_file), finished)
 
 
-def test_a_folder_with_other_files(study_file: Path) -> None:
+def test_rejects_folder_with_other_files(study_file: Path) -> None:
     with pytest.raises(DataError, match="contains files, but no study"):
         run_study(read_study(study_file), study_file.parent)
 
 
-def test_a_file_where_the_folder_should_be(study_file: Path) -> None:
+def test_rejects_file_as_folder(study_file: Path) -> None:
     with pytest.raises(DataError, match=r"moses\.ini: cannot create this folder"):
         run_study(read_study(study_file), study_file.parent / "moses.ini")
 
 
-def test_lists_numbered_from_one(study_file: Path) -> None:
-    text = compile_nothing(study_file)
+def test_first_sentence_id_of_one(study_file: Path) -> None:
+    text = without_compiled_methods(study_file)
     from_zero = run_study(read_study(study_file), study_file.parent / "from-zero")
     lists = study_file.parent / "nbest"
     lines = [line.split(" ", 1) for line in lists.read_text("utf-8").splitlines()]
@@ -199,14 +201,14 @@ def test_lists_numbered_from_one(study_file: Path) -> None:
     assert from_one.read_bytes() == from_zero.read_bytes()
 
 
-def test_a_damaged_cell(study_file: Path, finished: Path) -> None:
+def test_damaged_cell_raises(study_file: Path, finished: Path) -> None:
     damaged = next(iter(sorted((finished / "cells").iterdir())))
     damaged.write_bytes(damaged.read_bytes()[:20])
     with pytest.raises(DataError, match=f"{damaged}: damaged: remove it"):
         run_study(read_study(study_file), finished)
 
 
-def test_results_that_are_not_there(tmp_path: Path) -> None:
+def test_rejects_missing_results(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no results here"):
         read_results(tmp_path)
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
@@ -222,6 +224,6 @@ def test_results_that_are_not_there(tmp_path: Path) -> None:
         ({"scheduler": "tcp://host:8786"}, "the address of a scheduler go together"),
     ],
 )
-def test_backends_that_cannot_be(study_file: Path, options: dict, message: str) -> None:
+def test_rejects_invalid_backends(study_file: Path, options: dict, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         run_study(read_study(study_file), study_file.parent / "results", **options)

@@ -1,4 +1,4 @@
-"""Studies are read, and every mistake in one is found before any work starts."""
+"""Reading study files; all mistakes are reported before the study starts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bpa_ppl.registry import RULES, SAMPLERS, TUNERS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def edited(study_file: Path, old: str, new: str) -> Path:
+def edited_study(study_file: Path, old: str, new: str) -> Path:
     text = study_file.read_text("utf-8")
     assert old in text
     study_file.write_text(text.replace(old, new, 1), "utf-8")
     return study_file
 
 
-def test_what_a_file_says(study_file: Path) -> None:
+def test_settings_are_read(study_file: Path) -> None:
     study = read_study(study_file)
     assert (study.sizes, study.draws, study.seed, study.replacement) == ((4, 8), 3, 5, True)
     assert [method.name for method in study.methods][-1] == "mert-ter"
@@ -37,13 +37,13 @@ def test_what_a_file_says(study_file: Path) -> None:
     assert study.domains[0].adapt.nbest == study_file.parent / "nbest"
 
 
-def test_every_sampler_and_tuner_has_its_name() -> None:
+def test_method_names() -> None:
     known = named_methods()
     assert {*SAMPLERS, *TUNERS, "canonical", "weight-trace"} < set(known)
     assert {known[name].rule for name in ("heur-vit", "mcmc-vit")} == {"viterbi"} <= set(RULES)
 
 
-def test_the_example_is_a_study() -> None:
+def test_example_study_is_valid() -> None:
     assert [domain.name for domain in read_study(ROOT / "examples/study.toml").domains] == [
         "leaflet"
     ]
@@ -103,14 +103,14 @@ def test_the_example_is_a_study() -> None:
         ('"prior_variance"', '"delta"', r".*the sampler map has no setting delta: it has none"),
     ],
 )
-def test_mistakes(study_file: Path, old: str, new: str, message: str) -> None:
+def test_rejects_invalid_studies(study_file: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
-        read_study(edited(study_file, old, new))
+        read_study(edited_study(study_file, old, new))
     assert re.fullmatch(message, str(caught.value)), str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
+def test_rejects_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_study(tmp_path / "no.toml")
     (tmp_path / "bytes.toml").write_bytes(b"seed = 5 # \xff\n")
@@ -123,8 +123,8 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     swept = (
         '[sweeps.margins]\nsetting = "gamma"\nvalues = [1, 8]\nmethods = ["steep"]\nsizes = [4]\n'
     )
-    path = edited(study_file, "[variants.mert-ter]", f"{steep}{swept}[variants.mert-ter]")
-    study = read_study(edited(path, 'methods = ["', 'methods = ["steep", "'))
+    path = edited_study(study_file, "[variants.mert-ter]", f"{steep}{swept}[variants.mert-ter]")
+    study = read_study(edited_study(path, 'methods = ["', 'methods = ["steep", "'))
     likely = {
         task.cell.setting: task.method.resolved_likelihood()
         for task in tasks(study)
@@ -147,17 +147,17 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
         ('like = "map"\nlikelihood = "margin"\ngamma = -2', "gamma must be a number ≥ 0"),
     ],
 )
-def test_mistakes_in_likelihoods(study_file: Path, lines: str, message: str) -> None:
+def test_rejects_invalid_likelihoods(study_file: Path, lines: str, message: str) -> None:
     added = f"[variants.other]\n{lines}\n[variants.mert-ter]"
     with pytest.raises(DataError, match=message):
-        read_study(edited(study_file, "[variants.mert-ter]", added))
+        read_study(edited_study(study_file, "[variants.mert-ter]", added))
 
 
 @pytest.mark.parametrize(("value", "kind"), [("0.5", "integer"), ('"many"', ""), ("-3", "")])
-def test_settings_of_samplers_have_kinds(study_file: Path, value: str, kind: str) -> None:
+def test_sampler_settings_have_types(study_file: Path, value: str, kind: str) -> None:
     added = f'[variants.few]\nlike = "imh"\ndraws = {value}\n[variants.mert-ter]'
     with pytest.raises(DataError, match=rf"in \[variants.few\]: draws .*must be .*{kind}"):
-        read_study(edited(study_file, "[variants.mert-ter]", added))
+        read_study(edited_study(study_file, "[variants.mert-ter]", added))
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_settings_of_samplers_have_kinds(study_file: Path, value: str, kind: str
         ("held_out = 10", "held_out = 24", "24 of 24 sentences cannot be held out"),
     ],
 )
-def test_too_few_sentences(study_file: Path, old: str, new: str, message: str) -> None:
+def test_rejects_too_few_sentences(study_file: Path, old: str, new: str, message: str) -> None:
     folder = study_file.parent / "results"
     with pytest.raises(DataError, match=message):
-        run_study(read_study(edited(study_file, old, new)), folder)
+        run_study(read_study(edited_study(study_file, old, new)), folder)
     assert not folder.exists()

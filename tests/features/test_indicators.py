@@ -4,29 +4,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged import judged
+from judged_lists import judged_lists
 
 from bpa_ppl import BpaWarning, DataError, add_features
 from bpa_ppl.features.indicators import Indicators
 
 
-def test_each_value_has_a_column_of_its_own() -> None:
-    lists = add_features(judged(2), Indicators(column="system"))
+def test_each_value_has_its_own_column() -> None:
+    lists = add_features(judged_lists(2), Indicators(column="system"))
     assert lists.feature_names[2:] == ("system=ann", "system=bob", "system=eve")
     assert lists.features[:, 2:].tolist() == np.eye(3).tolist() * 2
 
 
 def test_new_values_have_no_column_and_are_warned_about_once() -> None:
-    fitted = Indicators(column="system").fitted(judged(2, names=("ann", "bob")))
+    fitted = Indicators(column="system").fitted(judged_lists(2, names=("ann", "bob")))
     with pytest.warns(BpaWarning, match="system eve") as warnings:
-        lists = add_features(judged(2), fitted)
+        lists = add_features(judged_lists(2), fitted)
     assert lists.feature_names[2:] == ("system=ann", "system=bob")
     assert lists.features[2, 2:].tolist() == [0, 0]
     assert len(warnings) == 1
 
 
 def test_integers_are_categories() -> None:
-    lists = judged(1).with_extras(year=np.array([2020, 2021, 2020]))
+    lists = judged_lists(1).with_extras(year=np.array([2020, 2021, 2020]))
     assert Indicators(column="year").fitted(lists).values == ("2020", "2021")
 
 
@@ -39,6 +39,6 @@ def test_integers_are_categories() -> None:
     ],
 )
 def test_invalid_columns(column: str, values: Any, message: str) -> None:
-    lists = judged(1).with_extras(other=values)
+    lists = judged_lists(1).with_extras(other=values)
     with pytest.raises(DataError, match=message):
         add_features(lists, Indicators(column=column))

@@ -59,7 +59,7 @@ def test_columns_of_a_text(text: Path, toy: NBest) -> None:
     assert sum(missing) == 1  # world
 
 
-def test_several_models_stand_side_by_side(text: Path, toy: NBest, tmp_path: Path) -> None:
+def test_several_models_can_be_used_together(text: Path, toy: NBest, tmp_path: Path) -> None:
     general = tmp_path / "general.arpa.gz"
     write_arpa(NgramModel.estimate([["hello", "world"]], 2), general)
     sources = [
@@ -156,7 +156,7 @@ def test_text_can_be_carried(text: Path, toy: NBest) -> None:
     assert LanguageModel(text=str(text)).fitted(toy).lines == ()
 
 
-def test_what_cannot_be_carried(text: Path, toy: NBest, tmp_path: Path) -> None:
+def test_sources_that_cannot_be_carried(text: Path, toy: NBest, tmp_path: Path) -> None:
     arpa, long = tmp_path / "a.arpa", tmp_path / "long.txt"
     write_arpa(NgramModel.estimate([["a"]], 2), arpa)
     long.write_text(f"{'word ' * 30}\n" * 40_000, encoding="utf-8")

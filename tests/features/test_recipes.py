@@ -164,7 +164,7 @@ def test_a_file_that_has_changed_or_gone_is_refused(
         rerank(lists, posterior, moved_files={"known": ["a", "b"]})
 
 
-def test_two_sources_of_a_kind_are_told_apart_by_their_names(
+def test_two_sources_of_a_kind_are_distinguished_by_their_names(
     tmp_path: Path, lists: NBest, domain: Path
 ) -> None:
     other = tmp_path / "other.txt"
@@ -178,13 +178,13 @@ def test_two_sources_of_a_kind_are_told_apart_by_their_names(
         adapt(lists, WEIGHTS, add=[sources[0], sources[0]])
 
 
-def test_what_holds_its_text_has_no_files_to_move(domain: Path) -> None:
+def test_a_source_that_carries_its_text_has_no_files_to_move(domain: Path) -> None:
     carried = Known(text=str(domain), words=("w1",))
     assert carried.files() == ()
     assert carried.moved([]) == carried
 
 
-def test_a_record_that_makes_no_sense(tmp_path: Path, lists: NBest, domain: Path) -> None:
+def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path) -> None:
     draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
     for made in ([{"text": "x"}], [{"source": "known"}], 5, [{"source": "known", "text": 3}]):
         with pytest.raises((DataError, UsageError)):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, adapt, iter_nbest, point_weights, read_nbest, read_weights, write_nbest
 from bpa_ppl.formats.base import NBestFormat
@@ -51,23 +51,23 @@ def converted(name: str, nbest: NBest, folder: Path) -> tuple[Path, str | NBestF
 @pytest.mark.parametrize("name", WHOLE)
 def test_the_table_is_the_same_to_the_bit(leaflet: NBest, tmp_path: Path, name: str) -> None:
     path, _ = converted(name, leaflet, tmp_path)
-    assert content(read_nbest(path)) == content(leaflet)
+    assert table_content(read_nbest(path)) == table_content(leaflet)
     streamed = NBest.concatenate(iter_nbest(path, chunk=7))
-    assert content(streamed) == content(leaflet)
+    assert table_content(streamed) == table_content(leaflet)
 
 
 def test_plain_text_keeps_texts_and_scores(leaflet: NBest, tmp_path: Path) -> None:
     path, plain = converted("plain", leaflet, tmp_path)
     again = read_nbest(path, format=plain, references=leaflet.references, sources=leaflet.sources)
-    assert content(again) == content(leaflet.without("totals", "system", "topic"))
+    assert table_content(again) == table_content(leaflet.without("totals", "system", "topic"))
 
 
 def test_a_data_frame_and_records(leaflet: NBest) -> None:
     frame = leaflet.to_dataframe()
-    assert content(NBest.from_dataframe(frame)) == content(leaflet)
+    assert table_content(NBest.from_dataframe(frame)) == table_content(leaflet)
     some = leaflet[:20]
     records = some.to_dataframe().rename(columns={"reference": "references"}).to_dict("records")
-    assert content(NBest.from_records(records)) == content(some)
+    assert table_content(NBest.from_records(records)) == table_content(some)
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +96,6 @@ def test_all_the_real_lists(shared_data: Path, tmp_path: Path, name: str) -> Non
     nbest = read_nbest(shared_data / file, references=shared_data / f"{name}.ref")
     for kind in WHOLE:
         path, _ = converted(kind, nbest, tmp_path)
-        assert content(read_nbest(path)) == content(nbest), kind
+        assert table_content(read_nbest(path)) == table_content(nbest), kind
         path.unlink()
     assert np.unique(nbest.sizes).tolist() == [500]

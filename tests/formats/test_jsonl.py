@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -214,7 +214,7 @@ def gathered(data: bytes, block: int) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BpaWarning)
-            return content(next(Gatherer("dev", {}).tables(rows)))
+            return table_content(next(Gatherer("dev", {}).tables(rows)))
     except DataError as error:
         return str(error)
 
@@ -250,8 +250,8 @@ def test_what_is_written_reads_back(tmp_path: Path, long: bool) -> None:
     path = tmp_path / "out.jsonl.gz"
     write_nbest(nbest, path, format=Jsonl(long=long))
     again = read_nbest(path)
-    assert content(again) == content(nbest)
-    assert content(NBest.concatenate(iter_nbest(path, chunk=1))) == content(nbest)
+    assert table_content(again) == table_content(nbest)
+    assert table_content(NBest.concatenate(iter_nbest(path, chunk=1))) == table_content(nbest)
 
 
 def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:

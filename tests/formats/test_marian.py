@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -108,7 +108,7 @@ def test_it_reads_back_with_the_same_bits(tmp_path: Path, alignment: bool) -> No
     )
     write_nbest(nbest, tmp_path / "out", format="marian")
     again = read_nbest(tmp_path / "out")
-    assert content(again, "totals_normalised") == content(nbest, "totals_normalised")
+    assert table_content(again, "totals_normalised") == table_content(nbest, "totals_normalised")
     assert again.totals_normalised
 
 
@@ -116,7 +116,7 @@ def test_real_lists_read_back_with_the_same_bits(demo_data: Path, tmp_path: Path
     nbest = next(iter_nbest(demo_data / "leaflet.nbest100.gz", chunk=40))
     write_nbest(nbest, tmp_path / "out", format="marian")
     again = read_nbest(tmp_path / "out", format=Marian(normalised=False))
-    assert content(again) == content(nbest)
+    assert table_content(again) == table_content(nbest)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -166,7 +166,7 @@ def test_a_record_of_columns_may_have_none_for_a_whole_list() -> None:
     assert not nbest.sentence_extras
     with pytest.warns(BpaWarning, match="mqm is missing for 2 of 4"):
         frame = NBest.from_dataframe(pa.Table.from_pylist(records))
-    assert content(frame) == content(nbest)
+    assert table_content(frame) == table_content(nbest)
 
 
 def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
     for name in ("lists.jsonl", "lists.parquet"):
         write_nbest(nbest, tmp_path / name)
         with pytest.warns(BpaWarning):
-            assert content(read_nbest(tmp_path / name)) == content(nbest)
+            assert table_content(read_nbest(tmp_path / name)) == table_content(nbest)
 
 
 # Every kind of field that is no number, in one of the lines alone.
@@ -270,14 +270,14 @@ def test_sentences_without_references(write: Write, none: dict[str, Any]) -> Non
     [
         ({"lm": "3"}, "lm is '3', (not a finite 32-bit number|a number as a text)"),
         ({"mqm": "3"}, "mqm is '3', (not a finite 32-bit number|a number as a text)"),
-        ({"mqm": "good"}, "mqm is 'good', not a finite 32-bit number: correct it, or leave"),
-        ({"mqm": True}, "mqm is true, not a finite 32-bit number: correct it, or leave"),
-        ({"mqm": [3]}, r"mqm is \[3\], not a finite 32-bit number: correct it, or leave"),
-        ({"mqm": float("nan")}, "mqm is nan, not a finite 32-bit number: correct it, or leave"),
+        ({"mqm": "good"}, "mqm is 'good', not a finite 32-bit number: correct it, or drop"),
+        ({"mqm": True}, "mqm is true, not a finite 32-bit number: correct it, or drop"),
+        ({"mqm": [3]}, r"mqm is \[3\], not a finite 32-bit number: correct it, or drop"),
+        ({"mqm": float("nan")}, "mqm is nan, not a finite 32-bit number: correct it, or drop"),
         ({"by": 3}, "by is 3, a number, where the hypotheses before have none: give the field one"),
     ],
 )
-def test_what_is_of_another_type_is_an_error(
+def test_values_of_another_type_are_refused(
     write: Write, place: int, fields: dict[str, Any], message: str
 ) -> None:
     """The error is in the line, or, in the first line, where the next one is of another type."""
@@ -292,10 +292,13 @@ def test_what_is_of_another_type_is_an_error(
 
 
 @pytest.mark.parametrize("bad", ['"3x"', "nan", "true", "1e99"])
-def test_cells_that_are_no_numbers_stay_errors(write: Write, bad: str) -> None:
+def test_cells_that_are_not_numbers_are_refused(write: Write, bad: str) -> None:
     rows = [*table(PARTLY, ","), f"2,g,1,{bad},x"]
-    with pytest.raises(DataError, match=r"dev\.nbest:8: mqm: '.*' is not a .*leave the cell empty"):
+    with pytest.raises(
+        DataError, match=r"dev\.nbest:8: mqm: '.*' is .* leave the cell empty"
+    ) as found:
         read_nbest(write(*rows))
+    assert found.value.parameter == "bad"
 
 
 @st.composite
@@ -338,4 +341,4 @@ def test_what_is_written_reads_back(
         nbest = nbest.without(*odd)
     path = tmp_path_factory.mktemp("lists") / "lists"
     write_nbest(nbest, path, format=format)
-    assert content(read_nbest(path)) == content(nbest)
+    assert table_content(read_nbest(path)) == table_content(nbest)

@@ -196,7 +196,7 @@ def test_an_empty_alignment_of_an_empty_text(write: Callable[..., Path]) -> None
         ("0 ||| a ||| LM0= 1 TM0= -2 0", "no total score, but the first line has one"),
         ("0 ||| a ||| LM0= 1 TM0= -2 0 ||| ", "'' is not a number"),
         ("0 ||| a ||| LM0= 1 TM0= -2 0 ||| high", "'high' is not a number"),
-        ("0 ||| a ||| LM0= one TM0= -2 0 ||| 0", "'one' is not a number: correct it, or leave"),
+        ("0 ||| a ||| LM0= one TM0= -2 0 ||| 0", "'one' is not a number: correct it, or drop"),
         ("0 ||| a ||| LM0= 1_0 TM0= -2 0 ||| 0", "'1_0' is not a number"),
         ("0 ||| a ||| LM0= 1,5 TM0= -2 0 ||| 0", "'1,5' is not a number"),
         ("0 ||| a ||| LM0= 0x10 TM0= -2 0 ||| 0", "'0x10' is not a number"),

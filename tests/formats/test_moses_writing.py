@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError, UsageError
@@ -34,7 +34,7 @@ def test_the_golden_file(tmp_path: Path) -> None:
     assert nbest.feature_names[-1] == "TranslationModel0[1]"
     assert nbest.features[1].tolist()[-3:] == [-8, -1, -3.5]
     write_nbest(nbest, tmp_path / "again")
-    assert content(read_nbest(tmp_path / "again")) == content(nbest)
+    assert table_content(read_nbest(tmp_path / "again")) == table_content(nbest)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_they_read_back(tmp_path: Path, extras: dict[str, Any], totals: bool) ->
         assert list(tmp_path.iterdir()) == []
         return
     write_nbest(nbest, tmp_path / "out")
-    assert content(read_nbest(tmp_path / "out")) == content(nbest)
+    assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
 
 
 @pytest.mark.parametrize("bad", ["0", "0=0", "0-0 ", "x", "0-0\n", 7, "0-0 ||| 1-1"])

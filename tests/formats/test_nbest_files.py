@@ -133,7 +133,7 @@ class TestReferences:
             read_nbest(write(line(0)), references=[str(write("x", name="ref")), "a dog"])
 
     @pytest.mark.parametrize("references", [[1, 2], [("a",), 2], [{"a"}, ("b",)], [[["a"]], "b"]])
-    def test_what_is_none(self, write: Write, references: Any) -> None:
+    def test_wrong_references(self, write: Write, references: Any) -> None:
         with pytest.raises(
             UsageError, match="references must be one text, or a tuple of texts, for"
         ):
@@ -144,24 +144,27 @@ class TestReferences:
         nbest = read_nbest(path, references=[("x",), ("y",)], first_id=1)
         assert nbest.references == (("x",), ("y",))
 
-    def test_ids_beyond_the_references_that_look_one_based_hint_at_it(self, write: Write) -> None:
+    def test_one_based_ids_beyond_the_references(self, write: Write) -> None:
         path = write(line(1), line(2), line(2))
         references = write("x", "y", name="ref")
-        with pytest.raises(DataError, match=r"dev\.nbest:2: no .* id 2: .*ref has 2.*first_id=1"):
+        with pytest.raises(DataError, match=r"dev\.nbest:2: no .* id 2: .*ref has 2") as found:
             read_nbest(path, references=references)
+        assert found.value.parameter == "first_id"
 
-    def test_ids_beyond_the_references_that_do_not(self, write: Write) -> None:
+    def test_other_ids_beyond_the_references(self, write: Write) -> None:
         path = write(line(0), line(1), line(2))
         references = write("x", "y", name="ref")
-        with pytest.raises(DataError, match=r"dev\.nbest:3: .*ids 0 to 1; give the references"):
+        with pytest.raises(DataError, match=r"dev\.nbest:3: .*ids 0 to 1; give the ref") as found:
             read_nbest(path, references=references)
+        assert found.value.parameter == "references"
 
     def test_ids_below_the_first(self, write: Write) -> None:
-        with pytest.raises(DataError, match=r"dev\.nbest:1: sentence id 0 is below.*first_id=0"):
+        with pytest.raises(DataError, match=r"dev\.nbest:1: sentence id 0 is below") as found:
             read_nbest(write(line(0)), first_id=1)
+        assert found.value.parameter == "first_id"
 
-    def test_a_first_reference_without_a_list_may_mean_one_based_ids(self, write: Write) -> None:
-        with pytest.warns(BpaWarning, match="no list for the first reference.*first_id=1"):
+    def test_a_first_reference_without_a_list(self, write: Write) -> None:
+        with pytest.warns(BpaWarning, match="no list for the first reference.*first id to 1"):
             read_nbest(write(line(1)), references=[("x",), ("y",)])
 
 

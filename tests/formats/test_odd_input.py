@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bpa_ppl import BpaWarning, DataError, NBest, iter_nbest, read_nbest, read_weights
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, iter_nbest, read_nbest, read_weights
 from bpa_ppl.weights import match
 
 LINE = "{} ||| {} ||| LM0= -1.5 ||| -1.5\n"
@@ -85,7 +85,7 @@ def test_references_without_a_list_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_default_weight_is_a_number_even_where_it_is_not_needed(toy: NBest, value: float) -> None:
+def test_unused_default_weights_must_be_numbers(toy: NBest, value: float) -> None:
     weights = dict.fromkeys(toy.feature_names, 1.0)
     for name in ("LM0", "Other0"):
         with pytest.raises(DataError, match=f"the default weights: the weight of {name} is not a"):
@@ -93,10 +93,11 @@ def test_a_default_weight_is_a_number_even_where_it_is_not_needed(toy: NBest, va
 
 
 @pytest.mark.parametrize("first_id", [2**63, -(2**63), 1.5, "1"])
-def test_the_first_id_is_a_whole_number(tmp_path: Path, first_id: int) -> None:
+def test_the_first_id_must_be_an_integer(tmp_path: Path, first_id: int) -> None:
     path = moses(tmp_path / "nbest", (0, "a"))
-    with pytest.raises(ValueError, match="first_id must be an integer of at most 18 digits"):
+    with pytest.raises(UsageError, match="integer of at most 18 digits") as found:
         read_nbest(path, first_id=first_id)
+    assert found.value.parameter == "first_id"
 
 
 DEEP = "[" * 100_000 + "]" * 100_000

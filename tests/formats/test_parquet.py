@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -83,9 +83,9 @@ def test_what_is_written_reads_back(tmp_path: Path, batch: int) -> None:
     )
     path = tmp_path / "out.parquet"
     write_nbest(nbest, path, format=Parquet(batch=batch))
-    assert content(read_nbest(path, format=Parquet(batch=batch))) == content(nbest)
+    assert table_content(read_nbest(path, format=Parquet(batch=batch))) == table_content(nbest)
     chunks = iter_nbest(path, chunk=1, format=f"parquet:batch={batch}")
-    assert content(NBest.concatenate(chunks)) == content(nbest)
+    assert table_content(NBest.concatenate(chunks)) == table_content(nbest)
 
 
 def test_kinds_of_numbers(tmp_path: Path) -> None:

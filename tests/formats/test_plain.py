@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
@@ -42,7 +42,7 @@ def test_scores_of_several_kinds(
     assert nbest.texts(2) == ["t 4", "t 5"]
 
 
-def test_files_of_one_name_are_counted(texts: Path, tmp_path: Path) -> None:
+def test_files_with_equal_names_are_numbered(texts: Path, tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "s.npy", np.zeros(6))
@@ -88,12 +88,14 @@ def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
         assert read_nbest(texts, format=reader, bad="drop").sizes.tolist() == [1, 2, 2]
 
 
-def test_lines_that_are_no_whole_lists(texts: Path) -> None:
-    with pytest.raises(DataError, match="hyps: 6 lines is not a multiple of 4"):
+def test_lines_that_are_not_whole_lists(texts: Path) -> None:
+    with pytest.raises(DataError, match="hyps: 6 lines is not a multiple of 4") as uneven:
         read_nbest(texts, format="plain:list_size=4")
-    with pytest.raises(UsageError, match=r"plain needs .* plain:list_size=50"):
+    assert uneven.value.parameter == "list_size"
+    with pytest.raises(UsageError, match=r"plain needs .* plain:list_size=50") as unset:
         read_nbest(texts, format="plain")
-    with pytest.raises(UsageError, match="list_size must be a whole number from 0 on, not 'x'"):
+    assert unset.value.parameter == "list_size"
+    with pytest.raises(UsageError, match="list_size must be an integer ≥ 0"):
         read_nbest(texts, format="plain:list_size=x")
     with pytest.raises(UsageError, match="settings of the format plain are written NAME=VALUE"):
         read_nbest(texts, format="plain:50")
@@ -102,7 +104,7 @@ def test_lines_that_are_no_whole_lists(texts: Path) -> None:
 
 
 @pytest.mark.parametrize("scores", ["s.txt", "s.txt.gz", "lm.npy,tm.npy"])
-def test_what_is_written_reads_back(tmp_path: Path, scores: str) -> None:
+def test_written_lists_read_back(tmp_path: Path, scores: str) -> None:
     nbest = NBest.from_lists(
         [["a ", "b"], ["", " d"]],
         np.array([[[0.1, -0.0], [1, 2]], [[3, 4e-40], [5, 6]]]),
@@ -111,10 +113,10 @@ def test_what_is_written_reads_back(tmp_path: Path, scores: str) -> None:
     files = ",".join(str(tmp_path / name) for name in scores.split(","))
     format = f"plain:list_size=2,scores={files}"
     write_nbest(nbest, tmp_path / "hyps", format=format)
-    assert content(read_nbest(tmp_path / "hyps", format=format)) == content(nbest)
+    assert table_content(read_nbest(tmp_path / "hyps", format=format)) == table_content(nbest)
 
 
-def test_what_plain_text_cannot_hold(tmp_path: Path) -> None:
+def test_lists_that_plain_text_cannot_store(tmp_path: Path) -> None:
     uneven = NBest.from_lists([["a", "b"], ["c"]], [[[], []], [[]]], [])
     for lists, message in [
         (uneven, "lists of 1 to 2 hypotheses"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, adapt, iter_nbest, point_weights, read_nbest, write_nbest
 from bpa_ppl.errors import DataError, UsageError
@@ -39,7 +39,7 @@ def test_the_golden_file() -> None:
 def test_a_stream_is_the_whole() -> None:
     parts = list(iter_nbest(GOLDEN, chunk=2))
     assert [len(part) for part in parts] == [2, 1]
-    assert content(NBest.concatenate(parts)) == content(read_nbest(GOLDEN))
+    assert table_content(NBest.concatenate(parts)) == table_content(read_nbest(GOLDEN))
 
 
 def test_texts_alone_need_a_source_of_features(write: Write) -> None:
@@ -60,7 +60,7 @@ def test_of_a_conversation_the_last_turn_is_the_answer(write: Write) -> None:
 def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
     lists = read_nbest(GOLDEN)
     write_nbest(lists, tmp_path / "lists.jsonl")
-    assert content(read_nbest(tmp_path / "lists.jsonl")) == content(lists)
+    assert table_content(read_nbest(tmp_path / "lists.jsonl")) == table_content(lists)
     with pytest.raises(UsageError, match="write jsonl"):
         write_nbest(lists, tmp_path / "pairs", format="preference-pairs")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -201,9 +201,9 @@ def test_what_is_written_reads_back(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.{suffix}"
     write_nbest(nbest, path)
     with pytest.warns(BpaWarning, match="1 sentence with a blank reference, the first of id 1"):
-        assert content(read_nbest(path)) == content(nbest)
+        assert table_content(read_nbest(path)) == table_content(nbest)
     with pytest.warns(BpaWarning, match="blank"):
-        assert content(NBest.concatenate(iter_nbest(path, chunk=1))) == content(nbest)
+        assert table_content(NBest.concatenate(iter_nbest(path, chunk=1))) == table_content(nbest)
 
 
 def test_what_would_not_read_back(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sameness import content
+from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
@@ -97,7 +97,7 @@ def test_a_stream_is_the_whole(write: Write, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 100)
     parts = list(iter_nbest(path, chunk=3, format=AS_IS))
     assert len(parts) == 7
-    assert content(NBest.concatenate(parts)) == content(whole)
+    assert table_content(NBest.concatenate(parts)) == table_content(whole)
 
 
 @settings(max_examples=25, deadline=None)
@@ -120,7 +120,7 @@ def test_any_lists_read_back_with_the_same_bits(
     )
     write_nbest(nbest, path, format=Sockeye(costs=costs))
     with warnings.catch_warnings(action="ignore", category=BpaWarning):
-        assert content(read_nbest(path, format=Sockeye(costs=costs))) == content(nbest)
+        assert table_content(read_nbest(path, format=Sockeye(costs=costs))) == table_content(nbest)
 
 
 def test_ids_columns_and_extras_read_back(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_ids_columns_and_extras_read_back(tmp_path: Path) -> None:
     ).with_sentence_extras(weight=np.array([1.5, 2]))
     write_nbest(nbest, tmp_path / "out", format=AS_IS)
     again = read_nbest(tmp_path / "out", format=AS_IS)
-    assert content(again, "sentence_extras") == content(nbest, "sentence_extras")
+    assert table_content(again, "sentence_extras") == table_content(nbest, "sentence_extras")
     assert again.sentence_extras == {"domain": ("news", None), "id": ("x", "y"), "weight": (1.5, 2)}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sameness import bits, content
+from table_content import bits, table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
@@ -193,7 +193,7 @@ def test_usual_blocks_are_not_given_up(name: str) -> None:
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        (("b", "lm=x", "-1"), "'x' is not a number: correct it, or leave"),
+        (("b", "lm=x", "-1"), "'x' is not a number: correct it, or drop"),
         (("b", "lm=1_0", "-1"), "'1_0' is not a number"),
         (("b", "lm=nan", "-1"), "'nan' is not a finite"),
         (("b", "lm=-1", "inf"), "'inf' is not a finite"),
@@ -203,8 +203,9 @@ def test_usual_blocks_are_not_given_up(name: str) -> None:
 )
 def test_bad_values(write: Write, name: str, part: tuple[str, str, str], message: str) -> None:
     path = write(*lines(name, ("a", "lm=-1", "0"), part, ("c", "lm=-1", "0")))
-    with pytest.raises(DataError, match=rf"dev\.nbest:2: {message}"):
+    with pytest.raises(DataError, match=rf"dev\.nbest:2: {message}") as found:
         read_nbest(path, format=name)
+    assert found.value.parameter == "bad"
     with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         assert read_nbest(path, format=name, bad="drop").texts(0) == ["a", "c"]
 
@@ -257,7 +258,7 @@ def test_any_lists_read_back_with_the_same_bits(
     texts = [text.strip(" "), *(f"t{i}" for i in range(1, len(values)))]
     nbest = NBest.from_lists([texts], [table[:, 1:]], ["lm", "TM0[0]", "x=y"], totals=[table[:, 0]])
     write_nbest(nbest, path, format=name)
-    assert content(read_nbest(path, format=name)) == content(nbest)
+    assert table_content(read_nbest(path, format=name)) == table_content(nbest)
 
 
 @FORMATS
@@ -266,7 +267,7 @@ def test_real_lists_read_back_with_the_same_bits(
 ) -> None:
     nbest = next(iter_nbest(demo_data / "leaflet.nbest100.gz", chunk=40))
     write_nbest(nbest, tmp_path / "out", format=name)
-    assert content(read_nbest(tmp_path / "out", format=name)) == content(nbest)
+    assert table_content(read_nbest(tmp_path / "out", format=name)) == table_content(nbest)
 
 
 @FORMATS

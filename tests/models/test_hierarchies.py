@@ -1,13 +1,13 @@
-"""Models of several sites: domains that share weights, and weights of which few matter."""
+"""Models with several sites: hierarchies of domains, horseshoe, and spike and slab."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import plain
 import pytest
-from agreement import assert_moments
+import reference_model
+from moment_checks import assert_moments
 from scipy.special import log_expit, logsumexp
 from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 
@@ -24,39 +24,43 @@ density = jax.jit(potential, static_argnums=0)
 DOMAINS, SENTENCES, VARIANCE, SPREAD = 24, 20, 0.5, 1.5
 
 
-def pools() -> dict[str, NBest]:
-    """One weight; the first hypothesis of a list of two was drawn with a weight of the domain."""
+def simulated_domains() -> dict[str, NBest]:
+    """Return lists of two with one feature per domain, simulated with a weight of the domain."""
     rng = np.random.default_rng(4)
-    found = {}
+    result = {}
     for number, truth in enumerate(rng.normal(1.0, 0.5, size=DOMAINS)):
         rows = rng.normal(0, 3, size=SENTENCES)
         sign = np.where(rng.uniform(size=SENTENCES) < 1 / (1 + np.exp(-rows * truth)), -1, 1)
-        found[str(number)] = plain.pairs((sign * rows)[:, None], ["LM0"])
-    return found
+        result[str(number)] = reference_model.pairs((sign * rows)[:, None], ["LM0"])
+    return result
 
 
-def of_lists(lists: NBest, own: np.ndarray) -> np.ndarray:
-    """The log-likelihood of a domain."""
-    return np.asarray(sum(log_expit(-own * row) for row in lists.features[1::2, 0].astype(float)))
+def domain_log_likelihood(lists: NBest, domain_weights: np.ndarray) -> np.ndarray:
+    """Return the log-likelihood of a domain."""
+    return np.asarray(
+        sum(log_expit(-domain_weights * row) for row in lists.features[1::2, 0].astype(float))
+    )
 
 
-def next_domain(given: dict[str, NBest]) -> tuple[float, float]:
-    """Mean and variance of the weight of one more domain, by quadrature over (μ, τ) and each λ."""
+def new_domain_moments(domains: dict[str, NBest]) -> tuple[float, float]:
+    """Return mean and variance of a new domain's weight, by quadrature over (μ, τ) and each λ."""
     shared, scale = np.linspace(-1.0, 3.0, 61), np.linspace(0.01, 3.0, 60)
     unit, weight = np.polynomial.hermite_e.hermegauss(41)
-    own = shared[:, None, None] + scale[None, :, None] * unit
+    domain_weights = shared[:, None, None] + scale[None, :, None] * unit
     log_p = norm.logpdf(shared, 0.5, VARIANCE**0.5)[:, None]
     log_p = log_p + halfnorm.logpdf(scale, scale=SPREAD * VARIANCE**0.5)
-    for one in given.values():
-        log_p = log_p + logsumexp(of_lists(one, own), axis=2, b=weight / weight.sum())
+    for one in domains.values():
+        log_p = log_p + logsumexp(
+            domain_log_likelihood(one, domain_weights), axis=2, b=weight / weight.sum()
+        )
     p = np.exp(log_p - logsumexp(log_p))
     mean = p.sum(axis=1) @ shared
     variance = p.sum(axis=1) @ (shared - mean) ** 2 + p.sum(axis=0) @ scale**2
     return float(mean), float(variance)
 
 
-def seen(lists: NBest) -> Evidence:
-    """What one domain says: the Gaussian of its likelihood times N(0.5, 0.5), by quadrature."""
+def domain_evidence(lists: NBest) -> Evidence:
+    """Return the Gaussian evidence of one domain, by quadrature under the prior N(0.5, 0.5)."""
     grid = np.linspace(-4, 6, 2001)
     rows = lists.features[1::2, 0].astype(np.float64)
     log_p = log_expit(-grid[:, None] * rows).sum(axis=1) + norm.logpdf(grid, 0.5, VARIANCE**0.5)
@@ -68,74 +72,80 @@ def seen(lists: NBest) -> Evidence:
     return Evidence(("LM0",), np.array([[precision]]), np.array([shift]), start, wide)
 
 
-def test_empirical_bayes_is_near_the_full_model() -> None:
-    """The full model, integrated: 24 domains leave little to the priors of mean and spread."""
-    given = pools()
-    mean, variance = next_domain(given)
-    terms = {name: seen(lists) for name, lists in given.items()}
+def test_empirical_bayes_agrees_with_full_model() -> None:
+    """With 24 domains the priors of mean and spread have little effect."""
+    domains = simulated_domains()
+    mean, variance = new_domain_moments(domains)
+    terms = {name: domain_evidence(lists) for name, lists in domains.items()}
     learned = hierarchy(terms, strength=0.01).prior()
     assert learned.mean[0] == pytest.approx(mean, abs=0.05)
-    # One has the most probable spread, the other the mean over all that are probable.
+    # Empirical Bayes uses the mode of the spread, the full model integrates over it.
     assert learned.covariance[0, 0] == pytest.approx(variance, rel=0.25)
 
 
-def test_the_full_model_is_the_product_of_its_parts() -> None:
+def test_hierarchical_density_agrees_with_scipy() -> None:
     rng = np.random.default_rng(6)
     names, domain = ("LM0", "WP0"), np.array([0, 1, 1, 0, 1])
-    lists = plain.pairs(rng.normal(size=(5, 2)), names)
-    laid = tabulate(lists, match(dict.fromkeys(names, 0.0), lists), np.zeros(5), domain=domain)
+    lists = reference_model.pairs(rng.normal(size=(5, 2)), names)
+    table = tabulate(lists, match(dict.fromkeys(names, 0.0), lists), np.zeros(5), domain=domain)
     mean, variance = np.array([0.5, -1.0]), np.array([0.1, 0.4])
-    data = Data(laid, Prior(mean, variance))
+    data = Data(table, Prior(mean, variance))
     z = {
         "shared": jnp.array([0.7, -0.8]),
         "scale": jnp.array([-1.2, -0.5]),
         "correlation": jnp.array([0.6]),
         "own": jnp.asarray(rng.normal(size=(3, 2))),
     }
-    shared, scale, own = np.asarray(z["shared"]), np.exp(np.asarray(z["scale"])), np.array(z["own"])
+    shared, scale, domain_weights = (
+        np.asarray(z["shared"]),
+        np.exp(np.asarray(z["scale"])),
+        np.array(z["own"]),
+    )
     r = np.tanh(0.6)
     root = scale[:, None] * np.array([[1.0, 0.0], [r, np.sqrt(1 - r**2)]])
-    weights = shared + own @ root.T
-    expected = norm.logpdf(shared, mean, np.sqrt(variance)).sum() + norm.logpdf(own).sum()
+    weights = shared + domain_weights @ root.T
+    expected = (
+        norm.logpdf(shared, mean, np.sqrt(variance)).sum() + norm.logpdf(domain_weights).sum()
+    )
     expected += (halfnorm.logpdf(scale, scale=SPREAD * np.sqrt(variance)) + np.log(scale)).sum()
     # Of two weights the correlation is 2 b − 1 with b ~ Beta(2, 2), and r = tanh of its site.
     expected += beta.logpdf((1 + r) / 2, 2.0, 2.0) - np.log(2) + np.log(1 - r**2)
     for sentence, number in enumerate(domain):
         rows = lists.features[lists.rows(sentence)]
-        expected += plain.log_choice(rows, weights[number])[0]
+        expected += reference_model.log_choice(rows, weights[number])[0]
     program = Program(Hierarchical(2, spread=SPREAD), Oracle())
     with jax.enable_x64(True):
         assert float(-density(program, data, z)) == pytest.approx(expected, abs=1e-4)
-        found = constrained(program, data, z)
-        np.testing.assert_allclose(found["weights"], weights[2])
-        np.testing.assert_allclose(found["by_domain"], weights[:2])
+        result = constrained(program, data, z)
+        np.testing.assert_allclose(result["weights"], weights[2])
+        np.testing.assert_allclose(result["by_domain"], weights[:2])
 
 
 @pytest.mark.slow
-def test_the_full_model_is_as_quadrature_says() -> None:
-    given = dict(list(pools().items())[:3])
-    found = learn_prior_jointly(
-        given,
+def test_joint_posterior_agrees_with_quadrature() -> None:
+    domains = dict(list(simulated_domains().items())[:3])
+    result = learn_prior_jointly(
+        domains,
         {"LM0": 0.5},
         model=Hierarchical(3, spread=SPREAD),
         prior_variance=VARIANCE,
         likelihood="oracle",
-        oracle=plain.given(*[0] * 3 * SENTENCES),
+        oracle=reference_model.given(*[0] * 3 * SENTENCES),
     )
-    assert check(found), str(check(found))
-    mean, variance = next_domain(given)
-    draws = as_draws(found)
+    assert check(result), str(check(result))
+    mean, variance = new_domain_moments(domains)
+    draws = as_draws(result)
     assert_moments(draws.weights, [mean], [[variance]])
 
 
-def test_a_model_of_other_domains_is_refused() -> None:
+def test_rejects_wrong_number_of_domains() -> None:
     with pytest.raises(UsageError, match="3 domains, and there are 24"):
-        learn_prior_jointly(pools(), {"LM0": 0.5}, model=Hierarchical(3))
+        learn_prior_jointly(simulated_domains(), {"LM0": 0.5}, model=Hierarchical(3))
     with pytest.raises(UsageError, match="at least one domain"):
         Hierarchical(0)
 
 
-class TestSparse:
+class TestSparsePriors:
     """A dense weight and three sparse ones."""
 
     names = ("LM0", "a", "b", "c")
@@ -146,12 +156,12 @@ class TestSparse:
         np.array([np.nan, 6.0, 3.0, 6.0]),
     )
 
-    def test_the_horseshoe_is_the_product_of_its_parts(self) -> None:
-        lists = plain.pairs(np.random.default_rng(0).normal(size=(5, 4)), self.names)
+    def test_horseshoe_density_agrees_with_scipy(self) -> None:
+        lists = reference_model.pairs(np.random.default_rng(0).normal(size=(5, 4)), self.names)
         family = Horseshoe(relevant=1.0)
-        laid = tabulate(lists, match(dict.fromkeys(self.names, 0.0), lists), np.zeros(5))
+        table = tabulate(lists, match(dict.fromkeys(self.names, 0.0), lists), np.zeros(5))
         program = Program(family.model(self.match), Oracle())
-        data = Data(laid, family.build(self.match)._replace(names=None))
+        data = Data(table, family.build(self.match)._replace(names=None))
         z = {
             "unit": jnp.array([0.3, -1.0, 0.5, 2.0]),
             "local": jnp.array([0.2, -0.4, 1.5]),
@@ -167,12 +177,12 @@ class TestSparse:
         expected += (halfcauchy.logpdf(local) + np.log(local)).sum()
         expected += halfcauchy.logpdf(overall, scale=0.5) + np.log(overall)
         expected += invgamma.logpdf(slab, 2.0, scale=2.0) + np.log(slab)
-        expected += plain.log_likelihood(lists, np.zeros(5, int), weights).sum()
+        expected += reference_model.log_likelihood(lists, np.zeros(5, int), weights).sum()
         with jax.enable_x64(True):
             assert float(-density(program, data, z)) == pytest.approx(expected, abs=1e-4)
             np.testing.assert_allclose(constrained(program, data, z)["weights"], weights)
 
-    def test_spike_and_slab_is_a_mixture_of_normals(self) -> None:
+    def test_spike_and_slab_density_agrees_with_scipy(self) -> None:
         prior = SpikeSlab(share=0.2, spike=0.1).build(self.match)
         at = np.array([0.7, 0.05, -0.4, 0.0])
         wide = np.sqrt(0.1) * np.array([1.0, 1.0, 2.0, 1.0])
@@ -183,7 +193,7 @@ class TestSparse:
         assert prior.names == self.names
         assert prior.mean.tolist() == mean
 
-    def test_where_all_weights_are_canonical_all_shifts_are_sparse(self) -> None:
+    def test_all_shifts_are_sparse_if_all_weights_are_canonical(self) -> None:
         every = Match(("LM0", "WP0"), np.array([0.5, -1.0]), np.ones(2, dtype=bool))
         assert Horseshoe(relevant=0.5).model(every).sparse == (True, True)
         assert Horseshoe(relevant=0.5).model(every).scale == pytest.approx(1 / 3)

@@ -1,4 +1,4 @@
-"""Instance weighting: against the equations in plain Python, differences, JAX, and restarts."""
+"""Instance weighting, compared with the equations in plain Python, finite differences and JAX."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ VARIANTS = [
 ]
 
 
-def counts(rng: np.random.Generator, pairs: int, first: int = 0) -> PhraseCounts:
-    """Return counts of random pairs of few phrases, so that many are shared."""
+def random_counts(rng: np.random.Generator, pairs: int, first: int = 0) -> PhraseCounts:
+    """Return counts of random pairs from a few phrases, many of which are shared."""
     source, target = rng.integers(first, first + 12, (2, pairs))
     texts = [f"s{n}" for n in source], [f"t{n}" for n in target]
     return PhraseCounts.of(*texts, rng.integers(1, 9, pairs))
@@ -57,9 +57,13 @@ def counts(rng: np.random.Generator, pairs: int, first: int = 0) -> PhraseCounts
 
 @pytest.fixture(scope="module")
 def tables() -> tuple[PhraseCounts, PhraseCounts, PhraseCounts, Float32]:
-    """IN, OUT, of which pairs are missing, dev, and features of the pairs of OUT."""
+    """Counts of IN, OUT (with pairs missing) and dev, and the features of OUT."""
     rng = np.random.default_rng(3)
-    inside, outside, dev = counts(rng, 30, first=2), counts(rng, 60), counts(rng, 40)
+    inside, outside, dev = (
+        random_counts(rng, 30, first=2),
+        random_counts(rng, 60),
+        random_counts(rng, 40),
+    )
     whole = outside.source_count + rng.integers(0, 3, len(outside.sources))
     outside = outside.with_marginals(source=(outside.sources, whole))
     return inside, outside, dev, rng.normal(size=(len(outside), 3)).astype(np.float32)
@@ -67,19 +71,21 @@ def tables() -> tuple[PhraseCounts, PhraseCounts, PhraseCounts, Float32]:
 
 @pytest.fixture(scope="module")
 def problem(tables: tuple) -> Problem:
-    """p(t|s) of the tables."""
+    """The estimation of p(t|s) from the tables."""
     inside, outside, dev, features = tables
     return problem_of(inside, outside, dev, features, NAMES)
 
 
-def some_phi(variant: Variant, problem: Problem, seed: int = 0) -> tuple[np.ndarray, Phi]:
-    """Return unconstrained values of φ, and φ."""
+def random_phi(variant: Variant, problem: Problem, seed: int = 0) -> tuple[np.ndarray, Phi]:
+    """Return random unconstrained values and the corresponding φ."""
     z = np.random.default_rng(seed).normal(size=variant.size(problem))
     return z, constrained(variant, z)
 
 
-def plainly(tables: tuple, side: str, variant: Variant, phi: Phi) -> dict[tuple[str, str], float]:
-    """Return p(x | y) of each dev pair, after the equations, one pair after the other."""
+def reference_probabilities(
+    tables: tuple, side: str, variant: Variant, phi: Phi
+) -> dict[tuple[str, str], float]:
+    """Return p(x | y) of each dev pair by the equations, one pair at a time."""
     inside, outside, dev, features = tables
 
     def of(table: PhraseCounts) -> dict[tuple[str, str], float]:
@@ -95,39 +101,37 @@ def plainly(tables: tuple, side: str, variant: Variant, phi: Phi) -> dict[tuple[
         factor = 1 / (1 + exp(-eta)) if variant.link == "logistic" else exp(eta)
         weighted[x, y] = (1 if variant.flat else count) * (factor if variant.weighted else 1)
         sums[y] = sums.get(y, 0) + count
-    found = {}
+    result = {}
     for x, y in of(dev):
         c_in = sum(c for (_, other), c in of(inside).items() if other == y)
-        mine = [w for (_, other), w in weighted.items() if other == y]
+        weights = [w for (_, other), w in weighted.items() if other == y]
         alpha = phi.mixing if variant.mixture == "linear" else c_in / (c_in + phi.mixing)
         p_in = of(inside).get((x, y), 0) / c_in if c_in else 0.0
         p_out = 0.0
-        if mine:
+        if weights:
             missing = whole[y] / sums[y]
             if (x, y) in weighted:
-                p_out = weighted[x, y] + phi.gamma / (missing * len(mine))
-            p_out /= missing * sum(mine) + phi.gamma
+                p_out = weighted[x, y] + phi.gamma / (missing * len(weights))
+            p_out /= missing * sum(weights) + phi.gamma
         if variant.complete:
-            alpha = 1.0 if not mine else 0.0 if not c_in else alpha
-        found[x, y] = alpha * p_in + (1 - alpha) * p_out
-    return found
+            alpha = 1.0 if not weights else 0.0 if not c_in else alpha
+        result[x, y] = alpha * p_in + (1 - alpha) * p_out
+    return result
 
 
 @pytest.mark.parametrize("side", ["target", "source"])
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_probabilities_are_those_of_the_equations(
-    tables: tuple, variant: Variant, side: str
-) -> None:
+def test_probabilities_agree_with_equations(tables: tuple, variant: Variant, side: str) -> None:
     inside, outside, dev, features = tables
     problem = problem_of(inside, outside, dev, features, NAMES, side)  # type: ignore[arg-type]
-    phi = some_phi(variant, problem)[1]
-    expected = plainly(tables, side, variant, phi)
-    found = evaluate_mixture(variant.apply(problem), variant, phi).probability
-    assert found == pytest.approx(list(expected.values()), rel=1e-12)
-    assert (found > 0).tolist() == problem.supported.tolist()
+    phi = random_phi(variant, problem)[1]
+    expected = reference_probabilities(tables, side, variant, phi)
+    result = evaluate_mixture(variant.apply(problem), variant, phi).probability
+    assert result == pytest.approx(list(expected.values()), rel=1e-12)
+    assert (result > 0).tolist() == problem.supported.tolist()
 
 
-def test_the_tables_leave_out_and_share_what_makes_the_test_above_one(problem: Problem) -> None:
+def test_tables_cover_all_cases(problem: Problem) -> None:
     assert (problem.missing > 1).any()
     assert (problem.missing == 1).any()
     assert (problem.in_total == 0).any()
@@ -139,9 +143,11 @@ def test_the_tables_leave_out_and_share_what_makes_the_test_above_one(problem: P
     [v for v in VARIANTS if v.weighted and not v.flat and v.smoothed >= (not v.complete)],
     ids=str,
 )
-def test_gradient_is_that_of_differences_and_of_jax(problem: Problem, variant: Variant) -> None:
+def test_gradient_agrees_with_finite_differences_and_jax(
+    problem: Problem, variant: Variant
+) -> None:
     ready = variant.apply(problem)
-    z = some_phi(variant, problem)[0]
+    z = random_phi(variant, problem)[0]
     value, gradient = log_likelihood(ready, variant, z)
 
     def traced(z: jax.Array) -> jax.Array:
@@ -150,12 +156,14 @@ def test_gradient_is_that_of_differences_and_of_jax(problem: Problem, variant: V
         weights = z[1 + variant.smoothed :]
         return log_likelihoods(ready, variant, mixing, gamma, weights).sum()
 
-    by_jax = jax.value_and_grad(traced)(jnp.asarray(z))
-    assert value == pytest.approx(float(by_jax[0]), rel=1e-12)
-    assert gradient == pytest.approx(np.asarray(by_jax[1]), rel=1e-9, abs=1e-9)
+    jax_result = jax.value_and_grad(traced)(jnp.asarray(z))
+    assert value == pytest.approx(float(jax_result[0]), rel=1e-12)
+    assert gradient == pytest.approx(np.asarray(jax_result[1]), rel=1e-9, abs=1e-9)
     step = 1e-5 * np.eye(len(z))
-    either = [[log_likelihood(ready, variant, z + s * e)[0] for s in (1, -1)] for e in step]
-    differences = (np.array(either) @ [1, -1]) / 2e-5
+    values_at_steps = [
+        [log_likelihood(ready, variant, z + s * e)[0] for s in (1, -1)] for e in step
+    ]
+    differences = (np.array(values_at_steps) @ [1, -1]) / 2e-5
     assert gradient == pytest.approx(differences, rel=1e-6, abs=1e-6)
 
 
@@ -171,9 +179,9 @@ def test_gradient_is_that_of_differences_and_of_jax(problem: Problem, variant: V
 )
 def test_optimum_beats_random_restarts(problem: Problem, form: str, mixture: str) -> None:
     variant = variant_named(form, mixture)
-    # A weak prior: on few pairs the likelihood alone may rise without end.
+    # A weak prior: on few pairs the likelihood alone may be unbounded.
     prior = PhiPrior(weight_deviation=3.0)
-    ours, others = (
+    single_start, ten_starts = (
         fit(problem, variant, prior=prior),
         fit(problem, variant, prior=prior, starts=10),
     )
@@ -184,11 +192,11 @@ def test_optimum_beats_random_restarts(problem: Problem, form: str, mixture: str
             log_likelihood(variant.apply(problem), variant, z)[0] + prior.log_density(variant, z)[0]
         )
 
-    assert ours.converged
-    assert density(ours.phi) >= density(others.phi) - 1e-6
+    assert single_start.converged
+    assert density(single_start.phi) >= density(ten_starts.phi) - 1e-6
 
 
-def test_linear_mixture_is_that_of_a_search_over_alpha(problem: Problem) -> None:
+def test_linear_mixture_agrees_with_grid_search(problem: Problem) -> None:
     variant = variant_named("plain", "linear")
     ready = variant.apply(problem)
     grid = np.linspace(0.001, 0.999, 999)
@@ -196,7 +204,7 @@ def test_linear_mixture_is_that_of_a_search_over_alpha(problem: Problem) -> None
     assert fit(problem, variant).phi.mixing == pytest.approx(grid[np.argmax(values)], abs=1e-3)
 
 
-def test_weights_that_made_the_data_are_found_again() -> None:
+def test_true_weights_are_recovered() -> None:
     rng = np.random.default_rng(0)
     sources, targets = np.repeat(np.arange(40), 20), np.tile(np.arange(20), 40)
     texts = [f"s{n}" for n in sources], [f"t{n}" for n in targets]
@@ -207,17 +215,20 @@ def test_weights_that_made_the_data_are_found_again() -> None:
     weighted = outside.count / (1 + np.exp(-eta))
     shares = weighted.reshape(40, 20) / weighted.reshape(40, 20).sum(axis=1, keepdims=True)
     drawn = np.concatenate([rng.multinomial(2000, share) for share in shares])
-    seen = drawn > 0
+    supported = drawn > 0
     dev = PhraseCounts.of(
-        *(table.texts(side, seen) for table, side in ((outside, "source"), (outside, "target"))),
-        drawn[seen],
+        *(
+            table.texts(side, supported)
+            for table, side in ((outside, "source"), (outside, "target"))
+        ),
+        drawn[supported],
     )
     problem = problem_of(inside, outside, dev, features, ("one", "two"))
-    found = fit(problem, variant_named("gamma-0", "linear"))
-    assert found.phi.weights == pytest.approx([1.5, -1.0], abs=0.1)
+    result = fit(problem, variant_named("gamma-0", "linear"))
+    assert result.phi.weights == pytest.approx([1.5, -1.0], abs=0.1)
 
 
-def test_probabilities_of_all_targets_of_a_source_sum_to_one(tables: tuple) -> None:
+def test_probabilities_sum_to_one(tables: tuple) -> None:
     inside, outside, dev, features = tables
     whole = PhraseCounts.summed(  # the pairs that are missing have mass too
         outside.sources, outside.targets, outside.source, outside.target, outside.count
@@ -228,22 +239,26 @@ def test_probabilities_of_all_targets_of_a_source_sum_to_one(tables: tuple) -> N
     sums = np.bincount(pairs.source, fitted.probabilities(table))
     assert len(pairs) == len(set(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)))
     assert sums == pytest.approx(np.ones(len(pairs.sources)))
-    # What was fitted on dev is the same pair by pair in the table of all.
+    # The dev pairs have equal probabilities in the table of all pairs.
     rows = pairs.rows_of(dev)
-    own = fitted.probabilities(problem_of(inside, whole, dev, features, NAMES))
-    assert fitted.probabilities(table)[rows[rows >= 0]] == pytest.approx(own[rows >= 0])
-    assert (own[rows < 0] == 0).all()
+    dev_probabilities = fitted.probabilities(problem_of(inside, whole, dev, features, NAMES))
+    assert fitted.probabilities(table)[rows[rows >= 0]] == pytest.approx(
+        dev_probabilities[rows >= 0]
+    )
+    assert (dev_probabilities[rows < 0] == 0).all()
 
 
-def test_mean_log_likelihood_is_that_of_pairs_with_support(problem: Problem) -> None:
+def test_log_likelihood_is_mean_over_supported_pairs(problem: Problem) -> None:
     fitted = fit(problem, variant_named("plain", "linear"))
-    seen = problem.supported
-    logs = np.log(fitted.probabilities(problem)[seen])
-    assert fitted.log_likelihood == pytest.approx(np.average(logs, weights=problem.weight[seen]))
-    assert fitted.support == pytest.approx(problem.weight[seen].sum() / problem.weight.sum())
+    supported = problem.supported
+    logs = np.log(fitted.probabilities(problem)[supported])
+    assert fitted.log_likelihood == pytest.approx(
+        np.average(logs, weights=problem.weight[supported])
+    )
+    assert fitted.support == pytest.approx(problem.weight[supported].sum() / problem.weight.sum())
 
 
-def test_features_are_chosen_by_name(problem: Problem) -> None:
+def test_features_are_selected_by_name(problem: Problem) -> None:
     variant = replace(variant_named("weighted"), features=("two",))
     assert fit(problem, variant).names == ("two",)
     with pytest.raises(DataError, match="no feature svm"):
@@ -252,14 +267,14 @@ def test_features_are_chosen_by_name(problem: Problem) -> None:
         fit(problem, variant_named("weighted")).probabilities(problem.only(("one",)))
 
 
-def test_names_that_do_not_exist_are_told() -> None:
+def test_rejects_unknown_names() -> None:
     with pytest.raises(UsageError, match="best"):
         variant_named("best")
     with pytest.raises(UsageError, match="log-linear"):
         variant_named("weighted", "log-linear")
 
 
-def test_what_does_not_fit_is_told(tables: tuple) -> None:
+def test_rejects_invalid_input(tables: tuple) -> None:
     inside, outside, dev, features = tables
     with pytest.raises(DataError, match="shape"):
         problem_of(inside, outside, dev, features[1:], NAMES)
@@ -267,32 +282,32 @@ def test_what_does_not_fit_is_told(tables: tuple) -> None:
         problem_of(inside, outside, dev, features * np.float32(np.nan), NAMES)
     with pytest.raises(DataError, match="empty"):
         problem_of(inside, outside, PhraseCounts.of([], [], []), features, NAMES)
-    foreign = problem_of(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
+    unrelated = problem_of(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
     with pytest.raises(DataError, match="no phrase pair"):
-        fit(foreign, variant_named("plain"))
+        fit(unrelated, variant_named("plain"))
     with pytest.raises(UsageError, match="bounds"):
         unconstrained(Variant("linear"), Phi(1.5, 1.0, np.zeros(0)))
 
 
-def test_a_table_is_weighed_in_both_directions(tables: tuple) -> None:
+def test_weigh_computes_both_directions(tables: tuple) -> None:
     inside, outside, dev, features = tables
     variant, prior = variant_named("weighted", "linear"), PhiPrior()
-    made = weigh(inside, outside, dev, features, NAMES, variant, prior=prior)
-    assert len(made.table) == len(pairs_of_both(inside, outside))
+    result = weigh(inside, outside, dev, features, NAMES, variant, prior=prior)
+    assert len(result.table) == len(pairs_of_both(inside, outside))
     for name, side in (("direct", "target"), ("inverse", "source")):
         problem = problem_of(inside, outside, dev, features, NAMES, side)  # type: ignore[arg-type]
         fitted = fit(problem, variant, prior=prior)
-        own = made.table.rows_of(dev)
+        rows = result.table.rows_of(dev)
         expected = fitted.probabilities(problem)
-        assert made.table.columns[name][own[own >= 0]] == pytest.approx(expected[own >= 0])
-        assert made.fits[name].log_likelihood == pytest.approx(fitted.log_likelihood)
-    # Computed in small parts it is the same.
+        assert result.table.columns[name][rows[rows >= 0]] == pytest.approx(expected[rows >= 0])
+        assert result.fits[name].log_likelihood == pytest.approx(fitted.log_likelihood)
+    # The result does not depend on the batch size.
     again = weigh(inside, outside, dev, features, NAMES, variant, prior=prior, batch=7)
-    for name, column in made.table.columns.items():
+    for name, column in result.table.columns.items():
         assert again.table.columns[name] == pytest.approx(column)
 
 
-def test_a_table_of_posterior_means_is_near_that_of_the_mode(tables: tuple) -> None:
+def test_posterior_mean_is_close_to_mode(tables: tuple) -> None:
     inside, outside, dev, features = tables
     prior = PhiPrior(weight_deviation=0.3)
     mode = weigh(inside, outside, dev, features, NAMES, prior=prior)

@@ -1,4 +1,4 @@
-"""The posterior of instance weights: its mode, and draws of it in two ways."""
+"""The posterior of instance weights: mode, Laplace approximation and NUTS."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ PRIOR = PhiPrior(weight_deviation=1.0, alpha=(2.0, 1.5), scale_deviation=1.5)
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    """A small problem with a hundred and more dev pairs."""
+    """A small problem with more than a hundred dev pairs."""
     rng = np.random.default_rng(8)
 
-    def counts(pairs: int, first: int) -> PhraseCounts:
+    def random_counts(pairs: int, first: int) -> PhraseCounts:
         source, target = rng.integers(first, first + 12, (2, pairs))
         texts = [f"s{n}" for n in source], [f"t{n}" for n in target]
         return PhraseCounts.of(*texts, rng.integers(1, 9, pairs))
 
-    inside, outside, dev = counts(40, 2), counts(90, 0), counts(120, 0)
+    inside, outside, dev = random_counts(40, 2), random_counts(90, 0), random_counts(120, 0)
     features = rng.normal(size=(len(outside), 2)).astype(np.float32)
     return problem_of(inside, outside, dev, features, NAMES)
 
 
-def placed(variant: Variant, problem: Problem, z: np.ndarray) -> dict[str, jax.Array]:
-    """Return unconstrained values of φ as NumPyro has them: a dict of sites."""
+def unconstrained_sites(variant: Variant, problem: Problem, z: np.ndarray) -> dict[str, jax.Array]:
+    """Return unconstrained values of φ as a dictionary of NumPyro sites."""
     phi = constrained(variant, z)
     sites = {"alpha" if variant.mixture == "linear" else "beta": phi.mixing, "weights": phi.weights}
     if variant.smoothed:
@@ -63,7 +63,7 @@ def placed(variant: Variant, problem: Problem, z: np.ndarray) -> dict[str, jax.A
 
 
 @pytest.mark.parametrize(("form", "mixture"), [("weighted", "linear"), ("gamma-0", "map")])
-def test_density_and_mode_are_those_of_the_program(
+def test_density_and_mode_agree_with_numpyro_program(
     problem: Problem, form: str, mixture: str
 ) -> None:
     variant = variant_named(form, mixture)
@@ -72,20 +72,20 @@ def test_density_and_mode_are_those_of_the_program(
             lambda z: -potential_energy(weighted_mixture, (problem, variant, PRIOR), {}, z)
         )
     )
-    places = np.random.default_rng(1).normal(size=(3, variant.size(problem)))
+    points = np.random.default_rng(1).normal(size=(3, variant.size(problem)))
     ours = [
-        log_likelihood(problem, variant, z)[0] + PRIOR.log_density(variant, z)[0] for z in places
+        log_likelihood(problem, variant, z)[0] + PRIOR.log_density(variant, z)[0] for z in points
     ]
-    found = [theirs(placed(variant, problem, z)) for z in places]
-    assert np.diff(ours) == pytest.approx(np.diff([float(v) for v, _ in found]), rel=1e-9)
+    result = [theirs(unconstrained_sites(variant, problem, z)) for z in points]
+    assert np.diff(ours) == pytest.approx(np.diff([float(v) for v, _ in result]), rel=1e-9)
     mode = unconstrained(variant, fit(problem, variant, prior=PRIOR).phi)
-    slope = theirs(placed(variant, problem, mode))[1]
-    # The slope of a sum over hundreds of pairs; elsewhere it is far from 0.
+    slope = theirs(unconstrained_sites(variant, problem, mode))[1]
+    # The gradient of a sum over hundreds of pairs; it is large away from the mode.
     assert np.concatenate(list(map(np.atleast_1d, slope.values()))) == pytest.approx(0, abs=1e-3)
-    assert all(max(np.abs(s).max() for s in slopes.values()) > 1 for _, slopes in found)
+    assert all(max(np.abs(s).max() for s in slopes.values()) > 1 for _, slopes in result)
 
 
-def test_sites_are_weights_and_a_pair_is_observed_once(problem: Problem) -> None:
+def test_sites_of_the_program(problem: Problem) -> None:
     variant = variant_named("weighted")
     seeded = handlers.seed(weighted_mixture, jax.random.key(0))
     trace = handlers.trace(seeded).get_trace(problem, variant, PRIOR)
@@ -94,27 +94,27 @@ def test_sites_are_weights_and_a_pair_is_observed_once(problem: Problem) -> None
     assert trace["dev"]["fn"].log_factor.shape == problem.weight.shape
 
 
-def test_laplace_is_the_integral_over_a_grid(problem: Problem) -> None:
+def test_laplace_agrees_with_quadrature(problem: Problem) -> None:
     variant = replace(variant_named("gamma-0", "linear"), features=("one",))
-    found = as_draws(laplace(problem, variant, prior=PRIOR, draws=2000))
+    result = as_draws(laplace(problem, variant, prior=PRIOR, draws=2000))
     ready = problem.only(("one",))
-    places = np.array([[a, w] for a in np.linspace(-4, 4, 60) for w in np.linspace(-4, 4, 60)])
+    points = np.array([[a, w] for a in np.linspace(-4, 4, 60) for w in np.linspace(-4, 4, 60)])
     logs = np.array(
-        [log_likelihood(ready, variant, z)[0] + PRIOR.log_density(variant, z)[0] for z in places]
+        [log_likelihood(ready, variant, z)[0] + PRIOR.log_density(variant, z)[0] for z in points]
     )
     mass = np.exp(logs - logs.max())
     mass /= mass.sum()
-    mean, deviation = mass @ places[:, 1], np.sqrt(mass @ (places[:, 1] - mass @ places[:, 1]) ** 2)
-    # 2000 draws with importance weights, of which at least half count.
-    assert abs(found.mean[0] - mean) < 5 * deviation / np.sqrt(1000)
-    assert found.deviation[0] == pytest.approx(deviation, rel=0.1)
-    alpha = np.average(found.values["alpha"].ravel(), weights=found.importance)
-    assert alpha == pytest.approx(mass @ (1 / (1 + np.exp(-places[:, 0]))), abs=0.01)
-    assert bpa.check(found)
+    mean, deviation = mass @ points[:, 1], np.sqrt(mass @ (points[:, 1] - mass @ points[:, 1]) ** 2)
+    # 2000 draws with importance weights, at least 1000 effective draws.
+    assert abs(result.mean[0] - mean) < 5 * deviation / np.sqrt(1000)
+    assert result.deviation[0] == pytest.approx(deviation, rel=0.1)
+    alpha = np.average(result.values["alpha"].ravel(), weights=result.importance)
+    assert alpha == pytest.approx(mass @ (1 / (1 + np.exp(-points[:, 0]))), abs=0.01)
+    assert bpa.check(result)
 
 
 @pytest.mark.slow  # compiling NUTS takes most of the time
-def test_laplace_and_nuts_agree(problem: Problem) -> None:
+def test_laplace_agrees_with_nuts(problem: Problem) -> None:
     variant = variant_named("gamma-0", "linear")
     posterior = laplace(problem, variant, prior=PRIOR, draws=2000)
     assert bpa.check(posterior)
@@ -125,7 +125,7 @@ def test_laplace_and_nuts_agree(problem: Problem) -> None:
         mcmc = MCMC(kernel, num_warmup=300, num_samples=600, progress_bar=False)
         mcmc.run(jax.random.key(0))
         sites = jax.device_get(mcmc.get_samples())
-    # 600 draws of which at least a third count: the difference of means in standard errors.
+    # 600 draws, at least 200 effective draws.
     mean, deviation = sites["weights"].mean(axis=0), sites["weights"].std(axis=0)
     assert (np.abs(ours.mean - mean) < 5 * deviation / np.sqrt(200)).all()
     assert ours.deviation == pytest.approx(deviation, rel=0.25)
@@ -133,14 +133,14 @@ def test_laplace_and_nuts_agree(problem: Problem) -> None:
     assert alpha == pytest.approx(sites["alpha"].mean(), abs=0.05)
 
 
-def test_mean_of_a_table_is_between_the_draws(problem: Problem) -> None:
+def test_mean_probabilities(problem: Problem) -> None:
     variant = variant_named("weighted")
     posterior = laplace(problem, variant, prior=PRIOR, draws=300)
     mean = mean_probabilities(posterior, problem, variant, draws=60)
     assert ((mean > 0) == problem.supported).all()
     at_mode = fit(problem, variant, prior=PRIOR).probabilities(problem)
     assert mean == pytest.approx(at_mode, abs=0.1)
-    # Of one draw it is that draw's.
+    # The mean over a single draw equals the probabilities of this draw.
     draws = as_draws(posterior)
     one = replace(
         draws,

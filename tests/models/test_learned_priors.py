@@ -1,4 +1,4 @@
-"""Learned priors against brute force: one large Gaussian, and SciPy's optimiser for Σ."""
+"""Learned priors, compared with one large joint Gaussian and SciPy's optimiser for Σ."""
 
 from __future__ import annotations
 
@@ -17,21 +17,25 @@ SHRINKAGE, STRENGTH = 0.1, 3.0
 CENTRE, VARIANCE = np.array([0.5, -1.0]), np.array([0.1, 0.4])
 
 
-def simulated(domains: int, seed: int = 3, spread: float = 0.2) -> dict[str, Evidence]:
-    """Domains of two weights, each seen through a Gaussian likelihood of its own precision."""
+def simulated_evidence(domains: int, seed: int = 3, spread: float = 0.2) -> dict[str, Evidence]:
+    """Return evidence on two weights per domain, with a random precision for each domain."""
     rng = np.random.default_rng(seed)
-    found = {}
+    result = {}
     for number in range(domains):
         root = rng.normal(size=(2, 2)) * 3
         precision = root @ root.T + np.eye(2)
-        own = rng.multivariate_normal([0.7, -0.6], spread**2 * np.array([[1.0, 0.6], [0.6, 2.0]]))
-        seen = rng.multivariate_normal(own, np.linalg.inv(precision))
-        found[str(number)] = Evidence(("a", "b"), precision, precision @ seen, CENTRE, VARIANCE)
-    return found
+        true_weights = rng.multivariate_normal(
+            [0.7, -0.6], spread**2 * np.array([[1.0, 0.6], [0.6, 2.0]])
+        )
+        estimates = rng.multivariate_normal(true_weights, np.linalg.inv(precision))
+        result[str(number)] = Evidence(
+            ("a", "b"), precision, precision @ estimates, CENTRE, VARIANCE
+        )
+    return result
 
 
-def without(one: Evidence, name: str) -> Evidence:
-    """What a domain says that has not one of its two features."""
+def drop_feature(one: Evidence, name: str) -> Evidence:
+    """Return the evidence of a domain without one of its two features."""
     at = [one.names.index(other) for other in one.names if other != name]
     names = tuple(one.names[k] for k in at)
     return Evidence(
@@ -43,51 +47,51 @@ def without(one: Evidence, name: str) -> Evidence:
     )
 
 
-def learned(found: dict[str, Evidence]) -> Hierarchy:
-    return hierarchy(found, shrinkage=SHRINKAGE, strength=STRENGTH)
+def learned(result: dict[str, Evidence]) -> Hierarchy:
+    return hierarchy(result, shrinkage=SHRINKAGE, strength=STRENGTH)
 
 
-def joint(found: Hierarchy, terms: dict[str, Evidence]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of (μ, λ_1, …, λ_D, λ_new) given Σ, from one precision matrix."""
-    size, count = len(found.names), len(terms) + 2
+def joint_gaussian(result: Hierarchy, terms: dict[str, Evidence]) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance of (μ, λ_1, …, λ_D, λ_new) given Σ, from the joint precision."""
+    size, count = len(result.names), len(terms) + 2
     precision, shift = np.zeros((count * size,) * 2), np.zeros(count * size)
     part = [slice(k * size, (k + 1) * size) for k in range(count)]
     precision[part[0], part[0]] = np.diag(1 / VARIANCE)
     shift[part[0]] = CENTRE / VARIANCE
-    inverse = np.linalg.inv(found.between)
+    inverse = np.linalg.inv(result.between)
     for k in range(1, count):
         for one, other, sign in ((0, 0, 1), (k, k, 1), (0, k, -1), (k, 0, -1)):
             precision[part[one], part[other]] += sign * inverse
-    for own, term in zip(part[1:], terms.values(), strict=False):
-        at = np.arange(own.start, own.stop)[[found.names.index(name) for name in term.names]]
+    for block, term in zip(part[1:], terms.values(), strict=False):
+        at = np.arange(block.start, block.stop)[[result.names.index(name) for name in term.names]]
         precision[np.ix_(at, at)] += term.precision
         shift[at] += term.shift
     covariance = np.linalg.inv(precision)
     return covariance @ shift, covariance
 
 
-@pytest.mark.parametrize("lacking", [None, "b"])
-def test_all_but_the_spread_is_the_conditional_of_one_large_gaussian(lacking: str | None) -> None:
-    terms = simulated(4)
-    if lacking:
-        terms["2"] = without(terms["2"], lacking)
-    found = learned(terms)
-    mean, covariance = joint(found, terms)
-    np.testing.assert_allclose(found.mean, mean[:2])
-    np.testing.assert_allclose(found.mean_covariance, covariance[:2, :2])
-    for k, domain in enumerate(found.domains.values(), 1):
-        own = slice(2 * k, 2 * k + 2)
-        np.testing.assert_allclose(domain.mean, mean[own])
-        np.testing.assert_allclose(domain.covariance, covariance[own, own])
-    new = found.prior()
+@pytest.mark.parametrize("missing", [None, "b"])
+def test_means_and_covariances_agree_with_joint_gaussian(missing: str | None) -> None:
+    terms = simulated_evidence(4)
+    if missing:
+        terms["2"] = drop_feature(terms["2"], missing)
+    result = learned(terms)
+    mean, covariance = joint_gaussian(result, terms)
+    np.testing.assert_allclose(result.mean, mean[:2])
+    np.testing.assert_allclose(result.mean_covariance, covariance[:2, :2])
+    for k, domain in enumerate(result.domains.values(), 1):
+        block = slice(2 * k, 2 * k + 2)
+        np.testing.assert_allclose(domain.mean, mean[block])
+        np.testing.assert_allclose(domain.covariance, covariance[block, block])
+    new = result.prior()
     np.testing.assert_allclose(new.mean, mean[-2:])
     np.testing.assert_allclose(new.covariance, covariance[-2:, -2:], rtol=1e-6)
-    assert found.domains["2"].has.tolist() == [True, not lacking]
+    assert result.domains["2"].has.tolist() == [True, not missing]
 
 
-def test_the_spread_is_the_one_that_an_optimiser_finds() -> None:
-    terms = simulated(5)
-    seen = np.concatenate([np.linalg.solve(t.precision, t.shift) for t in terms.values()])
+def test_between_covariance_agrees_with_optimiser() -> None:
+    terms = simulated_evidence(5)
+    estimates = np.concatenate([np.linalg.solve(t.precision, t.shift) for t in terms.values()])
     noise = np.zeros((10, 10))
     for k, term in enumerate(terms.values()):
         noise[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] = np.linalg.inv(term.precision)
@@ -100,25 +104,25 @@ def test_the_spread_is_the_one_that_an_optimiser_finds() -> None:
     def loss(free: np.ndarray) -> float:
         between = spread(free)
         covariance = shared + np.kron(np.eye(5), between) + noise
-        fit = multivariate_normal.logpdf(seen, np.tile(CENTRE, 5), covariance)
+        fit = multivariate_normal.logpdf(estimates, np.tile(CENTRE, 5), covariance)
         target = SHRINKAGE * np.diag(VARIANCE)
-        held = np.linalg.slogdet(between)[1] + np.trace(np.linalg.solve(between, target))
-        return float(-fit + STRENGTH / 2 * held)
+        penalty = np.linalg.slogdet(between)[1] + np.trace(np.linalg.solve(between, target))
+        return float(-fit + STRENGTH / 2 * penalty)
 
     best = minimize(loss, [-1.0, 0.0, -1.0], method="BFGS", options={"gtol": 1e-7})
     np.testing.assert_allclose(learned(terms).between, spread(best.x), rtol=2e-3, atol=2e-5)
 
 
-def test_many_domains_give_their_distribution_back() -> None:
-    found = hierarchy(simulated(400, spread=0.5), strength=0.01)
+def test_distribution_of_many_domains_is_recovered() -> None:
+    result = hierarchy(simulated_evidence(400, spread=0.5), strength=0.01)
     truth = 0.25 * np.array([[1.0, 0.6], [0.6, 2.0]])
-    # A covariance of 400 domains is known to a tenth, a mean to sqrt(0.25 · 2 / 400) = 0.035.
-    np.testing.assert_allclose(found.between, truth, atol=0.12)
-    np.testing.assert_allclose(found.mean, [0.7, -0.6], atol=0.15)
+    # Standard errors with 400 domains: a tenth for covariances, sqrt(0.25 · 2 / 400) for means.
+    np.testing.assert_allclose(result.between, truth, atol=0.12)
+    np.testing.assert_allclose(result.mean, [0.7, -0.6], atol=0.15)
 
 
-def test_units_make_no_difference() -> None:
-    terms = simulated(3)
+def test_prior_does_not_depend_on_feature_units() -> None:
+    terms = simulated_evidence(3)
     scale = np.array([1.0, 100.0])
     scaled = {
         label: Evidence(
@@ -135,8 +139,8 @@ def test_units_make_no_difference() -> None:
     np.testing.assert_allclose(other.covariance, plain.covariance * np.outer(scale, scale))
 
 
-def test_a_domain_that_says_nothing_changes_nothing_but_the_share_of_the_shrinkage() -> None:
-    terms = simulated(4)
+def test_domain_without_evidence_changes_little() -> None:
+    terms = simulated_evidence(4)
     nothing = Evidence(("a", "b"), np.zeros((2, 2)), np.zeros(2), CENTRE, VARIANCE)
     one, more = learned(terms), learned({**terms, "nothing": nothing})
     np.testing.assert_allclose(more.between, one.between, rtol=1e-2, atol=1e-4)
@@ -146,47 +150,47 @@ def test_a_domain_that_says_nothing_changes_nothing_but_the_share_of_the_shrinka
 
 
 class TestEvidence:
-    """What is left of a posterior without its prior."""
+    """The evidence of a posterior is its likelihood, without the prior."""
 
     precision = np.array([[9.0, 2.0], [2.0, 5.0]])
     best = np.array([1.0, 0.3])
 
     def posterior(self, precision: np.ndarray, draws: int = 200, **constants: object) -> Draws:
-        """Draws that have exactly the mean and covariance of prior × likelihood."""
+        """Return draws with exactly the mean and covariance of prior × likelihood."""
         inside = precision + np.diag(1 / VARIANCE)
         mean = np.linalg.solve(inside, precision @ self.best + CENTRE / VARIANCE)
         raw = np.random.default_rng(0).normal(size=(draws, 2))
         raw -= raw.mean(axis=0)
         raw = raw @ np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T
         drawn = mean + raw @ np.linalg.cholesky(np.linalg.inv(inside)).T
-        known = {"prior_mean": CENTRE, "prior_variance": VARIANCE, **constants}
-        return Draws({"weights": drawn[None]}, ("a", "b"), constants=known)  # type: ignore[arg-type]
+        all_constants = {"prior_mean": CENTRE, "prior_variance": VARIANCE, **constants}
+        return Draws({"weights": drawn[None]}, ("a", "b"), constants=all_constants)  # type: ignore[arg-type]
 
-    def test_it_is_the_likelihood_alone(self) -> None:
-        found = evidence(self.posterior(self.precision))
-        np.testing.assert_allclose(found.precision, self.precision)
-        np.testing.assert_allclose(np.linalg.solve(found.precision, found.shift), self.best)
-        np.testing.assert_array_equal(found.prior_variance, VARIANCE)
+    def test_evidence_is_the_likelihood_without_prior(self) -> None:
+        result = evidence(self.posterior(self.precision))
+        np.testing.assert_allclose(result.precision, self.precision)
+        np.testing.assert_allclose(np.linalg.solve(result.precision, result.shift), self.best)
+        np.testing.assert_array_equal(result.prior_variance, VARIANCE)
 
-    def test_what_no_sentence_says_is_nothing(self) -> None:
+    def test_negative_precision_becomes_zero(self) -> None:
         draws = self.posterior(np.array([[4.0, 0.0], [0.0, -0.5]]))  # wider than its prior: noise
-        found = evidence(draws)
-        np.testing.assert_allclose(found.precision, np.diag([4.0, 0.0]), atol=1e-9)
-        assert found.shift[1] == pytest.approx(0.0, abs=1e-9)
+        result = evidence(draws)
+        np.testing.assert_allclose(result.precision, np.diag([4.0, 0.0]), atol=1e-9)
+        assert result.shift[1] == pytest.approx(0.0, abs=1e-9)
 
-    def test_a_prior_with_a_full_covariance(self) -> None:
+    def test_prior_with_full_covariance(self) -> None:
         covariance = np.diag(VARIANCE)
-        known = self.posterior(self.precision, prior_covariance=covariance)
-        del known.constants["prior_variance"]  # type: ignore[attr-defined]
-        np.testing.assert_allclose(evidence(known).precision, self.precision)
+        draws = self.posterior(self.precision, prior_covariance=covariance)
+        del draws.constants["prior_variance"]  # type: ignore[attr-defined]
+        np.testing.assert_allclose(evidence(draws).precision, self.precision)
 
-    def test_the_spread_is_that_of_the_record(self) -> None:
+    def test_spread_is_read_from_attributes(self) -> None:
         draws = self.posterior(self.precision)
         assert evidence(draws).spread is None
         recorded = replace(draws, attrs={"prior": {"name": "isotropic", "spread": {"b": 3.0}}})
         np.testing.assert_array_equal(evidence(recorded).spread, [np.nan, 3.0])
 
-    def test_what_cannot_be_learned_from_is_refused(self) -> None:
+    def test_rejects_unsuitable_posteriors(self) -> None:
         with pytest.raises(DataError, match="15 draws of 2 weights"):
             evidence(self.posterior(self.precision, draws=15))
         point = Draws(
@@ -202,18 +206,18 @@ class TestEvidence:
 
 
 @pytest.mark.parametrize("settings", [{"shrinkage": 0.0}, {"strength": -1.0}])
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, float]) -> None:
+def test_rejects_invalid_settings(settings: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="positive"):
-        hierarchy(simulated(2), **settings)
+        hierarchy(simulated_evidence(2), **settings)
 
 
-def test_no_domain_is_too_few() -> None:
+def test_rejects_empty_input() -> None:
     with pytest.raises(UsageError, match="at least one domain"):
         hierarchy({})
 
 
-def test_one_domain_by_quadrature() -> None:
-    """One weight on grids: of μ and the weight of the domain, given Σ, and of Σ for its mode."""
+def test_one_domain_agrees_with_quadrature() -> None:
+    """Quadrature over μ and the domain's weight given Σ, and optimisation over Σ."""
     precision, best, centre, variance = 40.0, 0.9, 0.5, 0.1
     one = Evidence(
         ("a",),
@@ -222,31 +226,31 @@ def test_one_domain_by_quadrature() -> None:
         np.array([centre]),
         np.array([variance]),
     )
-    found = learned({"talks": one})
+    result = learned({"talks": one})
     axis = np.linspace(-2.0, 3.0, 1201)
     likelihood = norm.pdf(best, axis, precision**-0.5)
 
-    def of_mean(between: float) -> np.ndarray:
+    def mean_density(between: float) -> np.ndarray:
         """Return p(μ) p(data | μ, Σ) on the grid."""
         each = norm.pdf(axis[:, None], axis, np.sqrt(between)) @ likelihood  # p is symmetric
         return np.asarray(norm.pdf(axis, centre, np.sqrt(variance)) * each)
 
     def loss(between: float) -> float:
         target = SHRINKAGE * variance
-        held = STRENGTH / 2 * (np.log(between) + target / between)
-        return float(held - np.log(of_mean(between).sum()))
+        penalty = STRENGTH / 2 * (np.log(between) + target / between)
+        return float(penalty - np.log(mean_density(between).sum()))
 
     between = minimize_scalar(loss, bounds=(1e-3, 0.1), method="bounded").x
-    p = of_mean(between) / of_mean(between).sum()
+    p = mean_density(between) / mean_density(between).sum()
     mean = p @ axis
-    new = found.prior()
-    np.testing.assert_allclose(found.between, [[between]], rtol=1e-3)
+    new = result.prior()
+    np.testing.assert_allclose(result.between, [[between]], rtol=1e-3)
     np.testing.assert_allclose(new.mean, [mean], rtol=1e-5)
     np.testing.assert_allclose(new.covariance, [[p @ (axis - mean) ** 2 + between]], rtol=1e-3)
 
 
 def scaled_domains(tau: dict[str, float]) -> dict[str, Evidence]:
-    """Domains whose prior variances are τ² / spread², with the same evidence whatever τ is."""
+    """Return domains with prior variances τ² / spread² and the same evidence for all τ."""
     spread = {"0": np.array([2.0, 0.5]), "1": np.array([4.0, 0.5]), "2": np.array([2.0, 2.0])}
     return {
         label: one._replace(
@@ -254,20 +258,20 @@ def scaled_domains(tau: dict[str, float]) -> dict[str, Evidence]:
             prior_variance=(tau[label] / spread[label]) ** 2,
             spread=spread[label],
         )
-        for label, one in simulated(3).items()
+        for label, one in simulated_evidence(3).items()
     }
 
 
-def test_the_unit_of_a_feature_is_its_spread() -> None:
-    """Geometric means: of τ over all domains, of the spread of each feature."""
+def test_unit_of_feature_is_its_geometric_mean_spread() -> None:
+    """The unit is the geometric mean of τ over the geometric mean of the feature's spread."""
     tau = {"0": 0.1, "1": 0.1, "2": 2.0}
-    found = match_domains(scaled_domains(tau))
+    result = match_domains(scaled_domains(tau))
     mean_tau = np.prod(list(tau.values())) ** (1 / 3)
     unit = mean_tau / np.array([16.0, 0.5]) ** (1 / 3)
-    np.testing.assert_allclose(np.sqrt(found.variance), unit)
+    np.testing.assert_allclose(np.sqrt(result.variance), unit)
 
 
-def test_which_domain_had_the_wide_prior_makes_no_difference() -> None:
+def test_order_of_prior_widths_does_not_matter() -> None:
     wide = [{"0": 0.1, "1": 0.1, "2": 0.1, number: 2.0} for number in "012"]
     first, *others = (learned(scaled_domains(tau)) for tau in wide)
     for other in others:
@@ -275,43 +279,43 @@ def test_which_domain_had_the_wide_prior_makes_no_difference() -> None:
         np.testing.assert_allclose(other.between, first.between)
 
 
-def test_a_feature_of_one_domain_has_the_unit_of_all() -> None:
-    """The wide prior of the only domain that has the feature does not set its unit."""
+def test_feature_of_one_domain_uses_unit_of_all_domains() -> None:
+    """The unit does not depend on the prior width of the only domain with the feature."""
     terms = scaled_domains({"0": 0.1, "1": 0.1, "2": 2.0})
     for label in "01":
         one = terms[label]
         assert one.spread is not None
-        terms[label] = without(one, "b")._replace(spread=one.spread[:1])
-    found = match_domains(terms)
-    np.testing.assert_allclose(np.sqrt(found.variance[1]) * 2.0, 0.02 ** (1 / 3))
+        terms[label] = drop_feature(one, "b")._replace(spread=one.spread[:1])
+    result = match_domains(terms)
+    np.testing.assert_allclose(np.sqrt(result.variance[1]) * 2.0, 0.02 ** (1 / 3))
 
 
-def test_without_canonical_weights_little_of_what_domains_share_goes_into_the_spread() -> None:
-    """Domains that agree exactly, on weights far outside of their narrow priors."""
+def test_spread_is_small_for_equal_domains_without_canonical_weights() -> None:
+    """All domains have equal weights, far outside of their narrow priors."""
     shared, names = np.array([1.0, 2.0]), ("a", "b")
     one = Evidence(
         names, 400 * np.eye(2), 400 * shared, np.zeros(2), np.full(2, 0.01), np.full(2, 0.3)
     )
     terms = {str(k): one for k in range(6)}
-    found = hierarchy(terms)
+    result = hierarchy(terms)
     published = hierarchy({label: one._replace(spread=None) for label, one in terms.items()})
-    assert (found.mean > 5 * published.mean).all()
-    assert np.trace(found.between) < np.trace(published.between) / 10
+    assert (result.mean > 5 * published.mean).all()
+    assert np.trace(result.between) < np.trace(published.between) / 10
     same = hierarchy(terms, shrinkage=1.0, strength=100.0)
-    np.testing.assert_array_equal(found.between, same.between)
+    np.testing.assert_array_equal(result.between, same.between)
 
 
-def test_a_domain_without_such_features_sets_no_unit() -> None:
-    """Those that had a spread were left out, or there never was one."""
+def test_domains_without_spread_do_not_set_units() -> None:
+    """The domains with a spread were left out, or no domain has one."""
     terms = scaled_domains({"0": 0.1, "1": 0.3, "2": 2.0})
-    few = {**terms, "2": without(terms["2"], "b")._replace(spread=np.array([np.nan]))}
-    none = {**terms, "2": without(terms["2"], "b")}
-    for found in (match_domains(few), match_domains(none)):
-        np.testing.assert_allclose(np.sqrt(found.variance[1]) * 0.5, 0.03**0.5)
+    few = {**terms, "2": drop_feature(terms["2"], "b")._replace(spread=np.array([np.nan]))}
+    none = {**terms, "2": drop_feature(terms["2"], "b")}
+    for result in (match_domains(few), match_domains(none)):
+        np.testing.assert_allclose(np.sqrt(result.variance[1]) * 0.5, 0.03**0.5)
 
 
 def test_features_with_a_canonical_weight_keep_their_prior_variance() -> None:
-    terms = simulated(2)
+    terms = simulated_evidence(2)
     terms["1"] = terms["1"]._replace(
         prior_variance=np.array([0.3, 0.04]), spread=np.array([np.nan, 3.0])
     )

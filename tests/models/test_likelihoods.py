@@ -1,10 +1,10 @@
-"""Likelihoods by name against SciPy."""
+"""The margin likelihood, compared with SciPy."""
 
 from __future__ import annotations
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.special import logsumexp
 
 from bpa_ppl import NBest, UsageError, adapt
@@ -19,7 +19,7 @@ CANONICAL = {"LM0": 0.4, "WP0": -0.2}
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Lists with equal derivations, and with equal features under other words."""
+    """Lists with equal derivations, and with equal features of different texts."""
     rng = np.random.default_rng(14)
     words = ["a", "b", "c", "d", "e"]
     texts = [
@@ -32,23 +32,23 @@ def lists() -> NBest:
     return NBest.from_lists(texts, features, NAMES, references=references)
 
 
-def log_p(lists: NBest, weights: plain.Array, gamma: float) -> plain.Array:
-    """Log of the softmax-margin of each sentence, from edits."""
-    worth, best = (
+def log_p(lists: NBest, weights: reference_model.Array, gamma: float) -> reference_model.Array:
+    """Return the softmax-margin log-likelihood of each sentence, with TER edits as gains."""
+    gain_values, best = (
         gains(lists, "ter", cache=False),
         oracles(lists, preference=lists.scores([0.4, -0.2]), cache=False).index,
     )
-    found = []
+    result = []
     for sentence in range(len(lists)):
         rows = lists.rows(sentence)
-        own, scores = worth[rows], lists.features[rows].astype(np.float64) @ weights
+        list_gains, scores = gain_values[rows], lists.features[rows].astype(np.float64) @ weights
         at = best[sentence]
-        found.append(scores[at] - logsumexp(scores + gamma * (own[at] - own)))
-    return np.array(found)
+        result.append(scores[at] - logsumexp(scores + gamma * (list_gains[at] - list_gains)))
+    return np.array(result)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 4.0])
-def test_the_margin_is_that_of_scipy(lists: NBest, gamma: float) -> None:
+def test_margin_agrees_with_scipy(lists: NBest, gamma: float) -> None:
     posterior = as_draws(
         adapt(lists, CANONICAL, likelihood=Margin(gamma=gamma), sampler="imh", draws=10)
     )
@@ -59,34 +59,37 @@ def test_the_margin_is_that_of_scipy(lists: NBest, gamma: float) -> None:
     assert posterior.attrs["likelihood"] == {"name": "margin", "gamma": gamma}
 
 
-def test_without_a_margin_it_is_the_published_likelihood(lists: NBest) -> None:
+def test_zero_margin_equals_oracle_likelihood(lists: NBest) -> None:
     published = as_draws(adapt(lists, CANONICAL, likelihood="oracle", sampler="map"))
     flat = as_draws(adapt(lists, CANONICAL, likelihood=Margin(gamma=0.0), sampler="map"))
     np.testing.assert_allclose(flat.mean, published.mean, atol=1e-5)
     assert published.attrs["likelihood"] == {"name": "oracle"}
 
 
-def test_a_margin_moves_the_mode(lists: NBest) -> None:
+def test_margin_changes_the_mode(lists: NBest) -> None:
     published = as_draws(adapt(lists, CANONICAL, likelihood="oracle", sampler="map"))
     wide = as_draws(adapt(lists, CANONICAL, likelihood="margin", sampler="map"))
     assert np.abs(wide.mean - published.mean).max() > 0.01
 
 
-def test_equal_features_of_another_worth_have_rows_of_their_own(lists: NBest) -> None:
-    matched, worth = match(CANONICAL, lists), gains(lists, "ter", cache=False)
-    blind = tabulate(lists, matched, [0, 0, 0])
-    seeing = tabulate(lists, matched, [0, 0, 0], gains=worth)
-    rows = [sum(int((b.hypothesis >= 0).sum()) for b in found.buckets) for found in (blind, seeing)]
+def test_hypotheses_with_different_gains_are_not_merged(lists: NBest) -> None:
+    matched, gain_values = match(CANONICAL, lists), gains(lists, "ter", cache=False)
+    without_gains = tabulate(lists, matched, [0, 0, 0])
+    with_gains = tabulate(lists, matched, [0, 0, 0], gains=gain_values)
+    rows = [
+        sum(int((b.hypothesis >= 0).sum()) for b in result.buckets)
+        for result in (without_gains, with_gains)
+    ]
     assert rows == [14, 15]
 
 
-def test_another_margin_is_not_another_program(lists: NBest) -> None:
-    matched, worth = match(CANONICAL, lists), gains(lists, "ter", cache=False)
-    table = tabulate(lists, matched, [0, 0, 0], gains=worth)
+def test_margins_share_one_compiled_program(lists: NBest) -> None:
+    matched, gain_values = match(CANONICAL, lists), gains(lists, "ter", cache=False)
+    table = tabulate(lists, matched, [0, 0, 0], gains=gain_values)
     assert Margin(gamma=1.0).prepare(table)[1] == Margin(gamma=3.0).prepare(table)[1] == Oracle()
 
 
 @pytest.mark.parametrize("gamma", [-1.0, float("nan"), float("inf"), "2"])
-def test_a_margin_is_a_number_from_zero_on(gamma: object) -> None:
+def test_rejects_invalid_gamma(gamma: object) -> None:
     with pytest.raises(UsageError, match="gamma must be a number ≥ 0"):
         Margin.configured("likelihood margin", {"gamma": gamma})

@@ -1,4 +1,4 @@
-"""Likelihoods that look at gains, against SciPy, quadrature and simulation."""
+"""The likelihoods that use gains, margin and risk, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 import numpy as np
-import plain
 import pytest
+import reference_model
 from numpyro import handlers
 from scipy.optimize import minimize
 from scipy.special import logsumexp
@@ -38,60 +38,69 @@ def lists() -> NBest:
 
 
 @pytest.fixture(scope="module")
-def worth(lists: NBest) -> plain.Array:
-    """Gains with ties: between derivations of the same features, and of others."""
+def gain_values(lists: NBest) -> reference_model.Array:
+    """Gains with ties, both among equal and among different features."""
     rng = np.random.default_rng(3)
-    found = rng.integers(-4, 0, size=sum(SIZES)) / 2
-    found[2:4], found[4] = -0.5, -1.0  # two of three equal derivations are worth the same
-    found[12:14] = found[8:15].max()  # and two of the best, of equal features, are too
-    return found
+    result = rng.integers(-4, 0, size=sum(SIZES)) / 2
+    result[2:4], result[4] = -0.5, -1.0  # two of three equal derivations have equal gains
+    result[12:14] = result[8:15].max()  # two of the best hypotheses have equal features
+    return result
 
 
 @pytest.fixture(scope="module")
-def oracle(lists: NBest, worth: plain.Array) -> plain.Array:
-    """The first of the best."""
-    return lists.best(worth)
+def oracle(lists: NBest, gain_values: reference_model.Array) -> reference_model.Array:
+    """The first hypothesis with the highest gain."""
+    return lists.best(gain_values)
 
 
-def brute(
-    name: str, setting: float, lists: NBest, worth: plain.Array, oracle: Any, weights: plain.Array
-) -> plain.Array:
-    """What the docstrings say, hypothesis by hypothesis, in float64."""
-    found = []
+def reference_log_likelihood(
+    name: str,
+    setting: float,
+    lists: NBest,
+    gain_values: reference_model.Array,
+    oracle: Any,
+    weights: reference_model.Array,
+) -> reference_model.Array:
+    """Return the log-likelihood of each sentence by the formulas, in float64."""
+    result = []
     for s, best in enumerate(oracle):
         rows = lists.rows(s)
-        gain = worth[rows]
-        log_p = plain.log_choice(lists.features[rows], [*weights, 1.0])
+        gain = gain_values[rows]
+        log_p = reference_model.log_choice(lists.features[rows], [*weights, 1.0])
         loss = gain.max() - gain
-        found.append(
+        result.append(
             {
                 "margin": log_p[best] - logsumexp(log_p + setting * loss),
                 "risk": -setting * np.exp(log_p) @ loss,
             }[name]
         )
-    return np.array(found)
+    return np.array(result)
 
 
 @lru_cache
-def compiled(observing: Likelihood) -> Any:
-    """The log-likelihood of each sentence, and the gradient of their sum."""
+def compiled_log_likelihood(observing: Likelihood) -> Any:
+    """Return a compiled function of the log-likelihoods and the gradient of their sum."""
 
     def total(weights: Any, lists: Lists) -> Any:
-        with handlers.trace() as seen:
+        with handlers.trace() as observed:
             observing.observe(lists, weights)
-        each = seen["oracle"]["fn"].log_prob(seen["oracle"]["value"])
+        each = observed["oracle"]["fn"].log_prob(observed["oracle"]["value"])
         return each.sum(), each
 
     return jax.jit(jax.value_and_grad(total, has_aux=True))
 
 
-def ours(
-    likelihood: Likelihood, lists: NBest, worth: plain.Array, oracle: Any, weights: plain.Array
-) -> tuple[plain.Array, plain.Array, plain.Array]:
-    """The log-likelihood of each sentence, that of no sentence, and the gradient of the sum."""
-    table = tabulate(lists, match(CANONICAL, lists), oracle, gains=worth, multiple=5)
+def evaluate_likelihood(
+    likelihood: Likelihood,
+    lists: NBest,
+    gain_values: reference_model.Array,
+    oracle: Any,
+    weights: reference_model.Array,
+) -> tuple[reference_model.Array, reference_model.Array, reference_model.Array]:
+    """Return the log-likelihoods of the sentences and of padding, and the gradient of the sum."""
+    table = tabulate(lists, match(CANONICAL, lists), oracle, gains=gain_values, multiple=5)
     prepared, observing = likelihood.prepare(table)
-    (_, each), gradient = compiled(observing)(weights, prepared)
+    (_, each), gradient = compiled_log_likelihood(observing)(weights, prepared)
     empty = np.asarray(each)[np.asarray(prepared.sentence) < 0]
     return np.asarray(each)[in_order(prepared)], empty, np.asarray(gradient)
 
@@ -100,24 +109,27 @@ CASES = [("margin", 0.7, Margin(gamma=0.7)), ("risk", 1.5, Risk(kappa=1.5))]
 
 
 @pytest.mark.parametrize(("name", "setting", "likelihood"), CASES, ids=[c[0] for c in CASES])
-def test_the_density_is_that_of_scipy(
+def test_density_and_gradient_agree_with_scipy(
     lists: NBest,
-    worth: plain.Array,
-    oracle: plain.Array,
+    gain_values: reference_model.Array,
+    oracle: reference_model.Array,
     name: str,
     setting: float,
     likelihood: Likelihood,
 ) -> None:
     for weights in (WEIGHTS, -4 * WEIGHTS):
-        each, empty, gradient = ours(likelihood, lists, worth, oracle, weights)
-        expected = brute(name, setting, lists, worth, oracle, weights)
+        each, empty, gradient = evaluate_likelihood(likelihood, lists, gain_values, oracle, weights)
+        expected = reference_log_likelihood(name, setting, lists, gain_values, oracle, weights)
         np.testing.assert_allclose(each, expected, rtol=2e-5, atol=2e-5)
         assert len(empty) == 6
         np.testing.assert_array_equal(empty, 0.0)
         steps = 1e-5 * np.eye(2)
         slope = [
             np.subtract(
-                *(brute(name, setting, lists, worth, oracle, weights + s) for s in (step, -step))
+                *(
+                    reference_log_likelihood(name, setting, lists, gain_values, oracle, weights + s)
+                    for s in (step, -step)
+                )
             ).sum()
             / 2e-5
             for step in steps
@@ -126,52 +138,72 @@ def test_the_density_is_that_of_scipy(
 
 
 @pytest.mark.parametrize(("name", "setting", "likelihood"), CASES, ids=[c[0] for c in CASES])
-def test_a_constant_of_a_list_changes_nothing(
+def test_constant_gain_of_a_list_has_no_effect(
     lists: NBest,
-    worth: plain.Array,
-    oracle: plain.Array,
+    gain_values: reference_model.Array,
+    oracle: reference_model.Array,
     name: str,
     setting: float,
     likelihood: Likelihood,
 ) -> None:
-    shifted = worth + np.repeat([8.0, -3.0, 0.5, 64.0], SIZES)
+    shifted = gain_values + np.repeat([8.0, -3.0, 0.5, 64.0], SIZES)
     for part, moved in zip(
-        ours(likelihood, lists, worth, oracle, WEIGHTS),
-        ours(likelihood, lists, shifted, oracle, WEIGHTS),
+        evaluate_likelihood(likelihood, lists, gain_values, oracle, WEIGHTS),
+        evaluate_likelihood(likelihood, lists, shifted, oracle, WEIGHTS),
         strict=True,
     ):
         np.testing.assert_allclose(part, moved, rtol=1e-5, atol=1e-5)
 
 
 @pytest.fixture(scope="module")
-def scored(lists: NBest, worth: plain.Array) -> NBest:
-    """Lists of one length with their gains as a column: one compilation serves all."""
-    return replace(lists, extras={"worth": worth}).select([0, 2, 0])
+def lists_with_gain_column(lists: NBest, gain_values: reference_model.Array) -> NBest:
+    """Lists of equal size with the gains as a column: one program is compiled for all."""
+    return replace(lists, extras={"quality": gain_values}).select([0, 2, 0])
 
 
-def test_the_mode_of_the_risk_is_found_from_the_margin(scored: NBest) -> None:
-    posterior = adapt(scored, CANONICAL, likelihood="risk", metric="worth", sampler="map")
-    draws, worth = as_draws(posterior), scored.extras["worth"]
+def test_risk_mode_agrees_with_scipy(lists_with_gain_column: NBest) -> None:
+    posterior = adapt(
+        lists_with_gain_column, CANONICAL, likelihood="risk", metric="quality", sampler="map"
+    )
+    draws, gain_values = as_draws(posterior), lists_with_gain_column.extras["quality"]
     kappa = draws.attrs["likelihood"]["kappa"]
-    assert kappa == pytest.approx(1 / deviation_within(scored, worth), rel=0.005)
+    assert kappa == pytest.approx(
+        1 / deviation_within(lists_with_gain_column, gain_values), rel=0.005
+    )
 
-    def density(weights: plain.Array) -> float:
-        each = brute("risk", kappa, scored, worth, scored.best(worth), weights)
+    def density(weights: reference_model.Array) -> float:
+        each = reference_log_likelihood(
+            "risk",
+            kappa,
+            lists_with_gain_column,
+            gain_values,
+            lists_with_gain_column.best(gain_values),
+            weights,
+        )
         return float(each.sum() + norm.logpdf(weights, [0.4, -0.2], np.sqrt(0.1)).sum())
 
     best = minimize(lambda weights: -density(weights), [0.4, -0.2], tol=1e-10)
     np.testing.assert_allclose(draws.mean, best.x, atol=1e-3)
     assert np.abs(best.x - [0.4, -0.2]).max() > 0.05
-    each = brute("risk", kappa, scored, worth, scored.best(worth), draws.mean)
+    each = reference_log_likelihood(
+        "risk",
+        kappa,
+        lists_with_gain_column,
+        gain_values,
+        lists_with_gain_column.best(gain_values),
+        draws.mean,
+    )
     assert draws.pointwise is not None
     np.testing.assert_allclose(draws.pointwise[0, 0], each, rtol=1e-5, atol=1e-5)
 
 
-def test_open_settings_are_derived_from_the_gain(scored: NBest) -> None:
-    spread = deviation_within(scored, scored.extras["worth"])
+def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:
+    spread = deviation_within(lists_with_gain_column, lists_with_gain_column.extras["quality"])
     per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
     for name, (setting, value) in per_unit.items():
-        posterior = adapt(scored, CANONICAL, likelihood=name, metric="worth", sampler="map")
+        posterior = adapt(
+            lists_with_gain_column, CANONICAL, likelihood=name, metric="quality", sampler="map"
+        )
         recorded = as_draws(posterior).attrs["likelihood"]
         assert recorded == {"name": name, setting: pytest.approx(value, rel=0.005)}
     assert Risk().with_defaults(4.0) == Risk(kappa=0.25)
@@ -179,12 +211,16 @@ def test_open_settings_are_derived_from_the_gain(scored: NBest) -> None:
 
 
 @pytest.mark.parametrize("name", ["margin", "risk"])
-def test_what_is_no_distribution_is_not_simulated(scored: NBest, name: str) -> None:
+def test_rejects_simulation_from_unnormalised_likelihoods(
+    lists_with_gain_column: NBest, name: str
+) -> None:
     with pytest.raises(UsageError, match="simulated"):
-        calibrate_sampler(scored, CANONICAL, "laplace", likelihood=name, metric="worth")
+        calibrate_sampler(
+            lists_with_gain_column, CANONICAL, "laplace", likelihood=name, metric="quality"
+        )
 
 
 @pytest.mark.parametrize("likelihood", [Margin(), Risk()])
-def test_gains_are_needed(lists: NBest, likelihood: Likelihood) -> None:
+def test_rejects_lists_without_gains(lists: NBest, likelihood: Likelihood) -> None:
     with pytest.raises(UsageError, match="needs gains"):
         likelihood.prepare(tabulate(lists, match(CANONICAL, lists)))

@@ -1,4 +1,4 @@
-"""Lists as models see them: buckets, multiplicities, rounding, memory."""
+"""Lists as models use them: buckets, multiplicities, rounding and memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bpa_ppl.weights import match
 CANONICAL = {"A": 0.3, "B": -0.2}
 
 
-def _ragged(sizes: list[int], seed: int = 0, *, whole: bool = False) -> NBest:
+def _random_lists(sizes: list[int], seed: int = 0, *, whole: bool = False) -> NBest:
     rng = np.random.default_rng(seed)
     tables = [rng.normal(size=(n, 2)).astype(np.float32) for n in sizes]
-    if whole:  # few values, so that many rows are equal
+    if whole:  # only a few values: many rows are equal
         tables = [np.round(table) for table in tables]
     return NBest.from_lists([[f"w{h}" for h in range(n)] for n in sizes], tables, ["A", "B"])
 
@@ -29,18 +29,18 @@ def _log_p(pool: NBest, oracle: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_likelihood_of_ragged_lists_with_duplicates(whole: bool) -> None:
+def test_likelihood_of_ragged_lists_agrees_with_scipy(whole: bool) -> None:
     sizes = [1, 2, 3, 9, 17, 33, 70, 71, 150, 300, 5, 500]
-    pool = _ragged(sizes, whole=whole)
+    pool = _random_lists(sizes, whole=whole)
     oracle = np.array([n // 2 for n in sizes])
-    found = adapt(
+    result = adapt(
         pool.with_references([("w",)] * len(pool)),
         CANONICAL,
         sampler="map",
         oracle=_oracles(oracle),
     )
-    weights = found["posterior"]["weights"].values[0, 0]
-    ours = found["log_likelihood"]["oracle"].values[0, 0]
+    weights = result["posterior"]["weights"].values[0, 0]
+    ours = result["log_likelihood"]["oracle"].values[0, 0]
     np.testing.assert_allclose(ours, _log_p(pool, oracle, weights), rtol=2e-6, atol=2e-6)
 
 
@@ -51,20 +51,20 @@ def _oracles(index: np.ndarray) -> object:
     return Oracles(index, zeros, np.ones(len(index), int), "first", "ter", "given")
 
 
-def test_equal_derivations_share_a_row() -> None:
-    pool = _ragged([200], whole=True)
+def test_equal_derivations_are_merged() -> None:
+    pool = _random_lists([200], whole=True)
     table = tabulate(pool, match(CANONICAL, pool), [0])
     base = table.buckets[0].base[0, 0]
     used = base > PADDING / 2
     distinct = len(np.unique(np.delete(pool.features, 0, axis=0), axis=0))
     assert used.sum() == distinct + 1 < 100
-    # The oracle counts once, the rows together 199 times.
+    # The oracle has multiplicity 1, the other rows together 199.
     assert np.exp(base[used]).sum() == pytest.approx(200, rel=1e-5)
 
 
-def test_padding_stays_below_a_third() -> None:
+def test_padding_is_bounded() -> None:
     sizes = np.random.default_rng(1).integers(1, 501, size=400).tolist()
-    pool = _ragged(sizes)
+    pool = _random_lists(sizes)
     table = tabulate(pool, match(CANONICAL, pool), np.zeros(400, int))
     assert len(table.buckets) <= 4
     rows = sum(bucket.base.size for bucket in table.buckets)
@@ -72,15 +72,15 @@ def test_padding_stays_below_a_third() -> None:
     assert rows < 0.8 * 400 * 500
 
 
-def test_sentences_come_back_in_order() -> None:
-    pool = _ragged([300, 2, 40, 300, 3, 41])
+def test_in_order_restores_sentence_order() -> None:
+    pool = _random_lists([300, 2, 40, 300, 3, 41])
     table = tabulate(pool, match(CANONICAL, pool), np.zeros(6, int), multiple=4)
     assert table.sentence[in_order(table)].tolist() == list(range(6))
     assert all(bucket.base.shape[1] % 4 == 0 for bucket in table.buckets)
 
 
-def test_a_table_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = _ragged([50] * 10)
+def test_rejects_table_larger_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = _random_lists([50] * 10)
     free = type("Memory", (), {"available": 1000})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     with pytest.raises(DataError, match="GiB"):

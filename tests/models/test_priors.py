@@ -1,4 +1,4 @@
-"""Priors: built, matched by name, written and read, and equal to SciPy's densities."""
+"""Priors: densities compared with SciPy, matching by name, and files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-import plain
 import pytest
-from foreign import autoregressive, foreign
+import reference_model
+from external_posterior import autoregressive, external_posterior
 from scipy.stats import laplace, multivariate_normal
 
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt
@@ -20,18 +20,18 @@ from bpa_ppl.weights import Match, match
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}
 COVARIANCE = np.array([[0.5, 0.3], [0.3, 0.4]])
-LISTS = plain.pairs([[1.0, -2.0], [0.5, 0.3]], ["LM0", "WP0"])
-GIVEN = plain.given(0, 0)
+LISTS = reference_model.pairs([[1.0, -2.0], [0.5, 0.3]], ["LM0", "WP0"])
+ORACLE = reference_model.given(0, 0)
 
 
 def log_density(prior: Prior, at: list[float]) -> float:
     return float(prior.distribution().log_prob(jnp.asarray(at)))
 
 
-def test_densities_are_those_of_scipy() -> None:
+def test_densities_agree_with_scipy() -> None:
     at = [0.1, 0.4]
     isotropic = Prior.isotropic(CANONICAL, [0.1, 2.0])
-    expected = plain.log_prior(at, list(CANONICAL.values()), [0.1, 2.0])
+    expected = reference_model.log_prior(at, list(CANONICAL.values()), [0.1, 2.0])
     assert log_density(isotropic, at) == pytest.approx(expected)
     full = Prior.gaussian(CANONICAL, COVARIANCE)
     expected = multivariate_normal(list(CANONICAL.values()), COVARIANCE).logpdf(at)
@@ -42,10 +42,10 @@ def test_densities_are_those_of_scipy() -> None:
 
 def test_features_are_matched_by_name() -> None:
     full = Prior.gaussian(CANONICAL, COVARIANCE)
-    turned = full.matched(["WP0", "LM0"])
-    assert turned.mean.tolist() == [-1.0, 0.5]
-    assert turned.covariance.tolist() == COVARIANCE[::-1, ::-1].tolist()
-    # Lists without LM0 have the weight 0 there: the Gaussian is conditioned on it.
+    reordered = full.matched(["WP0", "LM0"])
+    assert reordered.mean.tolist() == [-1.0, 0.5]
+    assert reordered.covariance.tolist() == COVARIANCE[::-1, ::-1].tolist()
+    # Without LM0 in the lists its weight is 0: the Gaussian is conditioned on it.
     alone, precision = full.matched(["WP0"]), np.linalg.inv(COVARIANCE)
     np.testing.assert_allclose(alone.covariance, [[1 / precision[1, 1]]])
     np.testing.assert_allclose(alone.mean, [-1.0 + precision[1, 0] / precision[1, 1] * 0.5])
@@ -57,11 +57,11 @@ def test_features_are_matched_by_name() -> None:
         heavy.matched(["WP0", "LM0"])
 
 
-def test_what_a_prior_does_not_know_is_isotropic_and_independent() -> None:
-    """The density is the product of SciPy's: of the known features and of new ones alone.
+def test_new_features_have_independent_isotropic_priors() -> None:
+    """The density is the product of the densities of known and new features.
 
-    That of the known features is given the weights of the others: 0 where the lists lack the
-    feature, and the fixed weight where it is fixed.
+    The density of the known features is conditional on the weights of the others: 0 where the
+    lists have no such feature, and the fixed weight where it is fixed.
     """
     names = {"WP0": -0.7, "other": 3.0, "LM0": 0.4, "fixed": 0.0}
     whole = np.diag([0.4, 9, 0.5, 0.7]) + 0.1
@@ -77,9 +77,9 @@ def test_what_a_prior_does_not_know_is_isotropic_and_independent() -> None:
     assert (prior.names, new) == (match.free_names, ["new", "TM0"])
     at = [0.1, 0.3, -0.2, 0.9]
     mean = list(names.values())
-    known = multivariate_normal(mean, whole).logpdf([-0.2, 0.0, 0.1, 2.0])
-    known -= multivariate_normal([3.0, 0.0], whole[1::2, 1::2]).logpdf([0.0, 2.0])
-    expected = known + plain.log_prior([0.3, 0.9], [0.0, 0.2], [1 / 18, 0.1])
+    known_density = multivariate_normal(mean, whole).logpdf([-0.2, 0.0, 0.1, 2.0])
+    known_density -= multivariate_normal([3.0, 0.0], whole[1::2, 1::2]).logpdf([0.0, 2.0])
+    expected = known_density + reference_model.log_prior([0.3, 0.9], [0.0, 0.2], [1 / 18, 0.1])
     assert log_density(prior, at) == pytest.approx(expected)
     with pytest.raises(DataError, match="no feature a, b, c, d"):
         complete_prior(learned, match._replace(names=("a", "b", "c", "d", "fixed")))
@@ -91,18 +91,18 @@ def test_what_a_prior_does_not_know_is_isotropic_and_independent() -> None:
 @pytest.mark.parametrize(
     "prior", [Prior.isotropic(CANONICAL, [0.1, 0.7]), Prior.gaussian(CANONICAL, COVARIANCE)]
 )
-def test_a_prior_survives_its_file(prior: Prior, tmp_path: Path) -> None:
+def test_file_round_trip(prior: Prior, tmp_path: Path) -> None:
     prior.write(tmp_path / "prior.json")
     again = Prior.read(tmp_path / "prior.json")
     assert again.names == prior.names
-    for ours, theirs in zip(again[:3], prior[:3], strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    for reread, original in zip(again[:3], prior[:3], strict=True):
+        np.testing.assert_array_equal(reread, original)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        "no JSON",
+        "not JSON",
         "[]",
         '{"mean": {"a": 1}}',
         '{"mean": {"a": "x"}, "variance": {"a": 1}}',
@@ -110,13 +110,13 @@ def test_a_prior_survives_its_file(prior: Prior, tmp_path: Path) -> None:
         '{"mean": {"a": 1, "b": 2}, "covariance": [[1, 2], [2, 1]]}',
     ],
 )
-def test_what_is_no_prior_is_refused_with_its_file(content: str, tmp_path: Path) -> None:
+def test_rejects_invalid_prior_files(content: str, tmp_path: Path) -> None:
     (tmp_path / "prior.json").write_text(content)
     with pytest.raises(DataError, match=r"prior\.json: not a prior"):
         Prior.read(tmp_path / "prior.json")
 
 
-def test_a_distribution_is_not_written(tmp_path: Path) -> None:
+def test_rejects_writing_other_distributions(tmp_path: Path) -> None:
     heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
     with pytest.raises(UsageError, match="Gaussian"):
         heavy.write(tmp_path / "prior.json")
@@ -125,30 +125,30 @@ def test_a_distribution_is_not_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "covariance", [[[1.0]], [[1.0, 0.5], [0.4, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[0.0] * 2] * 2]
 )
-def test_what_is_no_covariance_is_refused(covariance: list[list[float]]) -> None:
+def test_rejects_invalid_covariance(covariance: list[list[float]]) -> None:
     with pytest.raises(UsageError, match="the prior covariance must be"):
         Prior.gaussian(CANONICAL, covariance)
 
 
-def test_a_distribution_of_other_weights_is_refused() -> None:
+def test_rejects_distribution_of_other_shape() -> None:
     with pytest.raises(UsageError, match=r"event shape is \(\): use to_event"):
         Prior.named(CANONICAL, dist.Normal(np.zeros(2), 1.0))
 
 
-def test_a_posterior_is_a_prior_for_the_next_domain() -> None:
+def test_prior_of_posterior() -> None:
     draws = autoregressive(0.0, 4, 2000, 2, seed=3) @ np.linalg.cholesky(COVARIANCE).T
-    prior = Prior.of(foreign(draws, list(CANONICAL)))
+    prior = Prior.of(external_posterior(draws, list(CANONICAL)))
     np.testing.assert_allclose(prior.mean, draws.mean(axis=(0, 1)))
     np.testing.assert_allclose(prior.covariance, np.cov(draws.reshape(-1, 2).T), rtol=1e-3)
-    found = adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=GIVEN)
-    assert as_draws(found).canonical is not None
-    assert as_draws(found).constants["prior_covariance"].shape == (2, 2)
+    result = adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE)
+    assert as_draws(result).canonical is not None
+    assert as_draws(result).constants["prior_covariance"].shape == (2, 2)
 
 
 @pytest.mark.parametrize("prior", [Prior.isotropic(CANONICAL, 0.3), Isotropic(variance=0.3)])
-def test_one_prior_by_several_ways_gives_one_posterior(prior: Prior | Isotropic) -> None:
-    by_name = adapt(LISTS, CANONICAL, prior_variance=0.3, sampler="map", oracle=GIVEN)
-    other = adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=GIVEN)
+def test_equivalent_priors_give_equal_posteriors(prior: Prior | Isotropic) -> None:
+    by_name = adapt(LISTS, CANONICAL, prior_variance=0.3, sampler="map", oracle=ORACLE)
+    other = adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE)
     np.testing.assert_array_equal(
         other["posterior"]["weights"].values, by_name["posterior"]["weights"].values
     )
@@ -157,29 +157,29 @@ def test_one_prior_by_several_ways_gives_one_posterior(prior: Prior | Isotropic)
     assert recorded.names == ("LM0", "WP0")
 
 
-def test_the_mode_under_a_full_covariance_is_stationary() -> None:
+def test_mode_with_full_covariance_is_stationary() -> None:
     prior = Prior.gaussian(CANONICAL, COVARIANCE)
-    found = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=GIVEN)).mean
-    gradient = np.linalg.solve(COVARIANCE, found - np.array(list(CANONICAL.values())))
+    result = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE)).mean
+    gradient = np.linalg.solve(COVARIANCE, result - np.array(list(CANONICAL.values())))
     for sentence in range(2):
         features = LISTS.features[LISTS.rows(sentence)].astype(np.float64)
-        gradient += np.exp(plain.log_choice(features, found)) @ features - features[0]
+        gradient += np.exp(reference_model.log_choice(features, result)) @ features - features[0]
     np.testing.assert_allclose(gradient, 0.0, atol=2e-3)
 
 
-def test_a_variance_goes_with_the_isotropic_prior_alone() -> None:
+def test_rejects_variance_with_other_priors() -> None:
     prior = Prior.gaussian(CANONICAL, COVARIANCE)
     with pytest.raises(UsageError, match="isotropic"):
-        adapt(LISTS, CANONICAL, prior=prior, prior_variance=0.1, oracle=GIVEN)
+        adapt(LISTS, CANONICAL, prior=prior, prior_variance=0.1, oracle=ORACLE)
 
 
-def test_the_family_follows_the_free_features() -> None:
+def test_prior_covers_free_features_only() -> None:
     matched = match(CANONICAL, LISTS, fixed=["LM0"])
     assert Isotropic().build(matched).names == ("WP0",)
 
 
 class TestScales:
-    """Features without a canonical weight, and variances of single features."""
+    """Variances of features without canonical weight, and of single features."""
 
     match = Match(
         ("LM0", "TM0[0]", "TM0[1]", "comet", "constant"),
@@ -188,18 +188,18 @@ class TestScales:
         np.array([np.nan, np.nan, np.nan, 0.5, 0.0]),
     )
 
-    def test_a_variance_goes_by_the_spread_where_no_weight_is_canonical(self) -> None:
+    def test_variance_depends_on_spread_without_canonical_weight(self) -> None:
         built = Isotropic(variance=0.2).build(self.match)  # one such feature: τ² = 1/2
         np.testing.assert_allclose(built.variance, [0.2, 0.2, 0.2, 0.5 / 0.5**2, 0.2])
         narrow = Isotropic(variance=0.2, scale=0.1).build(self.match)
         np.testing.assert_allclose(narrow.variance, [0.2, 0.2, 0.2, (0.1 / 0.5) ** 2, 0.2])
         assert Isotropic().scaled(self.match) == {"comet": 0.5}
 
-    def test_one_a_feature_is_taken_as_it_is(self) -> None:
+    def test_variance_per_feature(self) -> None:
         values = [1.0, 2.0, 3.0, 4.0, 5.0]
         assert Isotropic(variance=values).build(self.match).variance.tolist() == values
 
-    def test_single_features_and_labels(self) -> None:
+    def test_variance_of_single_features_and_labels(self) -> None:
         built = Isotropic(single={"TM0": 3.0, "comet": 7.0}).build(self.match)
         assert built.variance.tolist() == [0.1, 3.0, 3.0, 7.0, 0.1]
         with pytest.raises(DataError, match="prior variance of LM1"):
@@ -208,6 +208,6 @@ class TestScales:
             Isotropic(single={"comet": -1.0})
 
     @pytest.mark.parametrize("variance", ["much", {"LM0": "much"}, [[1.0], [1.0, 2.0]], object()])
-    def test_what_is_no_number_is_refused(self, variance: object) -> None:
+    def test_rejects_invalid_variance(self, variance: object) -> None:
         with pytest.raises(UsageError, match="prior variance"):
             Isotropic(**variances(variance)).build(self.match)

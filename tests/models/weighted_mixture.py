@@ -1,4 +1,4 @@
-"""The weighted mixture of instance weighting as a NumPyro program, as a reference."""
+"""The weighted mixture of instance weighting as a NumPyro program, for reference."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> Non
     Up to a constant the counts of the x of one y are multinomial.
 
     Sites: `weights` (Q,), λ; `alpha` of a linear mixture, `beta` of a MAP one; `gamma` where it
-    is fitted; `dev` (D,), observed, in a plate over pairs. Those without support and those with
-    count 0 have log-likelihood 0.
+    is fitted; `dev` (D,), observed, in a plate over pairs. Pairs without support or with count 0
+    have log-likelihood 0.
 
     Args:
         problem: from `Variant.apply`.
         variant: the form of the mixture.
-        prior: of φ.
+        prior: the prior of φ.
     """
     scale = dist.LogNormal(0.0, prior.scale_deviation)
     if variant.mixture == "linear":
@@ -44,7 +44,7 @@ def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> Non
 def log_likelihoods(
     problem: Problem, variant: Variant, mixing: Any, gamma: Any, weights: Any
 ) -> jax.Array:
-    """Return n(x, y) log p(x | y; φ) of each dev pair, (D,), as a function that JAX differentiates.
+    """Return n(x, y) log p(x | y; φ) of each dev pair (D,), differentiable by JAX.
 
     Args:
         problem: from `Variant.apply`.
@@ -56,11 +56,11 @@ def log_likelihoods(
     return _computed(problem._replace(names=()), variant, mixing, gamma, weights)
 
 
-@partial(jax.jit, static_argnums=1)  # in one piece: else each operation is compiled by itself
+@partial(jax.jit, static_argnums=1)  # compiled as a whole, because single operations take long
 def _computed(
     problem: Problem, variant: Variant, mixing: Any, gamma: Any, weights: Any
 ) -> jax.Array:
-    groups, group, at = len(problem.missing), problem.asked_group, problem.asked_row
+    groups, group, at = len(problem.missing), problem.query_group, problem.query_row
     eta = jnp.clip(jnp.asarray(problem.features, weights.dtype) @ weights, -BOUND, BOUND)
     factor = jax.nn.sigmoid(eta) if variant.link == "logistic" else jnp.exp(eta)
     weighted = problem.count * factor
@@ -76,6 +76,6 @@ def _computed(
         share = jnp.where(in_out, jnp.where(problem.in_total > 0, share, 0.0), 1.0)
     count = jnp.append(weighted, 0.0)[at]
     outer = jnp.where(at < 0, 0.0, (count + gamma * uniform[group]) / divisor[group])
-    probability = share[group] * problem.asked_in + (1 - share[group]) * outer
+    probability = share[group] * problem.query_in + (1 - share[group]) * outer
     used = problem.supported & (problem.weight > 0)
     return problem.weight * jnp.log(jnp.where(used, probability, 1.0))

@@ -1,4 +1,4 @@
-"""Extraction against its definition, and against the counts that another program made."""
+"""Phrase extraction, compared with its definition and with the counts of another program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bpa_ppl.phrases.tables import PhraseCounts, read_counts
 Pair = tuple[list[str], list[str], list[tuple[int, int]]]
 
 
-def corpus(folder: Path, pairs: list[Pair]) -> list[Path]:
+def write_corpus(folder: Path, pairs: list[Pair]) -> list[Path]:
     """Write aligned sentences, and return the three paths."""
     columns = {
         "fr": [" ".join(source) for source, _, _ in pairs],
@@ -28,9 +28,9 @@ def corpus(folder: Path, pairs: list[Pair]) -> list[Path]:
     return [folder / name for name in columns]
 
 
-def by_definition(pairs: list[Pair], longest: int) -> Counter[tuple[str, str]]:
-    """Count all pairs of spans with a point inside, and none that is inside on one side alone."""
-    found: Counter[tuple[str, str]] = Counter()
+def reference_counts(pairs: list[Pair], longest: int) -> Counter[tuple[str, str]]:
+    """Count all pairs of spans that are consistent with the alignment."""
+    result: Counter[tuple[str, str]] = Counter()
     for source, target, points in pairs:
         spans = [
             [
@@ -43,18 +43,18 @@ def by_definition(pairs: list[Pair], longest: int) -> Counter[tuple[str, str]]:
         for (b, e), (c, d) in product(*spans):
             inside = [(b <= s < e, c <= t < d) for s, t in points]
             if any(i and j for i, j in inside) and all(i == j for i, j in inside):
-                found[" ".join(source[b:e]), " ".join(target[c:d])] += 1
-    return found
+                result[" ".join(source[b:e]), " ".join(target[c:d])] += 1
+    return result
 
 
-def counted(table: PhraseCounts) -> dict[tuple[str, str], float]:
-    """Return the counts by the texts of the pairs."""
+def counts_by_text(table: PhraseCounts) -> dict[tuple[str, str], float]:
+    """Return the counts by pairs of texts."""
     sides = (table.texts("source").to_pylist(), table.texts("target").to_pylist())
     return dict(zip(zip(*sides, strict=True), table.count.tolist(), strict=True))
 
 
 def random_pairs(number: int, rng: np.random.Generator) -> list[Pair]:
-    """Return sentence pairs over few words, with points that leave some words out."""
+    """Return sentence pairs over a few words, with unaligned words."""
     pairs: list[Pair] = []
     for _ in range(number):
         source, target = ([str(w) for w in rng.integers(5, size=rng.integers(9))] for _ in "st")
@@ -64,36 +64,39 @@ def random_pairs(number: int, rng: np.random.Generator) -> list[Pair]:
 
 
 @pytest.mark.parametrize("longest", [1, 2, 5, 9])
-def test_pairs_are_those_of_the_definition(longest: int, tmp_path: Path) -> None:
+def test_pairs_agree_with_definition(longest: int, tmp_path: Path) -> None:
     pairs = random_pairs(150, np.random.default_rng(longest))
-    table = extract_phrases(*corpus(tmp_path, pairs), max_length=longest)
-    assert counted(table) == by_definition(pairs, longest)
-    assert table.total == sum(by_definition(pairs, longest).values())
+    table = extract_phrases(*write_corpus(tmp_path, pairs), max_length=longest)
+    assert counts_by_text(table) == reference_counts(pairs, longest)
+    assert table.total == sum(reference_counts(pairs, longest).values())
     ordered = list(zip(table.source.tolist(), table.target.tolist(), strict=True))
     assert ordered == sorted(ordered)
     assert table.sources.to_pylist() == sorted(table.sources.to_pylist())
 
 
-def test_phrases_that_are_kept_are_those_of_the_sentences(tmp_path: Path) -> None:
+def test_keep_selects_sentences(tmp_path: Path) -> None:
     pairs = random_pairs(60, np.random.default_rng(1))
     keep = np.arange(60) % 3 == 0
-    table = extract_phrases(*corpus(tmp_path, pairs), keep=keep)
-    assert counted(table) == by_definition(pairs[::3], 5)
+    table = extract_phrases(*write_corpus(tmp_path, pairs), keep=keep)
+    assert counts_by_text(table) == reference_counts(pairs[::3], 5)
     with pytest.raises(UsageError, match="59 values, but there are 60"):
-        extract_phrases(*corpus(tmp_path, pairs), keep=keep[1:])
+        extract_phrases(*write_corpus(tmp_path, pairs), keep=keep[1:])
 
 
-def test_parts_of_the_text_are_counted_together(tmp_path: Path) -> None:
+def test_counts_are_summed_over_chunks(tmp_path: Path) -> None:
     pairs = random_pairs(60, np.random.default_rng(2)) * 400
     reports: list[tuple[int, int]] = []
     table = extract_phrases(
-        *corpus(tmp_path, pairs), progress=lambda done, total, note: reports.append((done, total))
+        *write_corpus(tmp_path, pairs),
+        progress=lambda done, total, note: reports.append((done, total)),
     )
-    assert counted(table) == {pair: 400 * n for pair, n in by_definition(pairs[:60], 5).items()}
+    assert counts_by_text(table) == {
+        pair: 400 * n for pair, n in reference_counts(pairs[:60], 5).items()
+    }
     assert reports == [(20_000, 24_000), (24_000, 24_000)]
 
 
-def test_the_counter_counts() -> None:
+def test_pair_counter() -> None:
     counter, rng = PairCounter(max_pending=150), np.random.default_rng(0)
     numbers = rng.integers(4, size=(3, 100, 2), dtype=np.int32)
     for part in numbers:
@@ -106,7 +109,7 @@ def test_the_counter_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "counts"), [("dev", "dev"), pytest.param("train", "in", marks=pytest.mark.slow)]
 )
-def test_counts_are_those_of_another_program(text: str, counts: str, shared_data: Path) -> None:
+def test_counts_agree_with_another_program(text: str, counts: str, shared_data: Path) -> None:
     folder = shared_data / "phrases"
     paths = [folder / "corpora" / f"captions.{text}.{end}.xz" for end in ("fr", "en", "align")]
     ours = extract_phrases(*paths)
@@ -118,7 +121,7 @@ def test_counts_are_those_of_another_program(text: str, counts: str, shared_data
 
 
 @pytest.mark.slow
-def test_totals_of_the_whole_general_corpus(shared_data: Path) -> None:
+def test_totals_of_the_general_corpus(shared_data: Path) -> None:
     folder = shared_data / "phrases"
     table = extract_phrases(*(folder / f"corpora/out.{end}.xz" for end in ("fr", "en", "align")))
     assert (len(table), table.total) == (9_768_976, 21_400_935)
@@ -150,16 +153,18 @@ def test_totals_of_the_whole_general_corpus(shared_data: Path) -> None:
         ("0-0\n0-0\n0-0\n", None, "2 lines, and .*align has more"),
     ],
 )
-def test_bad_alignments(alignment: str, line: int | None, message: str, tmp_path: Path) -> None:
-    paths = corpus(tmp_path, [(["a", "b"], ["x"], []), (["a"], ["x", "y"], [])])
+def test_rejects_invalid_alignments(
+    alignment: str, line: int | None, message: str, tmp_path: Path
+) -> None:
+    paths = write_corpus(tmp_path, [(["a", "b"], ["x"], []), (["a"], ["x", "y"], [])])
     paths[2].write_text(alignment, "utf-8")
     with pytest.raises(DataError, match=message) as raised:
         extract_phrases(*paths)
     assert raised.value.line == line
 
 
-def test_bad_text_and_lengths(tmp_path: Path) -> None:
-    paths = corpus(tmp_path, [(["a"], ["x"], [(0, 0)])])
+def test_rejects_invalid_text_and_lengths(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, [(["a"], ["x"], [(0, 0)])])
     with pytest.raises(UsageError, match="max_length must be at least 1"):
         extract_phrases(*paths, max_length=0)
     paths[0].write_bytes(b"caf\xe9\n")
@@ -176,7 +181,7 @@ def test_spaces_and_blank_lines(tmp_path: Path) -> None:
     texts = ("\tle  chat\u00a0noir \r\n\n", " the  cat\r\n\n", " 0-0 \t1-1\r\n\n")
     for path, text in zip(paths, texts, strict=True):
         path.write_bytes(text.encode())
-    assert counted(extract_phrases(*paths)) == {
+    assert counts_by_text(extract_phrases(*paths)) == {
         ("le", "the"): 1,
         ("chat\u00a0noir", "cat"): 1,
         ("le chat\u00a0noir", "the cat"): 1,

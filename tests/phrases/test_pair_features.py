@@ -1,4 +1,4 @@
-"""The features of phrase pairs: against their definitions, one pair after the other."""
+"""Features of phrase pairs, compared with their definitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bpa_ppl.text.language_model import NgramModel
 
 
 def corpus(seed: int, sentences: int, words: int) -> ParallelCorpus:
-    """Return a corpus in which t1 translates s1, and so on; some words are common, some rare."""
+    """Return a corpus where t1 translates s1 and so on, with common and rare words."""
     rng = np.random.default_rng(seed)
     lines = [np.minimum(rng.zipf(1.5, rng.integers(1, 7)), words) for _ in range(sentences)]
     return ParallelCorpus(*([[f"{side}{n}" for n in line] for line in lines] for side in "st"))
@@ -36,7 +36,7 @@ OUT, IN = corpus(1, 450, 40), corpus(2, 60, 25)
 
 @pytest.fixture(scope="module")
 def table() -> PhraseCounts:
-    """Pairs of phrases of one to three words of OUT."""
+    """Pairs of phrases with one to three words of OUT."""
     rng = np.random.default_rng(5)
     source, target, counts = [], [], []
     for s, t in zip(*OUT, strict=True):
@@ -50,15 +50,15 @@ def table() -> PhraseCounts:
 @pytest.fixture(scope="module")
 def features(table: PhraseCounts) -> np.ndarray:
     """The features of the pairs."""
-    names, found = pair_features(table, OUT, IN, iterations=3)
+    names, result = pair_features(table, OUT, IN, iterations=3)
     assert names == PAIR_FEATURES
-    return found
+    return result
 
 
-def by_definition(table: PhraseCounts) -> dict[str, list[float]]:
-    """Return each feature of each pair before it is normalised."""
-    found: dict[str, list[float]] = {name: [] for name in PAIR_FEATURES}
-    spread = [plain_statistics(side) for side in OUT]
+def reference_features(table: PhraseCounts) -> dict[str, list[float]]:
+    """Return the features of all pairs by their definitions, before standardisation."""
+    result: dict[str, list[float]] = {name: [] for name in PAIR_FEATURES}
+    spread = [reference_statistics(side) for side in OUT]
     ibm1 = {
         "out": (IBM1.estimate(*OUT, 3), IBM1.estimate(*OUT[::-1], 3)),
         "in": (IBM1.estimate(*IN, 3), IBM1.estimate(*IN[::-1], 3)),
@@ -67,31 +67,31 @@ def by_definition(table: PhraseCounts) -> dict[str, list[float]]:
     texts = [table.texts(side).to_pylist() for side in ("source", "target")]
     for row, pair in enumerate(zip(*texts, strict=True)):
         words = [text.split(" ") for text in pair]
-        found["tokens"].append(len(words[0]) + len(words[1]))
-        found["out.count"].append(table.count[row])
+        result["tokens"].append(len(words[0]) + len(words[1]))
+        result["out.count"].append(table.count[row])
         for side, name in enumerate(("source", "target")):
             of_words = [spread[side][word] for word in words[side]]
-            found[f"out.rarest.{name}"].append(min(f for f, _, _ in of_words))
+            result[f"out.rarest.{name}"].append(min(f for f, _, _ in of_words))
             for place, what in ((1, "documents"), (2, "burstiness")):
                 values = [each[place] for each in of_words]
-                found[f"out.{what}.mean.{name}"].append(sum(values) / len(values))
-                found[f"out.{what}.least.{name}"].append(min(values))
+                result[f"out.{what}.mean.{name}"].append(sum(values) / len(values))
+                result[f"out.{what}.least.{name}"].append(min(values))
             for n in (1, 2):
                 perplexity = models[side, n].perplexity([words[side]])
-                found[f"in.{n}gram.{name}"].append(perplexity)
+                result[f"in.{n}gram.{name}"].append(perplexity)
             known = {word for line in IN[side] for word in line}
-            found[f"in.unknown.{name}"].append(sum(word not in known for word in words[side]))
+            result[f"in.unknown.{name}"].append(sum(word not in known for word in words[side]))
         for where, (direct, inverse) in ibm1.items():
             log = direct.log_probabilities([words[0]], [words[1]])[0]
-            found[f"{where}.ibm1.direct"].append(exp(-log / len(words[1])))
+            result[f"{where}.ibm1.direct"].append(exp(-log / len(words[1])))
             log = inverse.log_probabilities([words[1]], [words[0]])[0]
-            found[f"{where}.ibm1.inverse"].append(exp(-log / len(words[0])))
-    return found
+            result[f"{where}.ibm1.inverse"].append(exp(-log / len(words[0])))
+    return result
 
 
-def plain_statistics(lines: list[list[str]]) -> dict[str, tuple[int, int, float]]:
-    """Return frequency, documents and burstiness of each word, from their definitions."""
-    found = {}
+def reference_statistics(lines: list[list[str]]) -> dict[str, tuple[int, int, float]]:
+    """Return frequency, document frequency and burstiness of each word by their definitions."""
+    result = {}
     for word in {word for line in lines for word in line}:
         where = [n for n, line in enumerate(lines) if word in line]
         nearest = [
@@ -100,29 +100,29 @@ def plain_statistics(lines: list[list[str]]) -> dict[str, tuple[int, int, float]
         expected = len(lines) - len(lines) / (len(where) + 1)
         frequency = sum(line.count(word) for line in lines)
         documents = len({n // 100 for n in where})
-        found[word] = (frequency, documents, sum(nearest) / expected)
-    return found
+        result[word] = (frequency, documents, sum(nearest) / expected)
+    return result
 
 
-def test_there_are_fourteen_and_eight() -> None:
+def test_number_of_features() -> None:
     assert (len(GENERAL), len(SIMILARITY), len(set(PAIR_FEATURES))) == (14, 8, 22)
 
 
-def test_features_are_those_defined(table: PhraseCounts, features: np.ndarray) -> None:
-    for column, (name, values) in enumerate(by_definition(table).items()):
+def test_features_agree_with_definitions(table: PhraseCounts, features: np.ndarray) -> None:
+    for column, (name, values) in enumerate(reference_features(table).items()):
         raw = np.array(values)
         assert raw.std() > 0, name
         expected = (raw - raw.mean()) / raw.std()
         assert features[:, column] == pytest.approx(expected, abs=1e-5), name
 
 
-def test_features_have_mean_0_and_variance_1(features: np.ndarray) -> None:
+def test_features_are_standardised(features: np.ndarray) -> None:
     assert features.dtype == np.float32
     assert features.mean(axis=0) == pytest.approx(np.zeros(22), abs=1e-5)
     assert features.std(axis=0) == pytest.approx(np.ones(22), abs=1e-5)
 
 
-def test_logarithms_are_taken_of_counts_and_perplexities_alone(
+def test_log_scale_applies_to_counts_and_perplexities(
     table: PhraseCounts, features: np.ndarray
 ) -> None:
     logs = pair_features(table, OUT, IN, iterations=3, scale="log")[1]
@@ -133,31 +133,31 @@ def test_logarithms_are_taken_of_counts_and_perplexities_alone(
     assert logs[:, PAIR_FEATURES.index("out.count")] == pytest.approx(expected, abs=1e-5)
 
 
-def test_what_is_the_same_for_all_pairs_is_zero() -> None:
+def test_constant_features_are_zero() -> None:
     table = PhraseCounts.of(["s1", "s2"], ["t1", "t2"], [3, 3])
-    found = pair_features(table, OUT, IN, iterations=1)[1]
-    assert found[:, PAIR_FEATURES.index("out.count")].tolist() == [0, 0]
-    assert np.isfinite(found).all()
+    result = pair_features(table, OUT, IN, iterations=1)[1]
+    assert result[:, PAIR_FEATURES.index("out.count")].tolist() == [0, 0]
+    assert np.isfinite(result).all()
 
 
-def test_words_that_a_corpus_does_not_have_count_nothing() -> None:
+def test_unknown_words_have_zero_statistics() -> None:
     table = PhraseCounts.of(["s1", "s2 s1", "x s1"], ["t1", "t2", "y"], [1, 2, 3])
-    found = pair_features(table, OUT, IN, iterations=1)[1]
-    column = found[:, PAIR_FEATURES.index("out.rarest.target")]
+    result = pair_features(table, OUT, IN, iterations=1)[1]
+    column = result[:, PAIR_FEATURES.index("out.rarest.target")]
     assert column.argmin() == table.rows(["x s1"], ["y"])[0]
-    assert np.isfinite(found).all()
+    assert np.isfinite(result).all()
 
 
-def test_statistics_of_words_are_those_defined() -> None:
+def test_word_statistics_agree_with_definitions() -> None:
     statistics = word_statistics(OUT.source)
-    plain = plain_statistics(list(OUT.source))
-    found = zip(*(getattr(statistics, n) for n in statistics._fields[1:]), strict=True)
-    for word, values in zip(statistics.words.to_pylist(), found, strict=True):
+    plain = reference_statistics(list(OUT.source))
+    result = zip(*(getattr(statistics, n) for n in statistics._fields[1:]), strict=True)
+    for word, values in zip(statistics.words.to_pylist(), result, strict=True):
         assert values == pytest.approx(plain.pop(word), rel=1e-6)
     assert not plain
 
 
-def test_bad_corpora_and_tables_are_told(tmp_path: Path) -> None:
+def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("s1 s2\n\ns1\n")
     (tmp_path / "b").write_text("t1 t2\nt1\n")
     (tmp_path / "none").write_text("")
@@ -175,11 +175,11 @@ def test_bad_corpora_and_tables_are_told(tmp_path: Path) -> None:
 
 
 def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
-    """Return OUT, IN and a feature that is high for the pairs of both."""
+    """Return OUT, IN and a feature that is high for pairs in both tables."""
     rng = np.random.default_rng(0)
     names = [(f"s{n % 30}", f"t{n}") for n in range(300)]
     outside = PhraseCounts.of(*zip(*names, strict=True), np.ones(300))
-    # The sources s20 to s29 have translations in IN, but none in common.
+    # The sources s20 to s29 have translations in IN, but no common pairs.
     shared = [(s, t) for s, t in names if int(t[1:]) // 30 % 3 == 0 and int(s[1:]) < 20]
     others = [(f"s{n}", "other") for n in range(20, 29)]
     inside = PhraseCounts.of(*zip(*shared, *others, strict=True), np.ones(len(shared) + 9))
@@ -189,43 +189,43 @@ def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
 
 
 @pytest.mark.parametrize("negatives", ["source", "no-common"])
-def test_svm_tells_pairs_of_both_tables_from_others(negatives: str) -> None:
+def test_svm_separates_pairs_of_both_tables(negatives: str) -> None:
     outside, inside, features = svm_case()
-    found = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
+    result = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
     common = inside.rows_of(outside) >= 0
-    assert found.shape == (300, 1)
-    assert (found.mean(), found.std()) == pytest.approx((0, 1), abs=1e-5)
-    assert found[common].mean() > found[~common].mean() + 1
+    assert result.shape == (300, 1)
+    assert (result.mean(), result.std()) == pytest.approx((0, 1), abs=1e-5)
+    assert result[common].mean() > result[~common].mean() + 1
     again = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
-    assert (again == found).all()
+    assert (again == result).all()
 
 
-def test_svm_learns_from_the_examples_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_svm_uses_the_selected_negatives(monkeypatch: pytest.MonkeyPatch) -> None:
     import sklearn.svm
 
-    seen = {}
+    observed = {}
 
-    class Watched(sklearn.svm.LinearSVC):
-        def fit(self, x: np.ndarray, y: np.ndarray) -> Watched:
-            seen["rows"], seen["labels"] = x, y
+    class RecordingSVM(sklearn.svm.LinearSVC):
+        def fit(self, x: np.ndarray, y: np.ndarray) -> RecordingSVM:
+            observed["rows"], observed["labels"] = x, y
             return super().fit(x, y)
 
-    monkeypatch.setattr(sklearn.svm, "LinearSVC", Watched)
+    monkeypatch.setattr(sklearn.svm, "LinearSVC", RecordingSVM)
     outside, inside, _ = svm_case()
     features = np.arange(300, dtype=np.float32)[:, None]  # the number of the pair
     source = outside.texts("source").to_pylist()
     for negatives, first, last in (("source", 0, 28), ("no-common", 20, 28)):
         svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
-        taken = {source[int(n)] for n in seen["rows"][~seen["labels"], 0]}
+        taken = {source[int(n)] for n in observed["rows"][~observed["labels"], 0]}
         numbers = sorted(int(name[1:]) for name in taken)
-        # s28 is the last one with a translation in IN; those from s20 on have none in common.
+        # s28 is the last source with a translation in IN; s20 and later have no common pairs.
         assert (numbers[0], numbers[-1]) == (first, last)
-        assert seen["labels"].sum() == (inside.rows_of(outside) >= 0).sum()
+        assert observed["labels"].sum() == (inside.rows_of(outside) >= 0).sum()
     svm_feature(outside, inside, features, examples=50)
-    assert len(seen["rows"]) == 50
+    assert len(observed["rows"]) == 50
 
 
-def test_svm_without_examples_is_told() -> None:
+def test_svm_rejects_missing_examples() -> None:
     outside, inside, features = svm_case()
     foreign = PhraseCounts.of(["x"], ["y"], [1])
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Mixtures against their formulas, written out over dictionaries, and their fits against others."""
+"""Mixtures of phrase tables, compared with their formulas; fits compared with other optimisers."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable
 Joint = dict[tuple[str, str], float]
 
 
-def table(seed: int, pairs: int = 60, words: int = 12) -> PhraseCounts:
-    """Return random counts of pairs of few phrases."""
+def random_table(seed: int, pairs: int = 60, words: int = 12) -> PhraseCounts:
+    """Return random counts of pairs from a few phrases."""
     rng = np.random.default_rng(seed)
     sources, targets = rng.integers(words, size=(2, pairs))
     return PhraseCounts.of(sources.astype(str), targets.astype(str), rng.integers(1, 9, pairs))
 
 
-def joint(counts: PhraseCounts) -> Joint:
-    """Return the counts by the texts of the pairs."""
+def joint_counts(counts: PhraseCounts) -> Joint:
+    """Return the counts by pairs of texts."""
     sides = (counts.texts("source").to_pylist(), counts.texts("target").to_pylist())
     return dict(zip(zip(*sides, strict=True), counts.count.tolist(), strict=True))
 
 
-def given(counts: Joint, pair: tuple[str, str], place: int) -> float:
-    """Return c(y), the sum of the counts of the pairs that have the same phrase at a place."""
+def marginal_count(counts: Joint, pair: tuple[str, str], place: int) -> float:
+    """Return c(y), the sum of the counts of all pairs with the same phrase at this position."""
     return sum(count for other, count in counts.items() if other[place] == pair[place])
 
 
-def by_hand(method: str, inner: Joint, outer: Joint, pair: tuple[str, str], side: Side) -> float:
-    """Return p(x|y) of one pair as the papers have it; the parameter is 0.3."""
+def reference_probability(
+    method: str, inner: Joint, outer: Joint, pair: tuple[str, str], side: Side
+) -> float:
+    """Return p(x|y) of one pair by the formulas of the papers, with the parameter 0.3."""
     place = 0 if side == "target" else 1
     c_in, c_out = inner.get(pair, 0.0), outer.get(pair, 0.0)
-    y_in, y_out = given(inner, pair, place), given(outer, pair, place)
+    y_in, y_out = marginal_count(inner, pair, place), marginal_count(outer, pair, place)
     p_in, p_out = c_in / y_in if y_in else 0.0, c_out / y_out if y_out else 0.0
     if method.endswith("known") and not (y_in and y_out):
         return p_in if y_in else p_out
@@ -59,39 +61,42 @@ def by_hand(method: str, inner: Joint, outer: Joint, pair: tuple[str, str], side
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_probabilities_are_those_of_the_formulas(method: str) -> None:
-    inner, outer = table(1), table(2)
+def test_probabilities_agree_with_formulas(method: str) -> None:
+    inner, outer = random_table(1), random_table(2)
     mixed, fits = mix(inner, outer, method=method, value=0.3)
     assert fits == ()
     pairs = list(zip(*(mixed.texts(s).to_pylist() for s in ("source", "target")), strict=True))
-    assert set(pairs) == set(joint(inner)) | set(joint(outer))
+    assert set(pairs) == set(joint_counts(inner)) | set(joint_counts(outer))
     for column, side in DIRECTIONS.items():
-        expected = [by_hand(method, joint(inner), joint(outer), pair, side) for pair in pairs]
+        expected = [
+            reference_probability(method, joint_counts(inner), joint_counts(outer), pair, side)
+            for pair in pairs
+        ]
         np.testing.assert_allclose(mixed.columns[column], expected, rtol=1e-12)
 
 
-def sums(mixed: PhraseTable, column: str, side: Side) -> np.ndarray:
-    """Return for each phrase that is given the sum of the probabilities."""
+def probability_sums(mixed: PhraseTable, column: str, side: Side) -> np.ndarray:
+    """Return the sum of the probabilities given each phrase."""
     number = mixed.number("source" if side == "target" else "target")
     return np.bincount(number, mixed.columns[column])
 
 
 @pytest.mark.parametrize("method", ["concatenate", "linear-known", "map-known"])
 def test_probabilities_sum_to_one(method: str) -> None:
-    mixed, _ = mix(table(1), table(2, words=16), method=method, value=0.3)
+    mixed, _ = mix(random_table(1), random_table(2, words=16), method=method, value=0.3)
     for column, side in DIRECTIONS.items():
-        np.testing.assert_allclose(sums(mixed, column, side), 1)
+        np.testing.assert_allclose(probability_sums(mixed, column, side), 1)
 
 
-def test_as_published_what_one_table_does_not_know_loses_mass() -> None:
-    mixed, _ = mix(table(1), table(2, words=16), method="linear", value=0.3)
-    found = sums(mixed, "direct", "target")
-    assert np.isclose(found.min(), 0.7)
-    assert np.isclose(found.max(), 1)
+def test_published_variant_loses_mass_of_unknown_phrases() -> None:
+    mixed, _ = mix(random_table(1), random_table(2, words=16), method="linear", value=0.3)
+    result = probability_sums(mixed, "direct", "target")
+    assert np.isclose(result.min(), 0.7)
+    assert np.isclose(result.max(), 1)
 
 
-def test_concatenation_is_the_table_of_both_corpora() -> None:
-    inner, outer = table(1), table(2)
+def test_concatenation_equals_table_of_both_corpora() -> None:
+    inner, outer = random_table(1), random_table(2)
     both = PhraseCounts.of(
         [*inner.texts("source").to_pylist(), *outer.texts("source").to_pylist()],
         [*inner.texts("target").to_pylist(), *outer.texts("target").to_pylist()],
@@ -102,9 +107,9 @@ def test_concatenation_is_the_table_of_both_corpora() -> None:
     np.testing.assert_allclose(mixed.columns["inverse"], both.conditional("source"))
 
 
-def test_a_log_linear_table_has_the_columns_of_both() -> None:
-    inner, outer = table(1), table(2)
-    mixed, fits = mix(inner, outer, table(3), "log-linear")
+def test_log_linear_table_has_columns_of_both() -> None:
+    inner, outer = random_table(1), random_table(2)
+    mixed, fits = mix(inner, outer, random_table(3), "log-linear")
     assert (list(mixed.columns), fits) == (
         ["direct.in", "direct.out", "inverse.in", "inverse.out"],
         (),
@@ -116,82 +121,82 @@ def test_a_log_linear_table_has_the_columns_of_both() -> None:
 
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("method", [name for name, m in METHODS.items() if m.parameter])
-def test_fits_are_the_best_of_a_general_optimiser(method: str, side: Side) -> None:
-    dev = table(3)
-    counts = counts_of(table(1), table(2), dev, side)
-    found = fit(method, counts, dev.count, side)
+def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
+    dev = random_table(3)
+    counts = counts_of(random_table(1), random_table(2), dev, side)
+    result = fit(method, counts, dev.count, side)
 
     def cost(x: np.ndarray) -> float:
         value = METHODS[method].transform(float(x[0]))
         return -evaluated(method, value, counts, dev.count, side).log_likelihood
 
     others = [minimize(cost, [start], method="Nelder-Mead").fun for start in (-3, 0, 3)]
-    assert -found.log_likelihood <= min(others) + 1e-9
+    assert -result.log_likelihood <= min(others) + 1e-9
 
 
-def em(p_in: np.ndarray, p_out: np.ndarray, weights: np.ndarray) -> float:
-    """Return α by EM, which is no part of the package's own search."""
+def em_alpha(p_in: np.ndarray, p_out: np.ndarray, weights: np.ndarray) -> float:
+    """Return α by EM; the package uses another optimiser."""
     alpha = 0.5
     for _ in range(20_000):
         alpha = np.average(alpha * p_in / (alpha * p_in + (1 - alpha) * p_out), weights=weights)
     return float(alpha)
 
 
-def test_alpha_is_that_of_em() -> None:
-    dev = table(3)
-    counts = counts_of(table(1), table(2), dev, "target")
-    there = (counts.p_in > 0) | (counts.p_out > 0)
-    expected = em(counts.p_in[there], counts.p_out[there], dev.count[there])
-    found = fit("linear", counts, dev.count, "target")
+def test_alpha_agrees_with_em() -> None:
+    dev = random_table(3)
+    counts = counts_of(random_table(1), random_table(2), dev, "target")
+    supported = (counts.p_in > 0) | (counts.p_out > 0)
+    expected = em_alpha(counts.p_in[supported], counts.p_out[supported], dev.count[supported])
+    result = fit("linear", counts, dev.count, "target")
     assert 0.05 < expected < 0.95
-    assert found.value == pytest.approx(expected, abs=1e-5)
-    assert found.support == pytest.approx(dev.count[there].sum() / dev.total)
-    assert 0 < found.support < 1
+    assert result.value == pytest.approx(expected, abs=1e-5)
+    assert result.support == pytest.approx(dev.count[supported].sum() / dev.total)
+    assert 0 < result.support < 1
 
 
-def test_the_log_likelihood_is_that_of_the_pairs_with_support() -> None:
+def test_log_likelihood_is_over_supported_pairs() -> None:
     inner, outer = PhraseCounts.of("ab", "xy", [1, 1]), PhraseCounts.of("aa", "xy", [1, 3])
     dev = PhraseCounts.of("aac", "xyz", [2, 1, 1])
     counts = counts_of(inner, outer, dev, "target")
-    found = evaluated("linear", 0.5, counts, dev.count, "target")
-    assert found.support == 0.75
-    assert found.log_likelihood == pytest.approx((2 * np.log(0.625) + np.log(0.375)) / 3)
-    assert str(found) == (
+    result = evaluated("linear", 0.5, counts, dev.count, "target")
+    assert result.support == 0.75
+    assert result.log_likelihood == pytest.approx((2 * np.log(0.625) + np.log(0.375)) / 3)
+    assert str(result) == (
         "p(t|s), linear, alpha = 0.5, log-likelihood per pair -0.6403, "
         "75.0% of the pairs have support"
     )
 
 
-def test_held_out_pairs_do_not_judge_themselves() -> None:
-    dev = table(3, pairs=30)
-    counts = counts_of(table(1), table(2), dev, "target")
-    seen = fit("map", counts, dev.count, "target")
-    alone = held_out("map", counts, dev.count, "target", folds=len(dev))
-    assert alone.log_likelihood < seen.log_likelihood
+def test_held_out_pairs_exclude_their_own_counts() -> None:
+    dev = random_table(3, pairs=30)
+    counts = counts_of(random_table(1), random_table(2), dev, "target")
+    in_sample = fit("map", counts, dev.count, "target")
+    left_out = held_out("map", counts, dev.count, "target", folds=len(dev))
+    assert left_out.log_likelihood < in_sample.log_likelihood
     expected = np.zeros(len(dev))
     for left in range(len(dev)):
         others = np.arange(len(dev)) != left
         value = fit("map", counts.part(np.flatnonzero(others)), dev.count[others], "target").value
         expected[left] = METHODS["map"].probabilities(counts, value)[left]
-    there = expected > 0
-    mean = np.average(np.log(expected[there]), weights=dev.count[there])
-    assert alone.log_likelihood == pytest.approx(mean, abs=1e-9)
+    supported = expected > 0
+    mean = np.average(np.log(expected[supported]), weights=dev.count[supported])
+    assert left_out.log_likelihood == pytest.approx(mean, abs=1e-9)
 
 
-def test_a_prior_of_great_and_of_no_weight() -> None:
-    inner, outer = table(1), table(2)
+def test_strong_and_weak_priors() -> None:
+    inner, outer = random_table(1), random_table(2)
     counts = counts_of(inner, outer, inner, "target")
     mixture: Callable = METHODS["map"].probabilities
     np.testing.assert_allclose(mixture(counts, 1e-12), inner.conditional("target"))
     np.testing.assert_allclose(mixture(counts, 1e12), counts.p_out, atol=1e-9)
 
 
-def test_the_likelihood_is_concave_in_alpha() -> None:
-    # What the search in one dimension relies on: the derivative by hand falls throughout.
-    dev = table(3)
-    counts = counts_of(table(1), table(2), dev, "target")
-    there = (counts.p_in > 0) | (counts.p_out > 0)
-    one, other, weights = counts.p_in[there], counts.p_out[there], dev.count[there]
+def test_likelihood_is_concave_in_alpha() -> None:
+    # The one-dimensional search requires a decreasing derivative.
+    dev = random_table(3)
+    counts = counts_of(random_table(1), random_table(2), dev, "target")
+    supported = (counts.p_in > 0) | (counts.p_out > 0)
+    one, other, weights = counts.p_in[supported], counts.p_out[supported], dev.count[supported]
 
     def slope(x: np.ndarray) -> np.ndarray:
         return np.atleast_1d(weights @ ((one - other) / (x[0] * one + (1 - x[0]) * other)))
@@ -204,8 +209,8 @@ def test_the_likelihood_is_concave_in_alpha() -> None:
     assert check_grad(value, slope, np.array([0.4])) < 1e-3
 
 
-def test_what_cannot_be_mixed() -> None:
-    inner, outer = table(1), table(2)
+def test_rejects_unmixable_tables() -> None:
+    inner, outer = random_table(1), random_table(2)
     foreign = PhraseCounts.of(["zut"], ["damn"], [1])
     with pytest.raises(DataError, match="no phrase pair of the development table is in the other"):
         mix(inner, outer, foreign)

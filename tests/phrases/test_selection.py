@@ -12,20 +12,20 @@ from bpa_ppl.text.language_model import NgramModel
 DOMAIN = [["the", "cat", "sat"], ["the", "dog", "sat"], ["a", "cat", "ran"]]
 
 
-def test_perplexities_are_those_of_single_texts() -> None:
+def test_perplexities_agree_with_single_texts() -> None:
     model = NgramModel.estimate(DOMAIN, order=2)
     texts = [["the", "cat"], [], ["zut"], ["a", "dog", "sat"]]
     expected = [model.perplexity([text]) for text in texts]
     np.testing.assert_allclose(sentence_perplexities(model, texts), expected, rtol=1e-6)
 
 
-def test_lines_like_the_domain_are_kept(tmp_path: Path) -> None:
+def test_in_domain_lines_are_selected(tmp_path: Path) -> None:
     model = NgramModel.estimate(DOMAIN, order=2)
     (tmp_path / "en").write_text("pursuant to section 4\nthe cat ran\nhon. members\na dog sat\n")
     assert select_lines(model, tmp_path / "en", 0.5).tolist() == [False, True, False, True]
 
 
-def test_of_equal_sentences_the_first_are_kept() -> None:
+def test_first_of_equal_sentences_are_selected() -> None:
     assert select_sentences([2.0, 1.0, 1.0, 1.0], 0.5).tolist() == [False, True, True, False]
     assert select_sentences([2.0, 1.0], 0.01).sum() == 1
     assert select_sentences([2.0, 1.0], 1.0).all()

@@ -1,4 +1,4 @@
-"""Subdomains in files: all comes back, and other files are told from them."""
+"""Files of subdomains: round trip, and detection of other files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HARD = np.array([0, 2, 2, 1])
 SOFT = np.array([[0.25, 0.5, 0.25], [1, 0, 0], [0, 0.1, 0.9], [0.3, 0.3, 0.4]])
 
 
-def found(assignment: Any = HARD, weights: Any = (0.25, 0.25, 0.5)) -> Subdomains:
+def example(assignment: Any = HARD, weights: Any = (0.25, 0.25, 0.5)) -> Subdomains:
     texts = NumberedText.of(SOURCE), NumberedText.of(TARGET)
     return Subdomains(*texts, assignment, np.asarray(weights), SETTINGS)
 
@@ -32,22 +32,22 @@ def words(text: NumberedText) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("assignment", [HARD, SOFT])
-def test_what_is_written_comes_back(assignment: np.ndarray, tmp_path: Path) -> None:
-    path = tmp_path / "found.parquet"
-    made = found(assignment)
-    made.save(path)
+def test_round_trip(assignment: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "subdomains.parquet"
+    result = example(assignment)
+    result.save(path)
     read = Subdomains.load(path)
     assert (words(read.source), words(read.target)) == (SOURCE, TARGET)
-    assert read.source.words == made.source.words
-    np.testing.assert_array_equal(read.assignment, made.assignment)
-    assert read.assignment.dtype == made.assignment.dtype
+    assert read.source.words == result.source.words
+    np.testing.assert_array_equal(read.assignment, result.assignment)
+    assert read.assignment.dtype == result.assignment.dtype
     assert read.weights.tolist() == [0.25, 0.25, 0.5]
     assert (read.settings, read.k, len(read)) == (SETTINGS, 3, 4)
     read.save(tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
 
 
-def test_no_sentences_and_text_that_was_read(tmp_path: Path) -> None:
+def test_text_from_files_and_empty_text(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("la maison\n\nune  maison\tZoé \nla\n", "utf-8")
     assert words(NumberedText.read(tmp_path / "text")) == SOURCE
     empty = NumberedText.of([])
@@ -55,16 +55,16 @@ def test_no_sentences_and_text_that_was_read(tmp_path: Path) -> None:
     assert len(Subdomains.load(tmp_path / "none.parquet")) == 0
 
 
-def test_the_file_is_for_others_to_read(tmp_path: Path) -> None:
-    found().save(tmp_path / "found.parquet")
-    table = parquet.read_table(tmp_path / "found.parquet").to_pylist()
+def test_file_is_readable_by_other_programs(tmp_path: Path) -> None:
+    example().save(tmp_path / "subdomains.parquet")
+    table = parquet.read_table(tmp_path / "subdomains.parquet").to_pylist()
     assert table[2] == {"source": "une maison Zoé", "target": "a house", "subdomain": 2}
 
 
 def test_winners_and_posteriors() -> None:
-    assert found(SOFT).winners().tolist() == [1, 0, 2, 2]
-    assert found(HARD).posteriors().tolist() == np.eye(3)[HARD].tolist()
-    assert str(found(SOFT)) == "Subdomains(4 sentence pairs, K=3, soft)"
+    assert example(SOFT).winners().tolist() == [1, 0, 2, 2]
+    assert example(HARD).posteriors().tolist() == np.eye(3)[HARD].tolist()
+    assert str(example(SOFT)) == "Subdomains(4 sentence pairs, K=3, soft)"
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_winners_and_posteriors() -> None:
         (HARD, (0.5, -0.5, 1.0), r"the weights P\(z\) are not probabilities"),
     ],
 )
-def test_what_makes_no_sense_is_refused(assignment: Any, weights: Any, message: str) -> None:
+def test_rejects_invalid_subdomains(assignment: Any, weights: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        found(assignment, weights)
+        example(assignment, weights)
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "found.parquet"
-    found().save(path)
-    whole = path.read_bytes()
-    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+def test_rejects_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "subdomains.parquet"
+    example().save(path)
+    content = path.read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(content[: len(content) // 2])
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "text").write_text("la maison\n")
     table = parquet.read_table(path)

@@ -7,39 +7,41 @@ from bpa_ppl.nbest import Int32, Int64
 from bpa_ppl.phrases.tree import PhraseTree
 
 
-def whole(starts: Int64) -> tuple[Int64, Int32, Int32]:
-    """Return the spans of whole sentences."""
+def sentence_spans(starts: Int64) -> tuple[Int64, Int32, Int32]:
+    """Return one span per sentence."""
     lengths = np.diff(starts).astype(np.int32)
     return np.arange(len(starts)), np.zeros(len(lengths), np.int32), lengths
 
 
-def test_equal_phrases_have_one_number_in_any_part() -> None:
+def test_equal_phrases_have_equal_numbers() -> None:
     tree, rng = PhraseTree(), np.random.default_rng(0)
     texts, numbers = [], []
     for _ in range(4):
         part = [" ".join(map(str, rng.integers(4, size=rng.integers(1, 6)))) for _ in range(200)]
         words, starts = tree.words(text.encode() for text in part)
-        numbers.append(tree.numbers((words, starts), *whole(starts)))
+        numbers.append(tree.numbers((words, starts), *sentence_spans(starts)))
         texts += part
     distinct, places = tree.texts(np.concatenate(numbers))
     assert distinct.to_pylist() == sorted(set(texts))
     assert [distinct[int(place)].as_py() for place in places] == texts
 
 
-def test_phrases_of_a_table_are_found_and_no_others() -> None:
+def test_only_phrases_of_the_table_are_found() -> None:
     phrases = ["a", "a b", "b a b", "d"]
     tree, places = PhraseTree.of(pa.array(phrases, pa.large_string()))
     asked = ["b a b", "b a", "a b", "", "zut", "a zut", "d", "a b a b a b a"]
     words, starts = tree.known_words(text.encode() for text in asked)
-    nodes = tree.found((words, starts), *whole(starts))
-    found = [int(places[node]) if node >= 0 else -1 for node in nodes]
-    assert found == [2, -1, 1, -1, -1, -1, 3, -1]
-    # What comes later has numbers of its own.
+    nodes = tree.find((words, starts), *sentence_spans(starts))
+    result = [int(places[node]) if node >= 0 else -1 for node in nodes]
+    assert result == [2, -1, 1, -1, -1, -1, 3, -1]
+    # New phrases get new numbers.
     assert tree.words([b"a zut b"])[0].tolist() == [0, 3, 1]
 
 
-def test_phrases_of_many_words() -> None:
+def test_long_phrases() -> None:
     tree = PhraseTree()
     long = " ".join(map(str, range(300)))
     words, starts = tree.words([long.encode()])
-    assert tree.texts(tree.numbers((words, starts), *whole(starts)))[0].to_pylist() == [long]
+    assert tree.texts(tree.numbers((words, starts), *sentence_spans(starts)))[0].to_pylist() == [
+        long
+    ]

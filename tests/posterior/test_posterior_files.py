@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray
-from foreign import foreign
+from external_posterior import external_posterior
 
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
 from bpa_ppl.diagnostics.report_page import posterior_page
@@ -32,7 +32,7 @@ CHAINS, DRAWS, SENTENCES = 2, 60, 5
 
 
 def draws_of_all_kinds(**changes: Any) -> Draws:
-    """Draws with every part that a posterior of ours may have."""
+    """Return draws with all parts that a posterior may have."""
     rng = np.random.default_rng(3)
     shape = (CHAINS, DRAWS)
     parts: dict[str, Any] = {
@@ -78,7 +78,7 @@ def test_arviz_reads_the_file(content: bytes, tmp_path: Path) -> None:
         opened[group].close()
 
 
-def test_a_file_changed_by_another_program_is_read(content: bytes, tmp_path: Path) -> None:
+def test_reads_file_changed_by_another_program(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "posterior.nc").write_bytes(content)
     with h5py.File(tmp_path / "posterior.nc", "a") as file:
         file.attrs["note"] = "changed on purpose"
@@ -86,15 +86,15 @@ def test_a_file_changed_by_another_program_is_read(content: bytes, tmp_path: Pat
 
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 0, "one"])
-def test_unknown_schema_versions_are_refused(content: bytes, version: Any) -> None:
-    data = crafted(content, _attribute("schema_version", version))
+def test_rejects_unknown_schema_versions(content: bytes, version: Any) -> None:
+    data = edited_posterior(content, _set_attribute("schema_version", version))
     with pytest.raises(DataError, match="schema version"):
         as_draws(data)
 
 
-def test_flipped_bits_in_the_numbers_are_refused(content: bytes, tmp_path: Path) -> None:
+def test_rejects_flipped_bits_in_numbers(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "flipped.nc"
-    chunks = chunks_of(content)
+    chunks = chunk_positions(content)
     assert {"posterior/weights", "log_likelihood/oracle", "constant_data/canonical"} <= set(chunks)
     for place in chunks.values():
         damaged = bytearray(content)
@@ -104,8 +104,8 @@ def test_flipped_bits_in_the_numbers_are_refused(content: bytes, tmp_path: Path)
             read_posterior(path)
 
 
-def chunks_of(content: bytes) -> dict[str, int]:
-    """Return a byte in the middle of the first chunk of each dataset of numbers."""
+def chunk_positions(content: bytes) -> dict[str, int]:
+    """Return the position of a byte in the first chunk of each numeric dataset."""
     places: dict[str, int] = {}
 
     def add(name: str, entry: Any) -> None:
@@ -118,7 +118,7 @@ def chunks_of(content: bytes) -> dict[str, int]:
     return places
 
 
-def test_flipped_bits_anywhere_are_refused_or_change_no_number(content: bytes) -> None:
+def test_flipped_bits_are_detected_or_harmless(content: bytes) -> None:
     """Names, attributes and unused space have no checksum."""
     rng = np.random.default_rng(8)
     expected, refused = from_bytes(content), 0
@@ -137,7 +137,7 @@ def test_flipped_bits_anywhere_are_refused_or_change_no_number(content: bytes) -
     assert refused > 10
 
 
-def test_a_file_that_was_cut_short_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_rejects_truncated_file(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "short.nc"
     for length in np.linspace(0, len(content) - 1, 20).astype(int):
         path.write_bytes(content[:length])
@@ -145,7 +145,7 @@ def test_a_file_that_was_cut_short_is_refused(content: bytes, tmp_path: Path) ->
             read_posterior(path)
 
 
-def test_sizes_that_cannot_be_are_refused_before_memory_is_asked_for(tmp_path: Path) -> None:
+def test_rejects_impossible_sizes_before_allocation(tmp_path: Path) -> None:
     path = tmp_path / "absurd.nc"
     with h5py.File(path, "w") as file:
         group = file.create_group("posterior")
@@ -154,7 +154,7 @@ def test_sizes_that_cannot_be_are_refused_before_memory_is_asked_for(tmp_path: P
         read_posterior(path)
 
 
-def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_raises_and_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "posterior.nc"
     path.write_bytes(b"old")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -169,7 +169,7 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device /dev/full of Linux")
-def test_a_device_that_is_full_is_named() -> None:
+def test_full_device_is_named() -> None:
     with pytest.raises(DataError, match=r"^/dev/full: .*No space left"):
         write_posterior(draws_of_all_kinds(), "/dev/full")
 
@@ -178,8 +178,8 @@ def test_a_device_that_is_full_is_named() -> None:
 Change = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
-def _of(group: str, change: Callable[[Any], Any]) -> Change:
-    """Return what replaces a group of a posterior by another one made of it."""
+def _replace_group(group: str, change: Callable[[Any], Any]) -> Change:
+    """Return a function that changes a group of a posterior."""
 
     def changed(groups: dict[str, Any], attrs: dict[str, Any]) -> None:
         groups[group] = change(groups[group])
@@ -187,29 +187,29 @@ def _of(group: str, change: Callable[[Any], Any]) -> Change:
     return changed
 
 
-def _filled(group: str, name: str, value: float) -> Change:
+def _fill_variable(group: str, name: str, value: float) -> Change:
     def filled(values: Any) -> Any:
         copy = values.copy(deep=True)
         copy[name].values.reshape(-1)[3 % copy[name].size] = value
         return copy
 
-    return _of(group, filled)
+    return _replace_group(group, filled)
 
 
-def _attribute(name: str, value: Any) -> Change:
+def _set_attribute(name: str, value: Any) -> Change:
     return lambda groups, attrs: attrs.update({name: value})
 
 
-def crafted(content: bytes, change: Change) -> Any:
-    """Return the posterior of a file with something changed."""
+def edited_posterior(content: bytes, change: Change) -> Any:
+    """Return the posterior of a file after a change."""
     tree = from_bytes(content)
     groups = {name: node.to_dataset() for name, node in tree.children.items()}
     attrs = dict(tree.attrs)
     change(groups, attrs)
-    return arviz_data(with_attrs(groups, attrs))
+    return arviz_data(tree_with_attrs(groups, attrs))
 
 
-def with_attrs(groups: dict[str, Any], attrs: dict[str, Any]) -> xarray.DataTree:
+def tree_with_attrs(groups: dict[str, Any], attrs: dict[str, Any]) -> xarray.DataTree:
     """Return datasets as a tree."""
     tree = xarray.DataTree.from_dict(groups)
     tree.attrs.update(attrs)
@@ -218,97 +218,109 @@ def with_attrs(groups: dict[str, Any], attrs: dict[str, Any]) -> xarray.DataTree
 
 CRAFTED: dict[str, tuple[Change, str]] = {
     "other features than the constants": (
-        _of("posterior", lambda g: g.assign_coords(feature=["LM0", "LM0", "WP0"])),
+        _replace_group("posterior", lambda g: g.assign_coords(feature=["LM0", "LM0", "WP0"])),
         "constant_data differs from the features",
     ),
     "features without names": (
-        _of("posterior", lambda g: g.drop_vars("feature")),
+        _replace_group("posterior", lambda g: g.drop_vars("feature")),
         "no coordinate feature",
     ),
     "a fixed weight that is free too": (
-        _of("constant_data", lambda g: g.assign_coords(fixed_feature=["LM0"])),
+        _replace_group("constant_data", lambda g: g.assign_coords(fixed_feature=["LM0"])),
         "'LM0' names two weights",
     ),
     "fixed weights without names": (
-        _of("constant_data", lambda g: g.drop_vars("fixed_feature")),
+        _replace_group("constant_data", lambda g: g.drop_vars("fixed_feature")),
         "fixed weights have no names",
     ),
     "constants of other features": (
-        _of("constant_data", lambda g: g.assign_coords(feature=["TM0", "LM0", "WP0"])),
+        _replace_group("constant_data", lambda g: g.assign_coords(feature=["TM0", "LM0", "WP0"])),
         "constant_data differs from the features",
     ),
     "weights that are texts": (
-        _of("posterior", lambda g: g.assign(weights=g["weights"].astype(str))),
+        _replace_group("posterior", lambda g: g.assign(weights=g["weights"].astype(str))),
         "weights has the type <U",
     ),
     "no chains": (
-        _of("posterior", lambda g: g.rename(chain="run")),
+        _replace_group("posterior", lambda g: g.rename(chain="run")),
         "it needs chain and draw",
     ),
-    "no draws": (_of("posterior", lambda g: g.isel(draw=slice(0))), "no draws"),
+    "no draws": (_replace_group("posterior", lambda g: g.isel(draw=slice(0))), "no draws"),
     "statistics of other draws": (
-        _of("sample_stats", lambda g: g.isel(draw=slice(1, None))),
+        _replace_group("sample_stats", lambda g: g.isel(draw=slice(1, None))),
         "does not belong to these weights",
     ),
     "a likelihood of other chains": (
-        _of("log_likelihood", lambda g: g.isel(chain=[0])),
+        _replace_group("log_likelihood", lambda g: g.isel(chain=[0])),
         "does not belong to these weights",
     ),
     "a mode of two weights": (
-        _of("constant_data", lambda g: g.assign(mode=("x", [0.0, 1.0]))),
+        _replace_group("constant_data", lambda g: g.assign(mode=("x", [0.0, 1.0]))),
         "does not belong to these weights",
     ),
-    "a weight that is NaN": (_filled("posterior", "weights", np.nan), "LM0 is not a finite"),
-    "an infinite weight": (_filled("posterior", "weights", np.inf), "LM0 is not a finite"),
+    "a weight that is NaN": (_fill_variable("posterior", "weights", np.nan), "LM0 is not a finite"),
+    "an infinite weight": (_fill_variable("posterior", "weights", np.inf), "LM0 is not a finite"),
     "a fixed weight that is NaN": (
-        _filled("constant_data", "fixed", np.nan),
+        _fill_variable("constant_data", "fixed", np.nan),
         "UnknownWordPenalty0 is not a finite",
     ),
-    "a mode that is NaN": (_filled("constant_data", "mode", np.nan), "mode holds"),
-    "a density that is NaN": (_filled("sample_stats", "lp", np.nan), "log density of the draws"),
+    "a mode that is NaN": (_fill_variable("constant_data", "mode", np.nan), "mode holds"),
+    "a density that is NaN": (
+        _fill_variable("sample_stats", "lp", np.nan),
+        "log density of the draws",
+    ),
     "importance weights that are NaN": (
-        _of("sample_stats", lambda g: g.assign(log_weight=g["lp"] * np.nan)),
+        _replace_group("sample_stats", lambda g: g.assign(log_weight=g["lp"] * np.nan)),
         "log_weight",
     ),
-    "a kind that does not exist": (_attribute("kind", "guesses"), "unknown kind of draws"),
-    "weighted draws without weights": (_attribute("kind", "weighted"), "lack importance weights"),
-    "sites that are a number": (_attribute("sites", 7), "sites is 7, not a list of names"),
-    "a site without draws": (_attribute("sites", '["weights", "slope"]'), "sampled site 'slope'"),
-    "an exponent in words": (_attribute("likelihood_exponent", "one"), "not a number"),
-    "an exponent below zero": (_attribute("likelihood_exponent", -1.0), "not a number above 0"),
-    "sources that are no records": (_attribute("feature_sources", "lm"), "not a list of records"),
+    "a kind that does not exist": (_set_attribute("kind", "guesses"), "unknown kind of draws"),
+    "weighted draws without weights": (
+        _set_attribute("kind", "weighted"),
+        "lack importance weights",
+    ),
+    "sites that are a number": (_set_attribute("sites", 7), "sites is 7, not a list of names"),
+    "a site without draws": (
+        _set_attribute("sites", '["weights", "slope"]'),
+        "sampled site 'slope'",
+    ),
+    "an exponent in words": (_set_attribute("likelihood_exponent", "one"), "not a number"),
+    "an exponent below zero": (_set_attribute("likelihood_exponent", -1.0), "not a number above 0"),
+    "sources that are no records": (
+        _set_attribute("feature_sources", "lm"),
+        "not a list of records",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", ["an infinite weight", "a kind that does not exist", "no draws"])
-def test_the_file_is_named(content: bytes, what: str, tmp_path: Path) -> None:
+def test_error_names_the_file(content: bytes, what: str, tmp_path: Path) -> None:
     change, message = CRAFTED[what]
-    data = crafted(content, change)
+    data = edited_posterior(content, change)
     (tmp_path / "crafted.nc").write_bytes(to_bytes(data_tree(data)))
     with pytest.raises(DataError, match=rf"crafted\.nc: .*{message}"):
         read_posterior(tmp_path / "crafted.nc")
 
 
 @pytest.mark.parametrize("what", CRAFTED)
-def test_inconsistent_parts_are_refused(content: bytes, what: str) -> None:
+def test_rejects_inconsistent_groups(content: bytes, what: str) -> None:
     change, message = CRAFTED[what]
-    data = crafted(content, change)
+    data = edited_posterior(content, change)
     with pytest.raises(BpaError) as refused:
         as_draws(data)
     assert message in str(refused.value)
 
 
-def test_a_feature_that_comes_twice_is_refused() -> None:
-    twice = foreign(np.zeros((1, 10, 2)), ("LM0", "LM0"))
+def test_rejects_duplicate_features() -> None:
+    twice = external_posterior(np.zeros((1, 10, 2)), ("LM0", "LM0"))
     with pytest.raises(DataError, match="'LM0' names two weights"):
         as_draws(twice)
 
 
-def test_draws_that_are_no_numbers_never_rerank_whoever_made_them() -> None:
+def test_rejects_reranking_with_nan_draws() -> None:
     broken = np.zeros((1, 10, Q))
     broken[0, 3, 1] = np.nan
     lists = NBest.from_lists([["a", "b"]], [np.eye(2, Q)], NAMES)
-    for posterior in (Draws({"weights": broken}, NAMES), foreign(broken, NAMES)):
+    for posterior in (Draws({"weights": broken}, NAMES), external_posterior(broken, NAMES)):
         assert not check(posterior)
         with pytest.raises(DataError, match="TM0 is not a finite number in draw 3 of chain 0"):
             rerank(lists, posterior, unchecked=True)
@@ -316,30 +328,30 @@ def test_draws_that_are_no_numbers_never_rerank_whoever_made_them() -> None:
             point_weights(posterior)
 
 
-def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+def test_rejects_writing_unreadable_posteriors(tmp_path: Path) -> None:
     broken = np.zeros((1, 10, Q))
     broken[0, 3, 1] = np.inf
     with pytest.raises(DataError, match="TM0 is not a finite number"):
-        write_posterior(foreign(broken, NAMES), tmp_path / "broken.nc")
+        write_posterior(external_posterior(broken, NAMES), tmp_path / "broken.nc")
     assert os.listdir(tmp_path) == []
 
 
-def test_an_attribute_of_a_thousand_brackets_is_a_text(content: bytes) -> None:
+def test_deeply_nested_attribute_is_read_as_text(content: bytes) -> None:
     tree = from_bytes(content)
     tree.attrs["note"] = "[" * 100_000
     again = from_bytes(to_bytes(tree))
     assert check(arviz_data(again)).shape == (CHAINS, DRAWS)
 
 
-def test_a_record_that_makes_no_sense_is_shown_as_it_is(content: bytes) -> None:
+def test_invalid_attributes_are_shown_as_text(content: bytes) -> None:
     data = arviz_data(from_bytes(content))
-    odd = {"sampler": 7, "settings": "none", "seed": "noon", "chosen": 3, "versions": 1.5}
-    data.attrs.update({**odd, "lists": 5, "model": 2.5, "prior": "x", "likelihood": "[1]"})
-    assert "(3: it is not said why)" in str(check(data))
+    attributes = {"sampler": 7, "settings": "none", "seed": "noon", "chosen": 3, "versions": 1.5}
+    data.attrs.update({**attributes, "lists": 5, "model": 2.5, "prior": "x", "likelihood": "[1]"})
+    assert "(3: unknown reason)" in str(check(data))
     assert "seed=noon" in posterior_page(data)
 
 
-def test_a_posterior_is_read_from_memory_of_its_own(content: bytes, tmp_path: Path) -> None:
+def test_posterior_does_not_depend_on_its_file(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "posterior.nc"
     path.write_bytes(content)
     posterior = read_posterior(path)
@@ -347,7 +359,7 @@ def test_a_posterior_is_read_from_memory_of_its_own(content: bytes, tmp_path: Pa
     assert np.isfinite(posterior["posterior"]["weights"].values).all()
 
 
-def test_a_file_and_its_diagnostics_do_not_need_arviz(tmp_path: Path) -> None:
+def test_reading_and_checking_do_not_import_arviz(tmp_path: Path) -> None:
     write_posterior(draws_of_all_kinds(), tmp_path / "posterior.nc")
     program = (
         "import sys\n"
@@ -362,7 +374,7 @@ def test_a_file_and_its_diagnostics_do_not_need_arviz(tmp_path: Path) -> None:
     assert (tmp_path / "again.nc").read_bytes() == (tmp_path / "posterior.nc").read_bytes()
 
 
-def test_dates_gaps_and_scales_of_other_programs_are_worked_out(tmp_path: Path) -> None:
+def test_decodes_dates_missing_values_and_scales(tmp_path: Path) -> None:
     theirs = xarray.Dataset(
         {
             "weights": (("chain", "draw", "feature"), np.linspace(0, 1, 20).reshape(1, 10, 2)),
@@ -374,7 +386,7 @@ def test_dates_gaps_and_scales_of_other_programs_are_worked_out(tmp_path: Path) 
         },
     )
     packed = {"dtype": "i2", "scale_factor": 1e-4, "_FillValue": -1}
-    written = arviz_data(with_attrs({"posterior": theirs}, {"made": "by hand"}))
+    written = arviz_data(tree_with_attrs({"posterior": theirs}, {"made": "by hand"}))
     xarray.Dataset(attrs={"made": "by hand"}).to_netcdf(tmp_path / "theirs.nc", engine="h5netcdf")
     theirs.to_netcdf(
         tmp_path / "theirs.nc",
@@ -385,11 +397,11 @@ def test_dates_gaps_and_scales_of_other_programs_are_worked_out(tmp_path: Path) 
     )
     write_posterior(written, tmp_path / "ours.nc")
     for name, error in (("theirs.nc", 5e-5), ("ours.nc", 0)):
-        found = data_tree(read_posterior(tmp_path / name))["posterior"].to_dataset()
-        assert found["day"].identical(theirs["day"]), name
-        assert found["accepted"].dtype == bool, name
-        assert found["accepted"].equals(theirs["accepted"]), name
-        np.testing.assert_allclose(found["weights"], theirs["weights"], atol=error)
+        result = data_tree(read_posterior(tmp_path / name))["posterior"].to_dataset()
+        assert result["day"].identical(theirs["day"]), name
+        assert result["accepted"].dtype == bool, name
+        assert result["accepted"].equals(theirs["accepted"]), name
+        np.testing.assert_allclose(result["weights"], theirs["weights"], atol=error)
         assert read_draws(tmp_path / name).features == ("LM0", "TM0")
 
 
@@ -397,7 +409,7 @@ def test_dates_gaps_and_scales_of_other_programs_are_worked_out(tmp_path: Path) 
     ("group", "message"),
     [({"a/b": np.zeros(3)}, "slash"), ({"when": np.full(3, object())}, "NetCDF cannot hold")],
 )
-def test_what_netcdf_cannot_hold_is_refused(
+def test_rejects_values_that_netcdf_cannot_store(
     group: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     posterior = draws_of_all_kinds(observed=group)

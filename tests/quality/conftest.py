@@ -1,4 +1,4 @@
-"""Keep the scores that these tests compute out of the user's cache folder."""
+"""A separate cache folder for the scores of these tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh, still missing folder that scores are kept in."""
+    """A cache folder that does not exist yet."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("BPA_PPL_CACHE", str(folder))
     return folder

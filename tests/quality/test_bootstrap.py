@@ -1,4 +1,4 @@
-"""The paired bootstrap against the same resampling written out."""
+"""The paired bootstrap, compared with explicit resampling."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bpa_ppl.quality.bootstrap import replicates, resamples, score_difference
 
 @pytest.fixture
 def counts() -> np.ndarray:
-    """Counts of TER, (draws, sentences, 2)."""
+    """Counts of TER (draws, sentences, 2)."""
     rng = np.random.default_rng(4)
     edits = rng.integers(0, 9, size=(3, 40))
     return np.stack([edits, np.full_like(edits, 8)], axis=-1).astype(float)
 
 
-def test_replicates_are_scores_of_sentences_drawn_again(counts: np.ndarray) -> None:
+def test_replicates_are_scores_of_resampled_sentences(counts: np.ndarray) -> None:
     new = resamples(50, sentences=40, draws=3, seed=2)
     result = replicates(counts, "ter", new)
     value = resolve("ter").value
@@ -30,7 +30,7 @@ def test_replicates_are_scores_of_sentences_drawn_again(counts: np.ndarray) -> N
         assert result.draws[b] == pytest.approx(np.mean(whole))
 
 
-def test_the_random_numbers_are_those_of_published_intervals() -> None:
+def test_random_numbers_are_reproducible() -> None:
     rng = np.random.default_rng(7)
     sentences = rng.multinomial(5, np.full(5, 1 / 5), size=4)
     draws = rng.integers(2, size=(4, 2))

@@ -14,7 +14,7 @@ from bpa_ppl.quality import choice_sets, has_preferences
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Two sentences of four and three candidates, which have ids."""
+    """Two sentences with four and three candidates, which have ids."""
     return NBest.from_lists(
         [["a", "b", "c", "d"], ["e", "f", "g"]],
         [[[1.0, 0.0], [2.0, 4.0], [5.0, 1.0], [8.0, 8.0]], [[0.0, 1.0], [3.0, 2.0], [6.0, 6.0]]],
@@ -24,24 +24,24 @@ def lists() -> NBest:
     )
 
 
-def choices(lists: NBest, **extras: Any) -> list[tuple[list[str], int]]:
-    """The texts among which each choice was made, and the position of the one chosen."""
+def choices_by_text(lists: NBest, **extras: Any) -> list[tuple[list[str], int]]:
+    """Return the options of each choice as texts, and the position of the chosen one."""
     result = choice_sets(lists.with_sentence_extras(**extras))
     texts = [result.nbest.texts(c) for c in range(len(result.chosen))]
     return list(zip(texts, result.chosen.tolist(), strict=True))
 
 
-def test_a_pair_is_a_choice_among_two(lists: NBest) -> None:
-    assert choices(lists, preferences=[[[2, 0], ["B", "D"]], None]) == [
+def test_preference_is_choice_between_two(lists: NBest) -> None:
+    assert choices_by_text(lists, preferences=[[[2, 0], ["B", "D"]], None]) == [
         (["c", "a"], 0),
         (["b", "d"], 0),
     ]
 
 
-def test_a_tie_makes_every_pair_a_choice_among_three(lists: NBest) -> None:
+def test_ties_add_a_third_option_to_all_pairs(lists: NBest) -> None:
     none = "(no difference)"
     given = {"preferences": [[[2, 0]], []], "ties": [None, [[0, 1]]], "rankings": [None, [[2, 1]]]}
-    assert choices(lists, **given) == [
+    assert choices_by_text(lists, **given) == [
         (["c", "a", none], 0),
         (["e", "f", none], 2),
         (["g", "f"], 0),
@@ -53,37 +53,38 @@ def test_a_tie_makes_every_pair_a_choice_among_three(lists: NBest) -> None:
     assert result.counts == {"lists": 2, "preferences": 1, "ties": 1, "rankings": 1}
 
 
-def test_no_difference_may_be_an_answer_that_does_not_occur(lists: NBest) -> None:
+def test_tie_option_without_observed_ties(lists: NBest) -> None:
     compared = lists.with_sentence_extras(preferences=[[[2, 0]], None])
     assert choice_sets(compared).nbest.sizes.tolist() == [2]
     assert choice_sets(compared, ties=True).nbest.sizes.tolist() == [3]
 
 
-def test_a_ranking_is_a_sequence_of_choices(lists: NBest) -> None:
-    assert choices(lists, rankings=[[[3, 0, 2]], None]) == [(["d", "a", "c"], 0), (["a", "c"], 0)]
+def test_ranking_is_sequence_of_choices(lists: NBest) -> None:
+    assert choices_by_text(lists, rankings=[[[3, 0, 2]], None]) == [
+        (["d", "a", "c"], 0),
+        (["a", "c"], 0),
+    ]
 
 
-def test_the_rest_of_a_ranking_may_have_no_order(lists: NBest) -> None:
-    assert choices(lists, rankings=[[[2, [0, 1, 3]], [1, 0, ["D"]]], None]) == [
+def test_ranking_with_unordered_rest(lists: NBest) -> None:
+    assert choices_by_text(lists, rankings=[[[2, [0, 1, 3]], [1, 0, ["D"]]], None]) == [
         (["c", "a", "b", "d"], 0),
         (["b", "a", "d"], 0),
         (["a", "d"], 0),
     ]
 
 
-def test_arrays_are_lists(lists: NBest) -> None:
-    assert choices(lists, preferences=np.array([[[2, 0]], [[0, 1]]])) == [
+def test_arrays_are_accepted(lists: NBest) -> None:
+    assert choices_by_text(lists, preferences=np.array([[[2, 0]], [[0, 1]]])) == [
         (["c", "a"], 0),
         (["e", "f"], 0),
     ]
 
 
-def test_contradictions_are_kept_and_counted(
-    lists: NBest, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCaptureFixture) -> None:
     given = [[[2, 0], [0, 2], [1, 0], [0, 2]], [[0, 1]]]
     with caplog.at_level("INFO", "bpa_ppl"):
-        assert len(choices(lists, preferences=given)) == 5
+        assert len(choices_by_text(lists, preferences=given)) == 5
     assert "1 pair of candidates preferred in both directions" in caplog.text
 
 
@@ -111,27 +112,27 @@ def test_contradictions_are_kept_and_counted(
         ("rankings", [[0, [1, [2]]]], r"names a candidate \[2\]"),
     ],
 )
-def test_invalid_entries(lists: NBest, name: str, entries: Any, message: str) -> None:
+def test_rejects_invalid_entries(lists: NBest, name: str, entries: Any, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        choices(lists, **{name: [entries, None]})
+        choices_by_text(lists, **{name: [entries, None]})
     assert caught.value.path == lists.origin
 
 
-def test_an_id_of_several_candidates(lists: NBest) -> None:
+def test_rejects_ambiguous_ids(lists: NBest) -> None:
     with pytest.raises(DataError, match="sentence 9 names 'E', the id of several candidates"):
-        choices(lists, preferences=[None, [["E", "F"]]])
+        choices_by_text(lists, preferences=[None, [["E", "F"]]])
     with pytest.raises(DataError, match="names 'A', but the candidates have no extra"):
-        choices(lists.without("id"), preferences=[[["A", "B"]], None])
+        choices_by_text(lists.without("id"), preferences=[[["A", "B"]], None])
 
 
 def test_lists_without_preferences(lists: NBest) -> None:
     for extras in ({}, {"preferences": [None, []]}, {"domain": ["news", "web"]}):
         assert not has_preferences(lists.with_sentence_extras(**extras))
         with pytest.raises(DataError, match="no sentence has a preference"):
-            choices(lists, **extras)
+            choices_by_text(lists, **extras)
 
 
-def test_ties_need_a_model_of_ties(lists: NBest) -> None:
+def test_ties_require_tie_parameter(lists: NBest) -> None:
     compared = lists.with_sentence_extras(ties=[[[0, 1]], None])
     with pytest.raises(DataError, match=r"1 tie.*without\('ties'\)"):
         choice_sets(compared, ties=False)

@@ -1,4 +1,4 @@
-"""Columns of the lists, functions and COMET as metrics."""
+"""Columns of lists, functions and COMET as metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged import judged
+from judged_lists import judged_lists
 
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles, reestimate
 from bpa_ppl.quality import (
@@ -41,7 +41,7 @@ class TestColumns:
             ("-LM0", [1, 1], [4.0, 1.0], [1, 1]),
         ],
     )
-    def test_oracles_have_the_best_value_and_equal_texts_are_kept(
+    def test_oracles_have_the_highest_value(
         self, name: str, index: list[int], score: list[float], tied: list[int]
     ) -> None:
         result = oracles(LISTS, name)
@@ -50,11 +50,11 @@ class TestColumns:
         assert result.tied.tolist() == tied
         assert result.metric == name
 
-    def test_gains_are_values_and_less_is_better_on_request(self) -> None:
+    def test_gains_and_lower_is_better(self) -> None:
         assert gains(LISTS, "mqm").tolist() == [-5, 0, -1, -1, -1]
         assert gains(LISTS, "-comet").tolist() == [-1, -2, -3, -4, -4]
 
-    def test_headroom_and_choices_are_means(self) -> None:
+    def test_headroom_and_choice_scores_are_means(self) -> None:
         room = headroom(LISTS, metric="mqm")
         assert (room.first_best.value, room.oracle.value, room.anti_oracle.value) == (-3, -0.5, -3)
         lines = str(room).splitlines()
@@ -63,28 +63,28 @@ class TestColumns:
         assert choice_score(LISTS, [2, 1], "mqm").value == -1
         assert statistics(LISTS, "comet").corpus([0, 3]) == 2.5
 
-    def test_it_does_not_depend_on_chunks_of_sentences(self) -> None:
-        lists = judged(100)
+    def test_result_does_not_depend_on_chunks(self) -> None:
+        lists = judged_lists(100)
         expected = lists.features[:, 1].astype(float)
         assert np.array_equal(gains(lists, "comet"), expected)
         assert np.array_equal(
             gains(lists.select([7, 3]), "comet"), [*expected[21:24], *expected[9:12]]
         )
 
-    def test_names_of_metrics_come_first_in_any_case(self) -> None:
+    def test_metric_names_take_precedence_over_columns(self) -> None:
         lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
         assert resolve("TER", lists).key == resolve("ter", lists).key == "ter"
         assert resolve("-ter", lists) == Column(column="ter", negative=True) == by_name("-ter")
         assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
 
     @pytest.mark.parametrize("name", ["Comet", "system", "-", "", "--comet"])
-    def test_unknown_names_are_errors_that_list_the_choices(self, name: str) -> None:
+    def test_unknown_name_lists_the_choices(self, name: str) -> None:
         with pytest.raises(
             UsageError, match=r"one of ter, .* column of the lists: comet, LM0, mqm"
         ):
             oracles(LISTS, name)
 
-    def test_texts_have_no_column(self) -> None:
+    def test_corpus_score_rejects_columns(self) -> None:
         with pytest.raises(UsageError, match="unknown metric 'comet'"):
             corpus_score(["a"], None, "comet")
         with pytest.raises(UsageError, match="comet is a column of n-best lists"):
@@ -109,8 +109,8 @@ class TestColumns:
             oracles(LISTS.with_extras(mqm=[None, None, 1, None, 2]), "mqm")
 
     @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
-    def test_tuners_optimise_its_mean_without_using_it_as_a_feature(self, tuner: str) -> None:
-        lists = judged(30).with_features("good", judged(30).features[:, 1] ** 3)
+    def test_tuners_optimise_mean_of_column(self, tuner: str) -> None:
+        lists = judged_lists(30).with_features("good", judged_lists(30).features[:, 1] ** 3)
         result = reestimate(lists, {"logprob": 1.0, "good": 0.0}, tuner=tuner, metric="comet")
         assert result.weights.names == ("logprob", "good")
         assert result.after > result.before + 0.3
@@ -122,7 +122,7 @@ class TestColumns:
 
 
 class TestFunctions:
-    def test_it_gets_one_entry_per_hypothesis(self) -> None:
+    def test_function_gets_one_entry_per_hypothesis(self) -> None:
         calls = []
 
         def overlap(hypotheses: list[str], references: list[tuple[str, ...]]) -> list[float]:
@@ -135,7 +135,7 @@ class TestFunctions:
         assert (result.metric, result.signature) == ("overlap", "function:overlap")
         assert calls == [(["a", "b", "c", "d"], [("a", "b"), ("a", "b"), ("d",), ("d",)])]
 
-    def test_it_may_take_texts_only_or_sources(self) -> None:
+    def test_function_may_take_texts_or_sources(self) -> None:
         assert (
             oracles(LISTS, lambda hypotheses: [float(h == "b") for h in hypotheses]).index[0] == 1
         )
@@ -148,12 +148,12 @@ class TestFunctions:
             oracles(LISTS, lambda hypotheses, references: [0.0] * len(hypotheses))
 
     @pytest.mark.parametrize("wrong", [None, 1.0, [1.0], ["x"] * 4, [np.nan] * 4])
-    def test_its_result_is_checked(self, wrong: Any) -> None:
+    def test_result_of_function_is_validated(self, wrong: Any) -> None:
         with pytest.raises(DataError, match="must return one finite number for each of 4"):
             oracles(LISTS, lambda hypotheses: wrong)
 
     @pytest.mark.parametrize("wrong", [lambda: 1, lambda a, b, c, d: 1, 5, None, [1.0]])
-    def test_other_objects_are_errors(self, wrong: Any) -> None:
+    def test_rejects_other_objects(self, wrong: Any) -> None:
         with pytest.raises(UsageError, match="metric"):
             oracles(LISTS, wrong)
 
@@ -165,8 +165,8 @@ class Prediction:
     scores: list[float]
 
 
-class Stub(ModuleType):
-    """The two functions of unbabel-comet, and a model that scores lengths."""
+class CometStub(ModuleType):
+    """A stub of unbabel-comet whose model scores lengths."""
 
     def __init__(self) -> None:
         super().__init__("comet")
@@ -176,7 +176,7 @@ class Stub(ModuleType):
         self.calls.append(("download", name))
         return f"{name}.ckpt"
 
-    def load_from_checkpoint(self, path: str) -> Stub:
+    def load_from_checkpoint(self, path: str) -> CometStub:
         self.calls.append(("load", path))
         if "broken" in path:
             raise KeyError("state_dict")
@@ -188,54 +188,54 @@ class Stub(ModuleType):
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
-    """A package `comet` in memory: no model can be had in a test."""
-    module = Stub()
+def comet_stub(monkeypatch: pytest.MonkeyPatch) -> CometStub:
+    """The stub as an importable package `comet`."""
+    module = CometStub()
     monkeypatch.setitem(sys.modules, "comet", module)
     _loaded.cache_clear()
     return module
 
 
-class TestComet:
+class TestCOMET:
     lists = NBest.from_lists(
         [["ab", "abc"]], [[[0.0], [1.0]]], ["LM0"], references=[("r", "s")], sources=["q"]
     )
 
-    def test_a_model_is_loaded_once_and_gets_triples(self, stub: Stub) -> None:
+    def test_model_is_loaded_once(self, comet_stub: CometStub) -> None:
         assert oracles(self.lists, "unbabel-comet").score.tolist() == [0.3]
         chosen = Comet(model="Unbabel/wmt20-comet-da", batch=2, gpus=1)
         assert choice_score(self.lists, [0], chosen).value == 0.2
         assert choice_score(self.lists, [1], chosen).value == 0.3
-        downloads = [call[1] for call in stub.calls if call[0] == "download"]
+        downloads = [call[1] for call in comet_stub.calls if call[0] == "download"]
         assert downloads == ["Unbabel/wmt22-comet-da", "Unbabel/wmt20-comet-da"]
-        data, options = stub.calls[-1]
+        data, options = comet_stub.calls[-1]
         assert data == [{"src": "q", "mt": "abc", "ref": "r"}]
         assert options == {"batch_size": 2, "gpus": 1, "progress_bar": False}
 
-    def test_without_references(self, stub: Stub) -> None:
+    def test_without_references(self, comet_stub: CometStub) -> None:
         oracles(self.lists.without("references"), CometKiwi())
-        assert stub.calls[-1][0] == [{"src": "q", "mt": "ab"}, {"src": "q", "mt": "abc"}]
+        assert comet_stub.calls[-1][0] == [{"src": "q", "mt": "ab"}, {"src": "q", "mt": "abc"}]
         with pytest.raises(DataError, match="needs the source"):
             oracles(self.lists.without("sources"), "unbabel-cometkiwi")
 
-    def test_a_local_checkpoint(self, stub: Stub, tmp_path: Any) -> None:
+    def test_local_checkpoint(self, comet_stub: CometStub, tmp_path: Any) -> None:
         path = tmp_path / "mine.ckpt"
         with pytest.raises(DataError, match=r"mine\.ckpt: no such file"):
             oracles(self.lists, Comet(model=str(path)))
         path.write_bytes(b"")
         oracles(self.lists, Comet(model=str(path)))
-        assert ("load", str(path)) in stub.calls
-        assert not [call for call in stub.calls if call[0] == "download"]
+        assert ("load", str(path)) in comet_stub.calls
+        assert not [call for call in comet_stub.calls if call[0] == "download"]
 
-    def test_a_model_that_cannot_be_loaded(self, stub: Stub) -> None:
+    def test_model_that_cannot_be_loaded_raises(self, comet_stub: CometStub) -> None:
         with pytest.raises(DataError, match=r"broken: the COMET model cannot be loaded .*a \.ckpt"):
             oracles(self.lists, Comet(model="broken"))
 
-    def test_the_error_if_it_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_error_without_unbabel_comet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "comet", None)
         _loaded.cache_clear()
         with pytest.raises(UsageError, match=r"install bpa_ppl\[comet\]"):
             oracles(self.lists, "unbabel-comet")
 
-    def test_a_column_named_comet(self) -> None:
+    def test_column_named_comet(self) -> None:
         assert oracles(LISTS, "comet").signature == "column:comet|better:higher"

@@ -1,4 +1,4 @@
-"""Compiled code: what an import costs, and where the machine code is kept."""
+"""Compiled code: lazy imports and the folder of the machine code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
 
 
 @pytest.mark.slow
-def test_machine_code_is_kept_where_numba_is_asked_to(tmp_path: Path) -> None:
+def test_machine_code_is_stored_in_numba_cache_dir(tmp_path: Path) -> None:
     code = "from bpa_ppl.quality import ter_edits as t; print(t(['b a c'], [('a b c',)])[0][0])"
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1"
     assert list(tmp_path.rglob("*.nbi"))

@@ -1,4 +1,4 @@
-"""Corpus scores against sacreBLEU, and errors."""
+"""Corpus scores, compared with sacreBLEU, and errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_s
 @pytest.mark.parametrize(("config", "scorer"), SCORERS)
 @settings(max_examples=15, deadline=None)
 @given(corpus=CORPUS)
-def test_same_number_and_signature_as_sacrebleu(config: Metric, scorer: Any, corpus: list) -> None:
+def test_scores_and_signatures_agree_with_sacrebleu(
+    config: Metric, scorer: Any, corpus: list
+) -> None:
     hypotheses, references = [h for h, _ in corpus], [r for _, r in corpus]
     theirs = scorer()
     expected = theirs.corpus_score(hypotheses, streams_of(references))
@@ -67,7 +69,7 @@ def test_details_of_ter() -> None:
     assert score.value == 40.0
 
 
-def test_a_score_prints_with_its_signature() -> None:
+def test_score_prints_with_signature() -> None:
     printed = str(corpus_score(["a b c"], [("a b c d",)]))
     assert printed.startswith("TER 25.00 (nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|")
 
@@ -102,7 +104,7 @@ def test_invalid_settings(settings_: Any, message: str) -> None:
         settings_()
 
 
-# TER and BLEU by the command line of sacreBLEU.
+# TER and BLEU from the command line of sacreBLEU.
 FIRST_BEST = {
     "leaflet": (57.55, 19.77),
     "captions/adapt": (53.27, 20.12),

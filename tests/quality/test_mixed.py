@@ -1,4 +1,4 @@
-"""The mean of TER and BLEU, against sacreBLEU and against BLEU+1 written out."""
+"""The mean of TER and BLEU, compared with sacreBLEU and with BLEU+1 by its formula."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sentence(rng: np.random.Generator, shortest: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Random sentences, empty and repeated ones among them, with one reference each."""
+    """Random sentences, some empty or repeated, with one reference each."""
     rng = np.random.default_rng(8)
     texts = [[sentence(rng) for _ in range(rng.integers(1, 9))] for _ in range(15)]
     texts[3] = [texts[3][0]] * 2 + ["", "a b c d e"]
@@ -29,7 +29,7 @@ def lists() -> NBest:
 
 
 def bleu_plus_one(text: str, reference: str) -> float:
-    """Lin and Och (2004): one is added to the matches and the n-grams of every order."""
+    """Return BLEU+1 of Lin and Och (2004), which adds one to matches and n-grams of each order."""
     ours, theirs = text.split(), reference.split()
     total = 0.0
     for n in range(1, 5):
@@ -41,7 +41,7 @@ def bleu_plus_one(text: str, reference: str) -> float:
     return exp(total / 4 + min(0.0, 1 - len(theirs) / max(len(ours), 1)))
 
 
-def test_the_corpus_score_is_the_mean_of_both_of_sacrebleu(lists: NBest) -> None:
+def test_corpus_score_is_mean_of_sacrebleu_scores(lists: NBest) -> None:
     rng = np.random.default_rng(1)
     choice = rng.integers(lists.sizes)
     texts, references = lists.chosen(choice), lists.references
@@ -56,28 +56,28 @@ def test_the_corpus_score_is_the_mean_of_both_of_sacrebleu(lists: NBest) -> None
     assert counted.corpus(lists.offsets[:-1] + choice) == pytest.approx(result.value, rel=1e-12)
 
 
-def test_a_gain_is_half_the_edits_and_half_bleu_in_words(lists: NBest) -> None:
+def test_gains_are_means_of_edits_and_bleu(lists: NBest) -> None:
     result = gains(lists, Mixed(), cache=False)
     assert lists.references is not None
     for s, (reference,) in enumerate(lists.references):
         for row in range(*lists.rows(s).indices(len(result))):
             text = lists.text(row)
             edits = sacre.TER().sentence_score(text, [reference]).num_edits
-            worth = -edits / 2 + bleu_plus_one(text, reference) * len(reference.split()) / 2
-            assert result[row] == pytest.approx(worth, rel=1e-12)
+            gain = -edits / 2 + bleu_plus_one(text, reference) * len(reference.split()) / 2
+            assert result[row] == pytest.approx(gain, rel=1e-12)
 
 
-def test_the_oracle_has_the_highest_gain(lists: NBest) -> None:
-    worth = gains(lists, "ter+bleu", cache=False)
-    best = np.maximum.reduceat(worth, lists.offsets[:-1])
+def test_oracle_has_the_highest_gain(lists: NBest) -> None:
+    gain_values = gains(lists, "ter+bleu", cache=False)
+    best = np.maximum.reduceat(gain_values, lists.offsets[:-1])
     for ties in ("canonical", "shared"):
         result = oracles(lists, "ter+bleu", ties=ties, cache=False)
-        np.testing.assert_array_equal(worth[lists.offsets[:-1] + result.index], best)
+        np.testing.assert_array_equal(gain_values[lists.offsets[:-1] + result.index], best)
     differs = oracles(lists, "ter", cache=False).index != oracles(lists, "bleu", cache=False).index
     assert differs.any()
 
 
-def test_case_counts_in_both_or_in_neither(lists: NBest) -> None:
+def test_case_sensitivity_applies_to_both(lists: NBest) -> None:
     references = [("A b c d e",)]
     alike, apart = (
         corpus_score(["a b c d e"], references, Mixed(case_sensitive=case)).value
@@ -91,7 +91,7 @@ def test_case_counts_in_both_or_in_neither(lists: NBest) -> None:
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira"])
-def test_tuners_take_it(lists: NBest, tuner: str) -> None:
+def test_tuners_accept_mixed_metric(lists: NBest, tuner: str) -> None:
     few = {"restarts": 2} if tuner == "mert" else {"epochs": 5}
     result = reestimate(lists, {"LM0": 0.4, "WP0": -0.2}, metric="ter+bleu", tuner=tuner, **few)
     assert result.after > result.before

@@ -1,4 +1,4 @@
-"""Oracles against brute force with sacreBLEU, ties included."""
+"""Oracles, compared with brute force using sacreBLEU, including ties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXTS = ("leaflet", "medical/adapt", "captions/adapt", "conversation/adapt", "ou
 
 
 def brute_force(nbest: NBest, metric: str, scores: np.ndarray) -> tuple[list, list, list, list]:
-    """Return index, score and ties of each list, and shares, by scoring every distinct text."""
+    """Return index, score, ties and shares of each list by scoring every distinct text."""
     assert nbest.references is not None
     scorer, sign = SCORERS[metric](), -1 if metric == "ter" else 1
     index, best, tied, share = [], [], [], []
@@ -66,7 +66,7 @@ SENTENCE = st.tuples(st.lists(LINE, min_size=1, max_size=8), st.lists(LINE, min_
 @pytest.mark.parametrize("metric", SCORERS)
 @settings(max_examples=30, deadline=None)
 @given(text=st.lists(SENTENCE, min_size=1, max_size=5), seed=st.integers(0, 9))
-def test_same_as_brute_force(metric: str, text: list, seed: int) -> None:
+def test_oracles_agree_with_brute_force(metric: str, text: list, seed: int) -> None:
     nbest = lists_of([t for t, _ in text], [r for _, r in text])
     scores = np.random.default_rng(seed).integers(0, 3, len(nbest.features)).astype(float)
     assert_same(oracles(nbest, metric, preference=scores), brute_force(nbest, metric, scores))
@@ -76,7 +76,7 @@ def test_same_as_brute_force(metric: str, text: list, seed: int) -> None:
 
 
 @pytest.mark.parametrize("metric", SCORERS)
-def test_same_as_brute_force_on_the_example(metric: str) -> None:
+def test_example_agrees_with_brute_force(metric: str) -> None:
     example = Path(__file__).resolve().parents[2] / "examples" / "demo_data" / "leaflet"
     lists = read_nbest(f"{example}.nbest100.gz", references=f"{example}.ref")
     sample = lists.truncate(50).select(np.random.default_rng(8).choice(len(lists), 12))
@@ -85,7 +85,7 @@ def test_same_as_brute_force_on_the_example(metric: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_same_as_brute_force_on_real_lists(real_lists: Callable[[str], NBest], name: str) -> None:
+def test_real_lists_agree_with_brute_force(real_lists: Callable[[str], NBest], name: str) -> None:
     lists = real_lists(name)
     chosen = np.random.default_rng(1).choice(len(lists), 8, replace=False)
     sample = lists.truncate(40).select(chosen)
@@ -106,7 +106,7 @@ def test_other_metrics_on_real_lists(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["leaflet", "conversation/adapt"])
-def test_every_hypothesis_of_a_real_file(real_lists: Callable[[str], NBest], name: str) -> None:
+def test_all_hypotheses_of_a_real_file(real_lists: Callable[[str], NBest], name: str) -> None:
     lists = real_lists(name)
     distinct, _ = distinct_lists(lists, TER())
     assert lists.references is not None
@@ -128,7 +128,7 @@ def test_whole_real_files(real_lists: Callable[[str], NBest], name: str) -> None
     assert_same(oracles(lists), brute_force(lists, "ter", lists.totals))
 
 
-def test_ties_are_broken_by_totals_or_preferences() -> None:
+def test_ties_are_broken_by_totals_or_preference() -> None:
     texts = [["a x", "a y", "a z", "b c d"]]
     lists = lists_of(texts, [["a b"]], totals=[[-3.0, -1.0, -1.0, 0.0]])
     result = oracles(lists)
@@ -142,7 +142,7 @@ def test_ties_are_broken_by_totals_or_preferences() -> None:
         assert shared.share.tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0.0])
 
 
-def test_empty_references_make_every_edit_cost_the_same() -> None:
+def test_empty_references_give_ties() -> None:
     lists = lists_of([["a b", "c"], ["a", ""]], [[""], ["", ""]])
     result = oracles(lists, preference=[0.0, 1.0, 1.0, 0.0])
     assert (result.index.tolist(), result.score.tolist()) == ([1, 1], [100.0, 0.0])
@@ -156,7 +156,7 @@ def test_metric_policy_and_signature(toy: NBest) -> None:
 
 
 @pytest.mark.parametrize("metric", SCORERS)
-def test_workers_give_the_same_result(metric: str) -> None:
+def test_result_does_not_depend_on_workers(metric: str) -> None:
     rng = np.random.default_rng(5)
     texts = [[" ".join(rng.choice(list("abcd"), 6)) for _ in range(4)] for _ in range(40)]
     lists = lists_of(texts, [[t[0]] for t in texts])
@@ -165,7 +165,7 @@ def test_workers_give_the_same_result(metric: str) -> None:
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
 
 
-def test_progress_ends_at_all_sentences() -> None:
+def test_progress_reaches_all_sentences() -> None:
     texts = [["a", "b"]] * 40
     calls: list[tuple[int, int]] = []
     oracles(
@@ -176,7 +176,7 @@ def test_progress_ends_at_all_sentences() -> None:
 
 
 @pytest.mark.parametrize("metric", SCORERS)
-def test_headroom_is_the_corpus_score_of_brute_force(metric: str) -> None:
+def test_headroom_agrees_with_brute_force(metric: str) -> None:
     rng = np.random.default_rng(11)
     texts = [[" ".join(rng.choice(list("abcde"), 7)) for _ in range(9)] for _ in range(12)]
     references = [[" ".join(rng.choice(list("abcde"), 7))] for _ in range(12)]
@@ -194,7 +194,7 @@ def test_headroom_is_the_corpus_score_of_brute_force(metric: str) -> None:
 
 
 @pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "ter+bleu"])
-def test_headroom_prints_scores_of_every_kind_and_ties(metric: str) -> None:
+def test_headroom_prints_scores_and_ties(metric: str) -> None:
     lists = lists_of([["a x c d", "a b c d e", "y x"]], [["a b c d e"]])
     room = headroom(lists, metric=metric)
     header, *rows, ties = str(room).splitlines()[:5]

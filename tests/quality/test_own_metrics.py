@@ -1,4 +1,4 @@
-"""Custom metrics: which methods they need for what, and metrics as values."""
+"""Custom metrics: required methods, and comparison of metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bpa_ppl.registry import METRICS
 
 
 class Overlap(Metric, frozen=True):
-    """The share of the words of the first reference that a hypothesis has, in percent."""
+    """The share of the words of the first reference that are in a hypothesis, in percent."""
 
     key: ClassVar[str] = "overlap"
 
@@ -42,7 +42,7 @@ class Overlap(Metric, frozen=True):
 
 
 class Lengths(Metric, frozen=True):
-    """How far the number of words is from the first reference's: a rate of summed counts."""
+    """The relative length difference to the first reference, from summed counts."""
 
     key: ClassVar[str] = "lengths"
     lower_is_better: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class Lengths(Metric, frozen=True):
     weight: Count = 1
 
     def counts(self, lists: Any, references: Any) -> np.ndarray:
-        """Return (hypotheses, 2) words too many or too few, and reference words."""
+        """Return length differences and reference lengths in words (hypotheses, 2)."""
         return np.array(
             [
                 (abs(len(text.split()) - len(refs[0].split())), len(refs[0].split()))
@@ -70,7 +70,7 @@ class Lengths(Metric, frozen=True):
 
 
 class Brevity(Metric, frozen=True):
-    """Minus the number of words: needs neither references nor sources."""
+    """Minus the number of words, without references and sources."""
 
     key: ClassVar[str] = "brevity"
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -82,7 +82,7 @@ class Brevity(Metric, frozen=True):
 
 
 class Copied(Metric, frozen=True):
-    """1 where a hypothesis is its source."""
+    """1 if a hypothesis equals its source."""
 
     key: ClassVar[str] = "copied"
     needs: ClassVar[frozenset[str]] = frozenset({"sources"})
@@ -97,8 +97,8 @@ class Copied(Metric, frozen=True):
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The metrics under their names, for one test."""
+def registered_metrics(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Register the metrics for one test."""
     monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
     for kind in (Overlap, Lengths, Brevity, Copied):
         METRICS.register(kind.key, kind)
@@ -113,7 +113,9 @@ def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
 LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])
 
 
-def test_sentence_scores_are_enough_for_oracles_headroom_and_gains(registered: None) -> None:
+def test_sentence_scores_are_enough_for_oracles_headroom_and_gains(
+    registered_metrics: None,
+) -> None:
     result = oracles(LISTS, "overlap", cache=False)
     assert (result.index.tolist(), result.metric) == ([1, 0], "overlap")
     assert result.signature == "overlap|nrefs:1"
@@ -127,7 +129,7 @@ def test_sentence_scores_are_enough_for_oracles_headroom_and_gains(registered: N
         reestimate(LISTS, {"LM0": 1.0}, metric="overlap")
 
 
-def test_sentence_scores_are_enough_to_adapt(registered: None) -> None:
+def test_sentence_scores_are_enough_to_adapt(registered_metrics: None) -> None:
     posterior = adapt(LISTS, {"LM0": 1.0}, metric="overlap", sampler="laplace")
     assert posterior.attrs["oracle_metric"] == "overlap"
     mean = float(posterior["posterior"]["weights"].mean())
@@ -135,7 +137,7 @@ def test_sentence_scores_are_enough_to_adapt(registered: None) -> None:
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
-def test_counts_and_value_are_enough_to_tune(registered: None, tuner: str) -> None:
+def test_counts_and_value_are_enough_to_tune(registered_metrics: None, tuner: str) -> None:
     worse = lists_of([["a b c", "a b", "x"], ["a", "b c"]], ["a b c", "a"])
     result = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **FEW[tuner])
     assert result.before == 75.0
@@ -150,7 +152,7 @@ FEW: dict[str, dict[str, Any]] = {
 }
 
 
-def test_counts_give_statistics_and_corpus_scores(registered: None) -> None:
+def test_counts_give_statistics_and_corpus_scores(registered_metrics: None) -> None:
     counted = statistics(LISTS, "lengths")
     assert counted.counts.tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
     score = corpus_score(LISTS.chosen([0, 1]), LISTS.references, "lengths")
@@ -159,7 +161,7 @@ def test_counts_give_statistics_and_corpus_scores(registered: None) -> None:
     assert Lengths(weight=2).signature([("a",)]) == "lengths|nrefs:1|weight:2"
 
 
-def test_a_metric_may_need_nothing(registered: None) -> None:
+def test_metric_without_references_and_sources(registered_metrics: None) -> None:
     bare = NBest.from_lists([["a b", "a"], ["c"]], [np.zeros((2, 1)), np.zeros((1, 1))], ["LM0"])
     assert oracles(bare, "brevity").index.tolist() == [1, 0]
     assert gains(bare, "brevity").tolist() == [-2.0, -1.0, -1.0]
@@ -169,7 +171,7 @@ def test_a_metric_may_need_nothing(registered: None) -> None:
         gains(bare, "ter")
 
 
-def test_a_metric_may_need_sources(registered: None) -> None:
+def test_metric_with_sources(registered_metrics: None) -> None:
     assert corpus_score(["a", "b"], None, "copied", sources=["a", "c"]).value == 0.5
     with pytest.raises(DataError, match="copied needs the source of each sentence"):
         corpus_score(["a", "b"], None, "copied")
@@ -180,7 +182,7 @@ def test_a_metric_may_need_sources(registered: None) -> None:
 
 
 @pytest.mark.parametrize("metric", [TER(no_punct=True), BLEU(lowercase=True), CHRF(beta=3)])
-def test_a_metric_is_a_value(metric: Metric) -> None:
+def test_metrics_are_comparable_and_hashable(metric: Metric) -> None:
     again = pickle.loads(pickle.dumps(metric))
     assert again == metric
     assert hash(again) == hash(metric)

@@ -1,4 +1,4 @@
-"""Scores of pairs of texts, against sacreBLEU."""
+"""Scores of pairs of texts, compared with sacreBLEU."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ THEIRS = {
 WORDS = ("Ab", "ab", "c", "def", "gé", "ほん", "hij")
 
 
-def table(texts: list[str], metric: str) -> np.ndarray:
-    """Every text scored with every other one as its reference; higher is better."""
+def score_table(texts: list[str], metric: str) -> np.ndarray:
+    """Return the score of each text with each other text as reference; higher is better."""
     judge = THEIRS[metric]()
     sign = -1 if metric == "ter" else 1
     return np.array(
@@ -29,23 +29,23 @@ def table(texts: list[str], metric: str) -> np.ndarray:
 
 
 def random_texts(seed: int, count: int, longest: int) -> list[str]:
-    """Distinct texts, including an empty one and some that differ in case or order only."""
+    """Return distinct texts, one empty and some that differ only in case or order."""
     rng = np.random.default_rng(seed)
     every = {" ".join(rng.choice(WORDS, size=rng.integers(1, longest))) for _ in range(count)}
     return ["", "ab c", "Ab c", "c Ab", *sorted(every - {"ab c", "Ab c", "c Ab"})]
 
 
 @pytest.fixture(scope="module")
-def by_metric() -> dict[str, tuple[list[str], np.ndarray]]:
+def all_metrics() -> dict[str, tuple[list[str], np.ndarray]]:
     texts = random_texts(1, 22, 8)
-    return {metric: (texts, table(texts, metric)) for metric in PAIRED}
+    return {metric: (texts, score_table(texts, metric)) for metric in PAIRED}
 
 
 @pytest.mark.parametrize("metric", PAIRED)
-def test_scores_are_sacrebleus(
-    by_metric: dict[str, tuple[list[str], np.ndarray]], metric: str
+def test_scores_agree_with_sacrebleu(
+    all_metrics: dict[str, tuple[list[str], np.ndarray]], metric: str
 ) -> None:
-    texts, expected = by_metric[metric]
+    texts, expected = all_metrics[metric]
     rows, columns = np.array([5, 0, 3, 1]), np.arange(len(texts))[::-1]
     result = pairs_of(texts, metric).scores(rows, columns)
     np.testing.assert_allclose(result, expected[np.ix_(rows, columns)], atol=1e-9)
@@ -53,10 +53,10 @@ def test_scores_are_sacrebleus(
 
 @pytest.mark.parametrize("metric", PAIRED)
 @pytest.mark.parametrize("concentration", [0.02, 0.3, 5.0])
-def test_the_best_text_is_that_of_all_pairs(
-    by_metric: dict[str, tuple[list[str], np.ndarray]], metric: str, concentration: float
+def test_best_text_agrees_with_all_pairs(
+    all_metrics: dict[str, tuple[list[str], np.ndarray]], metric: str, concentration: float
 ) -> None:
-    texts, scores = by_metric[metric]
+    texts, scores = all_metrics[metric]
     rng = np.random.default_rng(7)
     for _ in range(15):
         p = rng.dirichlet(np.full(len(texts), concentration))
@@ -70,7 +70,7 @@ def test_the_best_text_is_that_of_all_pairs(
 
 @pytest.mark.parametrize("metric", PAIRED)
 def test_ties_are_broken_by_probability_then_position(metric: str) -> None:
-    # One right text: it is the best; two that are the mirror image of each other: equally good.
+    # A single probable text is the best; two mirrored texts are equally good.
     texts = ["x y", "a b", "b a", "z"]
     assert pairs_of(texts, metric).best(np.array([0.0, 0.5, 0.5, 0.0]))[0] == 1
     assert pairs_of(texts, metric).best(np.array([0.0, 0.25, 0.25, 0.5]))[0] == 3
@@ -90,15 +90,15 @@ def test_real_lists(metric: str) -> None:
         lists = read_nbest(data / "leaflet.nbest100.gz")[::80]
     for one in lists:
         texts = list(one.strings)[:25]
-        scores = table(texts, metric)
+        scores = score_table(texts, metric)
         p = np.random.default_rng(3).dirichlet(np.full(len(texts), 0.5))
         best, score = pairs_of(texts, metric).best(p)
         assert score == pytest.approx((scores @ p).max(), abs=1e-8)
         assert (scores @ p)[best] >= (scores @ p).max() - TIE
 
 
-def test_few_pairs_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bounds exclude most pairs if one text is clearly the best."""
+def test_only_few_pairs_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds exclude most pairs if one text is clearly the best."""
     rng = np.random.default_rng(2)
     words = [f"w{k}" for k in range(12)]
     texts = sorted({" ".join(np.where(rng.uniform(size=12) < 0.3, "x", words)) for _ in range(90)})
@@ -112,6 +112,6 @@ def test_few_pairs_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(sizes) < 0.2 * len(texts) ** 2
 
 
-def test_an_unknown_metric() -> None:
+def test_rejects_unknown_metric() -> None:
     with pytest.raises(UsageError, match="choose one of ter, bleu, chrf"):
         pairs_of(["a"], "comet")

@@ -1,4 +1,4 @@
-"""The cache of scores: reuse, damaged files, the limit of its size, and several processes."""
+"""The cache of scores: reuse, damaged files, size limit and concurrent processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bpa_ppl.quality import CHRF, TER, Metric, gains, oracles
 
 @pytest.fixture
 def lists() -> NBest:
-    """Enough different hypotheses for their scores to be cached."""
+    """Lists with enough different hypotheses for caching."""
     rng = np.random.default_rng(2)
     texts = [[" ".join(rng.choice(list("abcdefgh"), 6)) for _ in range(60)] for _ in range(20)]
     features = [np.zeros((60, 1))] * 20
@@ -29,39 +29,39 @@ def lists() -> NBest:
 
 
 def files(folder: Path) -> list[Path]:
-    """The files of arrays in a cache folder."""
+    """Return the array files in a cache folder."""
     return sorted((folder / "arrays").iterdir())
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One entry for each group of sentences that TER is computed of."""
+def ter_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of sentences in each computation of TER."""
     calls: list[int] = []
     original = TER.sentences
 
-    def counting(self: TER, lists: Any, references: Any, *, only_best: bool) -> Any:
+    def count_calls(self: TER, lists: Any, references: Any, *, only_best: bool) -> Any:
         calls.append(len(lists))
         return original(self, lists, references, only_best=only_best)
 
-    monkeypatch.setattr(TER, "sentences", counting)
+    monkeypatch.setattr(TER, "sentences", count_calls)
     return calls
 
 
-def test_scores_are_computed_once(lists: NBest, counted: list[int], cache_folder: Path) -> None:
+def test_scores_are_computed_once(lists: NBest, ter_calls: list[int], cache_folder: Path) -> None:
     reports: list[tuple[int, int]] = []
     first = oracles(lists)
     again = oracles(lists, progress=lambda done, total, note: reports.append((done, total)))
-    assert sum(counted) == 20
+    assert sum(ter_calls) == 20
     assert again.index.tolist() == first.index.tolist()
     assert again.score.tolist() == first.score.tolist()
     assert reports == [(20, 20)]
     assert len(files(cache_folder)) == 1
 
 
-def test_the_cache_can_be_disabled(lists: NBest, counted: list[int], cache_folder: Path) -> None:
+def test_cache_can_be_disabled(lists: NBest, ter_calls: list[int], cache_folder: Path) -> None:
     oracles(lists, cache=False)
     oracles(lists, cache=False)
-    assert sum(counted) == 40
+    assert sum(ter_calls) == 40
     assert not cache_folder.exists()
 
 
@@ -70,9 +70,7 @@ def test_few_hypotheses_are_not_cached(toy: NBest, cache_folder: Path) -> None:
     assert not cache_folder.exists()
 
 
-def test_the_key_depends_on_metric_settings_references_and_lists(
-    lists: NBest, cache_folder: Path
-) -> None:
+def test_key_depends_on_all_inputs(lists: NBest, cache_folder: Path) -> None:
     assert lists.references is not None
     oracles(lists)
     oracles(lists, TER(case_sensitive=True))
@@ -93,8 +91,8 @@ def test_gains_are_cached(lists: NBest, cache_folder: Path) -> None:
 
 
 @pytest.fixture
-def editable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A module with a custom metric, and a module that it calls."""
+def editable_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module with a custom metric, and another module that it imports."""
     (tmp_path / "custom_core.py").write_text("SCALE = 1.0\n")
     path = tmp_path / "custom_metric.py"
     path.write_text(CUSTOM)
@@ -118,7 +116,7 @@ class Custom(Metric, frozen=True):
 
 
 def custom_metric(monkeypatch: pytest.MonkeyPatch) -> Metric:
-    """The metric as a new process imports it."""
+    """Return the metric as imported in a new process."""
     importlib.invalidate_caches()
     for name in ("custom_metric", "custom_core"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -131,7 +129,7 @@ def custom_metric(monkeypatch: pytest.MonkeyPatch) -> Metric:
 def test_changed_code_invalidates_scores(
     lists: NBest,
     cache_folder: Path,
-    editable: Path,
+    editable_module: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
@@ -139,35 +137,35 @@ def test_changed_code_invalidates_scores(
     assert (oracles(lists, custom_metric(monkeypatch)).score == 11).all()
     oracles(lists, custom_metric(monkeypatch))
     assert len(files(cache_folder)) == 1
-    edited = editable.with_name(name)
+    edited = editable_module.with_name(name)
     source = edited.read_text()
     edited.write_text(source.replace("len(text)", "2 * len(text)").replace("1.0", "2.0"))
     assert (oracles(lists, custom_metric(monkeypatch)).score == 22).all()
     assert len(files(cache_folder)) == 2
 
 
-def test_scores_of_code_without_source_are_not_cached(lists: NBest, cache_folder: Path) -> None:
+def test_metrics_without_source_are_not_cached(lists: NBest, cache_folder: Path) -> None:
     kind = type("Shown", (TER,), {"__module__": "typed_by_hand"}, frozen=True)
     assert oracles(lists, kind()).index.tolist() == oracles(lists, cache=False).index.tolist()
     assert not cache_folder.exists()
 
 
-def test_the_code_of_ter_is_in_its_key() -> None:
+def test_key_depends_on_code_of_ter() -> None:
     names = [*TER.computed_by, TER.__module__]
     assert None not in {key_of_code([name]) for name in names}
     assert len({key_of_code(names[:n]) for n in range(len(names) + 1)}) == len(names) + 1
 
 
-def test_the_least_recently_used_file_is_deleted_first(
+def test_least_recently_used_file_is_deleted_first(
     cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BPA_PPL_CACHE_LIMIT", "1")
-    noise = np.random.default_rng(0).random((4, 45_000))  # 340 KiB each: three in a MiB
+    noise = np.random.default_rng(0).random((4, 45_000))  # 340 KiB each: three fit in a MiB
     for name, values in zip("abc", noise, strict=False):
         write_array(name, values)
         path = cache_folder / "arrays" / f"{name}.npz"
         os.utime(path, ns=(1, 10**9 * ord(name)))
-    assert read_array("a", 45_000) is not None  # used last now
+    assert read_array("a", 45_000) is not None  # now the most recently used
     write_array("d", noise[3])
     assert [path.stem for path in files(cache_folder)] == ["a", "c", "d"]
     assert sum(path.stat().st_size for path in files(cache_folder)) <= 1 << 20
@@ -183,7 +181,7 @@ def test_arrays_over_the_limit_are_not_cached(
     assert [path.stem for path in files(cache_folder)] == ["small"]
 
 
-def test_a_limit_of_zero_disables_the_cache(
+def test_limit_of_zero_disables_the_cache(
     lists: NBest, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BPA_PPL_CACHE_LIMIT", "0")
@@ -195,8 +193,8 @@ def test_a_limit_of_zero_disables_the_cache(
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "other size"])
-def test_a_damaged_file_is_written_again(
-    lists: NBest, counted: list[int], cache_folder: Path, damage: str
+def test_damaged_file_is_rewritten(
+    lists: NBest, ter_calls: list[int], cache_folder: Path, damage: str
 ) -> None:
     expected = oracles(lists)
     (path,) = files(cache_folder)
@@ -206,13 +204,11 @@ def test_a_damaged_file_is_written_again(
         np.savez(path, values=np.zeros(3))
     assert oracles(lists).index.tolist() == expected.index.tolist()
     assert oracles(lists).index.tolist() == expected.index.tolist()
-    assert sum(counted) == 40
+    assert sum(ter_calls) == 40
     assert files(cache_folder) == [path]
 
 
-def test_an_unwritable_folder(
-    lists: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_folder(lists: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "file" / "below"))
     with pytest.warns(BpaWarning, match="BPA_PPL_CACHE"):
@@ -220,13 +216,13 @@ def test_an_unwritable_folder(
     assert result.index.tolist() == oracles(lists, cache=False).index.tolist()
 
 
-def test_the_users_folder_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BPA_PPL_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert caching.cache_folder().name == "bpa_ppl"
 
 
-def test_invalid_unicode_has_a_key() -> None:
+def test_key_of_invalid_unicode() -> None:
     assert key_of(["\ud800"]) != key_of(["\ud801"])
 
 
@@ -240,14 +236,14 @@ def _write_and_read(number: int) -> bool:
     return True
 
 
-def test_two_processes_at_once(cache_folder: Path) -> None:
+def test_concurrent_processes(cache_folder: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         assert all(pool.map(_write_and_read, range(4)))
     assert [path.name for path in files(cache_folder)] == ["shared.npz"]
 
 
 @pytest.mark.parametrize("values", [np.full(9, np.nan), np.r_[np.zeros(8), np.nan]])
-def test_nan_counts_as_damage(cache_folder: Path, values: np.ndarray) -> None:
+def test_nan_is_treated_as_damage(cache_folder: Path, values: np.ndarray) -> None:
     write_array("key", values)
     assert read_array("key", 9) is None
 
@@ -265,7 +261,7 @@ def test_flipped_bits_are_detected_or_harmless(cache_folder: Path) -> None:
         assert result is None or result.tolist() == list(range(9))
 
 
-def test_partial_files_of_killed_processes_are_deleted(cache_folder: Path) -> None:
+def test_partial_files_are_deleted(cache_folder: Path) -> None:
     write_array("key", np.arange(9.0))
     (path,) = files(cache_folder)
     old, new = path.with_name("old.part"), path.with_name("new.part")

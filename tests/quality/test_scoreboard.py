@@ -1,4 +1,4 @@
-"""Scores side by side: of whatever was asked for, TER, BLEU and the length beside it."""
+"""Scores side by side: the requested metric, TER, BLEU and the length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LISTS = NBest.from_lists(
 
 
 @pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "comet"])
-def test_scores_are_those_of_sacrebleu_whatever_comes_first(metric: str) -> None:
+def test_scores_agree_with_sacrebleu(metric: str) -> None:
     board = compared(LISTS, [1, 0], [2, 1], metric)
     assert (board.changed, board.sentences, board.before[0].metric) == (2, 2, metric)
     others = {"ter", "bleu"} - {metric}
@@ -40,14 +40,14 @@ def test_scores_are_those_of_sacrebleu_whatever_comes_first(metric: str) -> None
     ][: len(board.after)] + ["length"] * (len(board.after) < 3)
 
 
-def test_without_references_the_score_asked_for_stands_alone() -> None:
+def test_only_requested_score_without_references() -> None:
     bare = LISTS.without("references")
     assert compared(bare, [0, 0], [1, 1], "comet").changes == ["comet 0.2500 → 0.3500"]
     with pytest.raises(DataError, match="no references"):
         compared(bare, [0, 0], [1, 1], "ter")
 
 
-def test_an_empty_reference_is_no_reason_to_stop() -> None:
+def test_empty_references_are_accepted() -> None:
     lists = NBest.from_lists([["", "a"]], [[[0.0], [1.0]]], ["LM0"], references=[("",)])
     board = compared(lists, [0], [1])
     assert board.changes[0] == "TER 0.00 → 100.00"

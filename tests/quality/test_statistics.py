@@ -1,4 +1,4 @@
-"""Sufficient statistics against sacreBLEU, and against the original extractor's results."""
+"""Sufficient statistics, compared with sacreBLEU and the original extractor."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bpa_ppl.quality import BLEU, TER, Metric, gains, resolve, statistics
 
 
 def sentence(rng: np.random.Generator, longest: int = 12) -> str:
-    """Return some of five words, perhaps none."""
+    """Return a random sentence of five different words, possibly empty."""
     return " ".join(rng.choice(list("abcde"), size=rng.integers(longest)))
 
 
 @pytest.fixture(scope="module", params=range(3))
 def lists(request: pytest.FixtureRequest) -> NBest:
-    """Lists of random sentences with one to three references, repeated texts among them."""
+    """Lists of random sentences, some repeated, with one to three references."""
     rng = np.random.default_rng(request.param)
     texts = [[sentence(rng) for _ in range(rng.integers(1, 9))] for _ in range(20)]
     texts[3] = [texts[3][0]] * 2 + ["", "a b c d e"]
@@ -29,7 +29,7 @@ def lists(request: pytest.FixtureRequest) -> NBest:
     return NBest.from_lists(texts, features, ["LM0"], references=references)
 
 
-def test_bleu_counts_are_those_of_sacrebleu(lists: NBest) -> None:
+def test_bleu_counts_agree_with_sacrebleu(lists: NBest) -> None:
     counts = statistics(lists, "bleu").counts
     assert lists.references is not None
     for s, refs in enumerate(lists.references):
@@ -52,7 +52,7 @@ COUNTED = [
 
 
 @pytest.mark.parametrize("metric", COUNTED, ids=str)
-def test_sums_give_the_corpus_score(lists: NBest, metric: str | Metric) -> None:
+def test_summed_counts_give_the_corpus_score(lists: NBest, metric: str | Metric) -> None:
     counted = statistics(lists, metric)
     rng = np.random.default_rng(5)
     for _ in range(20):
@@ -65,7 +65,7 @@ def test_sums_give_the_corpus_score(lists: NBest, metric: str | Metric) -> None:
     ("texts", "references"),
     [
         (["a b c d e"], ["a b x d y"]),  # no match of orders 3 and 4: smoothed
-        (["a b"], ["a b c d"]),  # no four-gram at all
+        (["a b"], ["a b c d"]),  # no four-gram
         (["x"], ["a"]),  # no match
         ([""], ["a"]),
         (["a"], [""]),
@@ -82,7 +82,7 @@ def test_edge_cases(texts: list[str], references: list[str], metric: str | Metri
     )
 
 
-def test_many_sums_at_once(lists: NBest) -> None:
+def test_vectorised_sums(lists: NBest) -> None:
     counts = statistics(lists, "bleu").counts
     sums = counts.cumsum(axis=0).reshape(1, *counts.shape)
     value = resolve("bleu").value
@@ -100,11 +100,11 @@ def test_other_metrics_have_no_counts(toy: NBest) -> None:
         statistics(toy, "chrf")
 
 
-def test_details_of_bleu_are_those_of_sacrebleu(lists: NBest) -> None:
+def test_details_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
     counted = statistics(lists, "bleu")
     rows = lists.offsets[:-1]
     details = counted.metric.details_of(counted.counts[rows].sum(axis=0))
-    plain = BLEU(smoothing="none")  # the precisions in tables are not smoothed
+    plain = BLEU(smoothing="none")  # precisions in tables are not smoothed
     score = corpus_score(lists.chosen(rows - rows), lists.references or (), plain)
     precisions = score.details["precisions"]
     assert isinstance(precisions, tuple)
@@ -115,15 +115,15 @@ def test_details_of_bleu_are_those_of_sacrebleu(lists: NBest) -> None:
 
 
 @pytest.mark.parametrize("metric", COUNTED, ids=str)
-def test_the_width_is_the_number_of_counts(toy: NBest, metric: str | Metric) -> None:
+def test_number_of_counts(toy: NBest, metric: str | Metric) -> None:
     assert statistics(toy, metric).counts.shape[1] == resolve(metric).width
 
 
-def test_gains_of_ter_are_edits_and_higher_is_better(lists: NBest) -> None:
+def test_gains_of_ter_are_negative_edits(lists: NBest) -> None:
     np.testing.assert_array_equal(gains(lists, "TER"), -statistics(lists, "ter").counts[:, 0])
 
 
-def test_gains_of_bleu_are_smoothed_and_in_words(lists: NBest) -> None:
+def test_gains_of_bleu_are_smoothed(lists: NBest) -> None:
     scorer = metrics.BLEU(tokenize="none", force=True)
     result = gains(lists, "bleu")
     for s, refs in enumerate(lists.references or ()):
@@ -134,7 +134,7 @@ def test_gains_of_bleu_are_smoothed_and_in_words(lists: NBest) -> None:
             assert result[row] == pytest.approx(brevity * precisions.prod() ** 0.25 * one.ref_len)
 
 
-def test_gains_of_chrf_are_sentence_scores_in_words(toy: NBest) -> None:
+def test_gains_of_chrf_are_sentence_scores(toy: NBest) -> None:
     result = gains(toy, "chrf")
     scorer = metrics.CHRF()
     for s, refs in enumerate(toy.references or ()):
@@ -144,13 +144,13 @@ def test_gains_of_chrf_are_sentence_scores_in_words(toy: NBest) -> None:
 
 
 @pytest.mark.parametrize("metric", ["bleu", "ter", "chrf"])
-def test_the_best_gain_is_a_good_hypothesis(metric: str) -> None:
+def test_hypothesis_with_best_gain_is_good(metric: str) -> None:
     texts, references = [["a b c d e", "a b c d x", "x y"]], [["a b c d e"]]
     lists = NBest.from_lists(texts, [np.zeros((3, 1))], ["LM0"], references=references)
     assert np.argsort(-gains(lists, metric)).tolist() == [0, 1, 2]
 
 
-def test_bleu_of_the_original_extractor(shared_data: Path) -> None:
+def test_bleu_agrees_with_original_extractor(shared_data: Path) -> None:
     tools = shared_data / "tools"
     lists = read_nbest(tools / "nbest.gz", references=read_references([tools / "ref"]))
     weights = np.array((tools / "init.txt").read_text().split(), dtype=float)

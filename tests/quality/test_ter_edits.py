@@ -1,4 +1,4 @@
-"""The compiled TER against sacreBLEU's, edit for edit."""
+"""The compiled TER, compared with sacreBLEU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Sentence = list[str]
 PLAIN = TER()
 
 
-def expected(hypothesis: str, references: list[str], config: TER) -> tuple[int, float]:
+def sacrebleu_edits(hypothesis: str, references: list[str], config: TER) -> tuple[int, float]:
     """Return sacreBLEU's edits and reference length of one sentence."""
     scorer = metrics.TER(
         config.normalized, config.no_punct, config.asian_support, config.case_sensitive
@@ -27,7 +27,7 @@ def expected(hypothesis: str, references: list[str], config: TER) -> tuple[int, 
 
 def assert_same(hypotheses: list[str], references: list[list[str]], config: TER = PLAIN) -> None:
     edits, lengths = ter_edits(hypotheses, references, config)
-    theirs = [expected(h, r, config) for h, r in zip(hypotheses, references, strict=True)]
+    theirs = [sacrebleu_edits(h, r, config) for h, r in zip(hypotheses, references, strict=True)]
     assert list(zip(edits.tolist(), lengths.tolist(), strict=True)) == theirs
 
 
@@ -36,8 +36,8 @@ def sentences(words: str, longest: int, shortest: int = 0) -> st.SearchStrategy[
 
 
 @st.composite
-def disturbed(draw: st.DrawFn, source: Sentence) -> Sentence:
-    """A sentence with blocks moved and words replaced, so that shifts reduce the edits."""
+def disturbed_sentence(draw: st.DrawFn, source: Sentence) -> Sentence:
+    """Draw a sentence with moved blocks and replaced words, so that shifts reduce the edits."""
     result = list(source)
     for _ in range(draw(st.integers(0, 4))):
         start = draw(st.integers(0, len(result)))
@@ -53,12 +53,12 @@ def disturbed(draw: st.DrawFn, source: Sentence) -> Sentence:
 @st.composite
 def disturbed_pairs(draw: st.DrawFn, words: str, longest: int) -> tuple[str, str]:
     reference = draw(sentences(words, longest))
-    return " ".join(draw(disturbed(reference))), " ".join(reference)
+    return " ".join(draw(disturbed_sentence(reference))), " ".join(reference)
 
 
-def test_references_are_tokenised_twice_as_sacrebleu_does() -> None:
+def test_references_are_tokenised_twice() -> None:
     config = TER(normalized=True)
-    assert expected("", ["..3"], config) == (3, 3.0)  # once, they were `. .3`
+    assert sacrebleu_edits("", ["..3"], config) == (3, 3.0)  # tokenised once, it would be `. .3`
     assert_same(["", "..3"], [["..3"], ["..3"]], config)
 
 
@@ -86,20 +86,20 @@ def test_shifts_among_rare_words(pair: tuple[str, str]) -> None:
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(sentences(MANY, 90, shortest=60), st.integers(0, 90), st.integers(0, 40))
-def test_sentences_beyond_the_beam(words: Sentence, turn: int, cut: int) -> None:
+def test_long_sentences(words: Sentence, turn: int, cut: int) -> None:
     hypothesis = (words[turn:] + words[:turn])[cut:]
     assert_same([" ".join(hypothesis)], [[" ".join(words)]])
 
 
 @settings(max_examples=25, deadline=None)
 @given(sentences("a b c", 3, shortest=1), sentences("a b c d", 170, shortest=50))
-def test_a_few_words_against_very_many(few: Sentence, many: Sentence) -> None:
+def test_short_against_long_sentences(few: Sentence, many: Sentence) -> None:
     assert_same([" ".join(few), " ".join(many)], [[" ".join(many)], [" ".join(few)]])
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("sizes", [(45, 60), (60, 36)])
-def test_the_limit_of_shifts(seed: int, sizes: tuple[int, int]) -> None:
+def test_limit_of_shifts(seed: int, sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(seed)
     hypothesis, reference = (" ".join(rng.choice(list("abcde"), size=size)) for size in sizes)
     assert_same([hypothesis], [[reference]])
@@ -107,7 +107,7 @@ def test_the_limit_of_shifts(seed: int, sizes: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("distance", [49, 50, 51, 52])
 @pytest.mark.parametrize("length", [9, 10, 11, 12])
-def test_limits_of_a_shift(distance: int, length: int) -> None:
+def test_limits_of_one_shift(distance: int, length: int) -> None:
     block = [f"b{i}" for i in range(length)]
     rest = [f"r{i}" for i in range(distance)]
     assert_same([" ".join(block + rest)], [[" ".join(rest + block)]])
@@ -135,7 +135,7 @@ CONFIGS = st.builds(TER, st.booleans(), st.booleans(), st.booleans(), st.boolean
 
 @settings(max_examples=25, deadline=None)
 @given(TEXT, st.lists(TEXT, min_size=1, max_size=2), CONFIGS)
-def test_every_setting(hypothesis: str, references: list[str], config: TER) -> None:
+def test_all_settings(hypothesis: str, references: list[str], config: TER) -> None:
     assert_same([hypothesis], [references], config)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import plain
 import pytest
+import reference_model
 from targets import EXACT, SENTENCES, STEPS, TARGETS, Target
 
 from bpa_ppl import adapt
@@ -27,7 +27,7 @@ def posterior_of(sampler: str, name: str, seed: int = 0, draws: int = 1000) -> I
         known.canonical,
         sampler=sampler,
         prior_variance=known.variance,
-        oracle=plain.given(*[0] * SENTENCES),
+        oracle=reference_model.given(*[0] * SENTENCES),
         seed=seed,
         **(settings if sampler != "map" else {}),
     )

@@ -35,14 +35,14 @@ def _modeless(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
         numpyro.sample("oracle", OracleChoice(lists, weights * 0.0), obs=lists.oracle)
 
 
-def test_it_takes_imh_where_proposals_fit(pool: NBest) -> None:
+def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:
     post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1)
     assert post.attrs["chosen"] == "imh"
     assert "Pareto k̂" in post.attrs["chosen_because"]
     assert check(post)
 
 
-def test_draws_that_fail_their_check_are_made_again_four_times_as_many(pool: NBest) -> None:
+def test_a_failed_check_is_followed_by_four_times_as_many_draws(pool: NBest) -> None:
     few = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
     assert "ESS" in few.attrs["drawn_again_because"]
     assert few["posterior"]["weights"].shape[:2] == (4, 400)
@@ -52,7 +52,7 @@ def test_draws_that_fail_their_check_are_made_again_four_times_as_many(pool: NBe
     np.testing.assert_array_equal(enough["posterior"]["weights"], few["posterior"]["weights"])
 
 
-def test_nuts_draws_where_independence_proposals_fail_twice(
+def test_nuts_is_used_after_two_failures_of_imh(
     pool: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auto, "failures", lambda target, sampled: ["tail ESS"])
@@ -71,6 +71,6 @@ def test_it_falls_back_to_nuts(pool: NBest, model: object) -> None:
     assert "n_steps" in post["sample_stats"]
 
 
-def test_a_sampler_that_needs_a_mode_says_so(pool: NBest) -> None:
+def test_a_missing_mode_is_reported(pool: NBest) -> None:
     with pytest.raises(DataError, match="no mode"):
         adapt(pool, {"A": 0.1, "B": 0.2}, sampler="imh", model=_modeless)

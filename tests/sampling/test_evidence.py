@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import jax
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.special import logsumexp
 from scipy.stats import norm
 from targets import integrated
@@ -31,7 +31,7 @@ def test_evidence_is_the_integral(variance: float, gamma: float) -> None:
     nbest, best = NBest.from_lists(texts, list(features), list(CANONICAL)), worth.argmax(axis=1)
     mean = np.array(list(CANONICAL.values()))
 
-    def log_density(weights: plain.Array) -> plain.Array:
+    def log_density(weights: reference_model.Array) -> reference_model.Array:
         total = norm.logpdf(weights, mean, np.sqrt(variance)).sum(axis=1)
         for s in range(SENTENCES):
             scores = weights @ features[s].astype(np.float64).T

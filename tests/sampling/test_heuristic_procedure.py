@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-import plain
 import pytest
+import reference_model
 from targets import NAMES
 
 from bpa_ppl import NBest, UsageError, adapt, point_weights, rerank
@@ -17,7 +17,9 @@ from bpa_ppl.sampling import perturbed
 ORACLE = (2, 0, 1)
 
 
-def published(canonical: plain.Array, uniform: plain.Array) -> plain.Array:
+def published(
+    canonical: reference_model.Array, uniform: reference_model.Array
+) -> reference_model.Array:
     """For s = 1..N_S: copy λ_T, add U(−0.5, 0.5) to component s mod Q, divide by Σ|λ_k|."""
     sample = [canonical]
     for s in range(1, len(uniform) + 1):
@@ -57,7 +59,12 @@ CANONICAL = {"LM0": 0.7, "WP0": -0.3}
 
 def heuristic(lists: NBest, **options: Any) -> Any:
     return adapt(
-        lists, CANONICAL, sampler="heuristic", oracle=plain.given(*ORACLE), draws=50, **options
+        lists,
+        CANONICAL,
+        sampler="heuristic",
+        oracle=reference_model.given(*ORACLE),
+        draws=50,
+        **options,
     )
 
 
@@ -67,8 +74,8 @@ def test_weights_are_the_leveraged_likelihood_times_the_prior(lists: NBest, delt
     sample = posterior["posterior"]["weights"].values[0]
     assert sample[0].tolist() == list(CANONICAL.values())
     expected = [
-        plain.log_likelihood(lists, ORACLE, weights).sum() / delta
-        + plain.log_prior(weights, list(CANONICAL.values()), 0.2)
+        reference_model.log_likelihood(lists, ORACLE, weights).sum() / delta
+        + reference_model.log_prior(weights, list(CANONICAL.values()), 0.2)
         for weights in sample
     ]
     log_weight = posterior["sample_stats"]["log_weight"].values[0]
@@ -81,11 +88,15 @@ def test_weights_are_the_leveraged_likelihood_times_the_prior(lists: NBest, delt
 def test_its_decisions_are_those_of_eq_11(lists: NBest, delta: float) -> None:
     posterior = heuristic(lists, delta=delta)
     sample = posterior["posterior"]["weights"].values[0]
-    log_p_oracles = np.array([plain.log_likelihood(lists, ORACLE, w).sum() for w in sample])
-    log_prior = np.array([plain.log_prior(w, list(CANONICAL.values()), 0.1) for w in sample])
+    log_p_oracles = np.array(
+        [reference_model.log_likelihood(lists, ORACLE, w).sum() for w in sample]
+    )
+    log_prior = np.array(
+        [reference_model.log_prior(w, list(CANONICAL.values()), 0.1) for w in sample]
+    )
     say = np.exp(log_p_oracles / delta + log_prior)
     result = rerank(lists, posterior, unchecked=True)
-    for sentence, p in enumerate(plain.predictive(lists, sample, say, 1 / delta)):
+    for sentence, p in enumerate(reference_model.predictive(lists, sample, say, 1 / delta)):
         assert result.choice[sentence] == p.argmax()
         assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
 

@@ -10,7 +10,7 @@ from scipy.stats import t as student_t
 from bpa_ppl.sampling.imh import accept, accept_pairs
 
 
-def test_the_walk_over_known_proposals_is_the_plain_loop() -> None:
+def test_the_chain_over_given_proposals_equals_a_plain_loop() -> None:
     log_ratio = np.random.default_rng(3).normal(0, 2, size=(3, 200))
     log_ratio[:, 50] = np.nan
     log_ratio[0, 0] = -np.inf

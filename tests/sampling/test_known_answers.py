@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from agreement import assert_moments, assert_weighted_moments
+from moment_checks import assert_moments, assert_weighted_moments
 from scipy.special import expit
 from targets import SENTENCES, TARGETS
 

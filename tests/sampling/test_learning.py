@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.special import log_expit
 
 import bpa_ppl as bpa
@@ -25,7 +25,7 @@ def pool(seed: int, truth: tuple[float, float], sentences: int = SENTENCES) -> N
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(sentences, 2)) * [3.0, 2.0]
     other = rng.uniform(size=sentences) < 1 / (1 + np.exp(-rows @ truth))
-    return plain.pairs(np.where(other, -1, 1)[:, None] * rows, list(CANONICAL))
+    return reference_model.pairs(np.where(other, -1, 1)[:, None] * rows, list(CANONICAL))
 
 
 def posterior(seed: int, truth: tuple[float, float]) -> Draws:
@@ -87,7 +87,7 @@ def test_files_and_labels(posteriors: dict[str, Draws], tmp_path: Path) -> None:
     np.testing.assert_allclose(of_files.mean, of_memory.mean)
 
 
-def test_other_likelihoods_are_told(posteriors: dict[str, Draws]) -> None:
+def test_posteriors_of_other_likelihoods_are_warned_about(posteriors: dict[str, Draws]) -> None:
     attrs = {"likelihood": {"name": "margin", "gamma": 2.0}}
     other = replace(posteriors["films"], attrs=attrs)
     with pytest.warns(BpaWarning, match="different likelihoods"):
@@ -109,7 +109,7 @@ def test_posteriors_without_a_common_feature_are_not_joined(posteriors: dict[str
     assert set(joined.names) == {"LM0", "WP0", "TM0", "TM1"}
 
 
-def test_what_cannot_be_learned_from_is_named(posteriors: dict[str, Draws]) -> None:
+def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) -> None:
     with pytest.raises(UsageError, match="by label or a list"):
         bpa.learn_prior(posteriors["talks"])  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="at least one domain"):
@@ -147,10 +147,12 @@ def test_lists_without_a_feature_get_the_weights_of_lists_without_it() -> None:
         "likelihood": "oracle",
         "sampler": "laplace",
         "prior_variance": 1.0,
-        "oracle": plain.given(*[0] * count),
+        "oracle": reference_model.given(*[0] * count),
     }
-    both = bpa.adapt(plain.pairs(rows[:count], ["a", "b"]), {"a": 0.0, "b": 0.0}, **options)
-    lists = plain.pairs(rows[count:, :1], ["a"])
+    both = bpa.adapt(
+        reference_model.pairs(rows[:count], ["a", "b"]), {"a": 0.0, "b": 0.0}, **options
+    )
+    lists = reference_model.pairs(rows[count:, :1], ["a"])
     expected = bpa.as_draws(bpa.adapt(lists, {"a": 0.0}, **options))
     error = 3 * np.sqrt(2) * expected.deviation[0]  # of both posteriors
     joint, alone = bpa.learn_prior([both]), bpa.learn_prior([both], without=["b"])
@@ -165,7 +167,9 @@ def test_lists_without_a_feature_get_the_weights_of_lists_without_it() -> None:
         bpa.learn_prior([both], without=["a", "b"])
 
 
-def test_what_all_domains_have_is_learned_without_the_rest(posteriors: dict[str, Draws]) -> None:
+def test_features_of_all_domains_are_learned_without_the_others(
+    posteriors: dict[str, Draws],
+) -> None:
     """No warning, and one of two domains that lacks the feature is taken as it is."""
     talks = posteriors["talks"]
     films = replace(posteriors["films"], features=("LM0", "lm.oov"))

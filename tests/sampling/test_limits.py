@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import plain
 import pytest
-from agreement import assert_moments, assert_weighted_moments
+import reference_model
+from moment_checks import assert_moments, assert_weighted_moments
 from targets import EXACT, NAMES, SENTENCES, STEPS, TARGETS
 
 from bpa_ppl import NBest, adapt, check, rerank
@@ -38,7 +38,7 @@ def priors(lists: NBest) -> Any:
                 CANONICAL,
                 sampler=sampler,
                 prior_variance=VARIANCE,
-                oracle=plain.given(),
+                oracle=reference_model.given(),
                 draws=4000,
                 **STEPS.get(sampler, {}),
             )
@@ -61,7 +61,7 @@ def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str)
     assert check(posterior)
 
 
-def test_without_sentences_the_choice_is_the_prior_s_own(lists: NBest, priors: Any) -> None:
+def test_without_sentences_the_choice_is_that_of_the_prior(lists: NBest, priors: Any) -> None:
     generator = np.random.default_rng(99)
     sample = generator.normal(MEAN, np.sqrt(VARIANCE), size=(20_000, 2))
     result = rerank(lists, priors("imh"))
@@ -89,7 +89,7 @@ def test_a_tight_prior_gives_the_canonical_first_best(lists: NBest, sampler: str
         CANONICAL,
         sampler=sampler,
         prior_variance=1e-10,
-        oracle=plain.given(*[0] * SENTENCES),
+        oracle=reference_model.given(*[0] * SENTENCES),
         draws=4000,
     )
     result = rerank(lists, posterior, unchecked=sampler == "heuristic")

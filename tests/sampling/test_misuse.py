@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-import plain
 import pytest
-from foreign import autoregressive, foreign
+import reference_model
+from external_posterior import autoregressive, external_posterior
 
 from bpa_ppl import DataError, UsageError, adapt, rerank
 from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
 from bpa_ppl.posterior import inference_data
 
-POOL = plain.pairs([[1.0], [-2.0], [0.5]], ["LM0"])
-GIVEN: dict[str, Any] = {"oracle": plain.given(0, 0, 0)}
+POOL = reference_model.pairs([[1.0], [-2.0], [0.5]], ["LM0"])
+GIVEN: dict[str, Any] = {"oracle": reference_model.given(0, 0, 0)}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_counts_are_whole_numbers(setting: dict[str, Any]) -> None:
 @pytest.mark.parametrize("position", [5, -1])
 def test_an_oracle_outside_its_list_is_refused(position: int) -> None:
     with pytest.raises(DataError, match=f"oracle index {position} "):
-        adapt(POOL, {"LM0": 0.5}, oracle=plain.given(0, position, 0), sampler="map")
+        adapt(POOL, {"LM0": 0.5}, oracle=reference_model.given(0, position, 0), sampler="map")
 
 
 def test_a_variance_for_each_of_other_features_is_refused() -> None:
@@ -42,7 +42,9 @@ def test_a_variance_for_each_of_other_features_is_refused() -> None:
 
 def test_viterbi_needs_densities() -> None:
     with pytest.raises(DataError, match=r"needs the density of each draw \(lp\)"):
-        rerank(POOL, foreign(np.ones((1, 10, 1)), ["LM0"]), rule="viterbi", unchecked=True)
+        rerank(
+            POOL, external_posterior(np.ones((1, 10, 1)), ["LM0"]), rule="viterbi", unchecked=True
+        )
 
 
 def test_draws_without_feature_names_fit_no_list() -> None:
@@ -70,9 +72,15 @@ def _noncentred(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
 
 
 def test_a_model_needs_one_weight_a_feature() -> None:
-    pool = plain.pairs([[1.0, 2.0]], ["A", "B"])
+    pool = reference_model.pairs([[1.0, 2.0]], ["A", "B"])
     with pytest.raises(UsageError, match="each of the 2 free features"):
-        adapt(pool, {"A": 0.5, "B": 1.0}, oracle=plain.given(0), sampler="nuts", model=_one_weight)
+        adapt(
+            pool,
+            {"A": 0.5, "B": 1.0},
+            oracle=reference_model.given(0),
+            sampler="nuts",
+            model=_one_weight,
+        )
 
 
 def test_weights_may_be_deterministic() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.optimize import approx_fprime, minimize
 
 from bpa_ppl import DataError, NBest, Weights, adapt, check, point_weights, rerank
@@ -31,21 +31,29 @@ def lists() -> NBest:
 @pytest.fixture(scope="module")
 def mode(lists: NBest) -> InferenceData:
     return adapt(
-        lists, CANONICAL, sampler="map", prior_variance=VARIANCE, oracle=plain.given(*ORACLE)
+        lists,
+        CANONICAL,
+        sampler="map",
+        prior_variance=VARIANCE,
+        oracle=reference_model.given(*ORACLE),
     )
 
 
-def potential_energy(lists: NBest, weights: plain.Array) -> float:
-    log_likelihood = plain.log_likelihood(lists, ORACLE, weights).sum()
-    return -log_likelihood - plain.log_prior(weights, CANONICAL.values_array, VARIANCE)
+def potential_energy(lists: NBest, weights: reference_model.Array) -> float:
+    log_likelihood = reference_model.log_likelihood(lists, ORACLE, weights).sum()
+    return -log_likelihood - reference_model.log_prior(weights, CANONICAL.values_array, VARIANCE)
 
 
-def gradient(lists: NBest, weights: plain.Array) -> plain.Array:
+def gradient(lists: NBest, weights: reference_model.Array) -> reference_model.Array:
     """By hand: Σ_a (E[h] − h*) + (λ − λ_T) / σ_T."""
     total = (weights - CANONICAL.values_array) / VARIANCE
     for sentence, best in enumerate(ORACLE):
         features = lists.features[lists.rows(sentence)].astype(np.float64)
-        total = total + np.exp(plain.log_choice(features, weights)) @ features - features[best]
+        total = (
+            total
+            + np.exp(reference_model.log_choice(features, weights)) @ features
+            - features[best]
+        )
     return total
 
 
@@ -93,19 +101,23 @@ def test_the_rule_map_is_the_log_linear_model_at_the_mode(
     np.testing.assert_array_equal(chosen, rerank(lists, mode).choice)
 
 
-def test_no_mode_is_made_up() -> None:
-    pool = plain.pairs([[1.0], [-1.0]], ["LM0"])
+def test_a_mode_that_was_not_searched_is_refused() -> None:
+    pool = reference_model.pairs([[1.0], [-1.0]], ["LM0"])
     posterior = adapt(
-        pool, {"LM0": 0.3}, sampler="rwm-isotropic", oracle=plain.given(0, 0), draws=100
+        pool, {"LM0": 0.3}, sampler="rwm-isotropic", oracle=reference_model.given(0, 0), draws=100
     )
     with pytest.raises(DataError, match="its mode"):
         point_weights(posterior, "mode")
 
 
 @pytest.mark.parametrize("sampler", ["map", "laplace"])
-def test_a_tight_prior_moves_nothing(lists: NBest, sampler: str) -> None:
+def test_a_tight_prior_keeps_the_weights(lists: NBest, sampler: str) -> None:
     posterior = adapt(
-        lists, CANONICAL, sampler=sampler, prior_variance=1e-10, oracle=plain.given(*ORACLE)
+        lists,
+        CANONICAL,
+        sampler=sampler,
+        prior_variance=1e-10,
+        oracle=reference_model.given(*ORACLE),
     )
     np.testing.assert_allclose(
         point_weights(posterior, "mode").values_array, CANONICAL.values_array, atol=1e-6

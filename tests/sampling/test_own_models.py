@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-import plain
 import pytest
-from agreement import assert_moments
+import reference_model
+from moment_checks import assert_moments
 from scipy.special import log_expit, logsumexp
 from scipy.stats import lognorm, norm
 from targets import SENTENCES, STEPS, TARGETS
@@ -63,7 +63,7 @@ def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(
         target.pool,
         target.canonical,
         sampler=sampler,
-        oracle=plain.given(*[0] * SENTENCES),
+        oracle=reference_model.given(*[0] * SENTENCES),
         model=learned_scale,
         draws=5000,
         **STEPS.get(sampler, {}),
@@ -101,6 +101,6 @@ def test_a_model_without_the_weights_is_refused(sampler: str) -> None:
             target.pool,
             target.canonical,
             sampler=sampler,
-            oracle=plain.given(*[0] * SENTENCES),
+            oracle=reference_model.given(*[0] * SENTENCES),
             model=without_weights,
         )

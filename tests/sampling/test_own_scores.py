@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged import judged
+from judged_lists import judged_lists
 
 from bpa_ppl import (
     BpaWarning,
@@ -34,8 +34,8 @@ from bpa_ppl.notes import capture_notes
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"logprob": 0.1}
-LISTS = judged(40)
-OTHERS = judged(60, seed=2)
+LISTS = judged_lists(40)
+OTHERS = judged_lists(60, seed=2)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def chosen_systems(lists: NBest, choice: np.ndarray) -> list[str]:
     return [lists.extras["system"][row] for row in lists.offsets[:-1] + choice]
 
 
-def test_the_criterion_is_no_feature_and_needs_no_references(posterior: Any) -> None:
+def test_the_criterion_is_not_a_feature_and_needs_no_references(posterior: Any) -> None:
     draws = as_draws(posterior)
     assert draws.features == ("logprob", "system=ann", "system=bob", "system=eve")
     assert draws.attrs["oracle_metric"] == "comet"
@@ -58,7 +58,7 @@ def test_the_criterion_is_no_feature_and_needs_no_references(posterior: Any) -> 
     assert weights["system=eve"] > 1 > 0 > weights["system=ann"]
 
 
-def test_reranking_adds_and_takes_away_the_same_columns(posterior: Any, tmp_path: Path) -> None:
+def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: Path) -> None:
     write_posterior(posterior, tmp_path / "p.nc")
     again = read_posterior(tmp_path / "p.nc")
     printed = rerank(OTHERS, again)
@@ -75,11 +75,11 @@ def test_lists_without_the_categories_are_refused(posterior: Any) -> None:
         rerank(OTHERS.without("system"), posterior)
 
 
-def test_values_that_were_not_there_are_told_once(posterior: Any) -> None:
-    lists = judged(200, seed=3, names=("ann", "zoe"))
-    with pytest.warns(BpaWarning) as told:
+def test_new_values_are_warned_about_once(posterior: Any) -> None:
+    lists = judged_lists(200, seed=3, names=("ann", "zoe"))
+    with pytest.warns(BpaWarning) as warnings:
         result = rerank(lists, posterior)
-    new = [str(one.message) for one in told if "zoe" in str(one.message)]
+    new = [str(one.message) for one in warnings if "zoe" in str(one.message)]
     assert new == [
         "<memory>: system zoe did not occur in the adaptation lists: it has no weight of its own"
     ]
@@ -92,7 +92,7 @@ def test_predictive_checks_look_at_the_same_features(posterior: Any) -> None:
     assert reliability(posterior, OTHERS, best, bins=1).observed[0] > 0.8
 
 
-def test_a_scaled_prior_is_said_and_recorded() -> None:
+def test_a_scaled_prior_is_logged_and_recorded() -> None:
     with capture_notes() as notes:
         found = as_draws(
             adapt(LISTS, CANONICAL, metric="comet", categorical=["system"], sampler="map")
@@ -109,7 +109,9 @@ def test_a_scaled_prior_is_said_and_recorded() -> None:
     assert found.constants["prior_mean"].tolist() == [0.1, 0, 0, 0]
 
 
-def test_with_canonical_weights_nothing_is_scaled_or_said(recwarn: pytest.WarningsRecorder) -> None:
+def test_with_canonical_weights_nothing_is_scaled_or_logged(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     canonical = {"logprob": 0.1, "comet": 0.0}
     found = as_draws(
         adapt(
@@ -147,7 +149,7 @@ def test_a_margin_in_the_unit_of_the_column() -> None:
     assert found.attrs["likelihood"]["name"] == "margin"
 
 
-def test_weights_that_the_data_cannot_move_are_told() -> None:
+def test_weights_that_the_data_could_not_change_are_reported() -> None:
     tiny = LISTS.with_features("tiny", 1e-3 * LISTS.features[:, 1])
     canonical = {"logprob": 0.1, "tiny": 0.0}
     with pytest.warns(BpaWarning, match=r"could not change the weight of tiny \(0\.000\d\)"):
@@ -157,8 +159,8 @@ def test_weights_that_the_data_cannot_move_are_told() -> None:
     assert point_weights(found)["tiny"] > 1000
 
 
-def test_a_posterior_of_ones_own_without_the_fixed_feature() -> None:
-    lists = judged(5).with_features("UnknownWordPenalty0", np.tile([0, -100, -100], 5))
+def test_a_custom_posterior_without_the_fixed_feature() -> None:
+    lists = judged_lists(5).with_features("UnknownWordPenalty0", np.tile([0, -100, -100], 5))
     mine = Draws(
         {"weights": np.ones((2, 200, 1))}, ("logprob",), constants={"canonical": np.ones(1)}
     )
@@ -167,8 +169,9 @@ def test_a_posterior_of_ones_own_without_the_fixed_feature() -> None:
         rerank(lists, mine, unchecked=True)
     held = rerank(lists, mine, unchecked=True, defaults={"UnknownWordPenalty0": 1.0})
     assert held.choice.tolist() == held.canonical.tolist() == [0] * 5
-    with pytest.raises(DataError, match="the posterior knows the weight of logprob"):
+    with pytest.raises(DataError, match="logprob") as error:
         rerank(lists, mine, unchecked=True, defaults={"logprob": 1.0})
+    assert error.value.parameter == "defaults"
 
 
 def adapted(**options: Any) -> Any:
@@ -198,25 +201,25 @@ MINE = Draws({"weights": np.ones((1, 4, 1))}, ("a",))
         (lambda: reestimate("dev.nbest", CANONICAL), "reestimate takes n-best lists"),
         (lambda: oracles("dev.nbest"), r"n-best lists \(NBest\)"),
         (lambda: gains(["a"]), r"n-best lists \(NBest\)"),
-        (lambda: rerank("dev.nbest", MINE, unchecked=True), "what is reranked are n-best lists"),
-        (lambda: rerank([1], MINE, unchecked=True), "what is reranked are n-best lists"),
+        (lambda: rerank("dev.nbest", MINE, unchecked=True), "rerank takes n-best lists"),
+        (lambda: rerank([1], MINE, unchecked=True), "rerank takes n-best lists"),
         (lambda: rerank(LISTS, "p.nc"), "a posterior is InferenceData or Draws"),
         (lambda: check("p.nc"), "a posterior is InferenceData or Draws"),
         (lambda: corpus_score(["a"], [("a",)], metric=None), "a metric is a name"),
     ],
 )
-def test_what_is_of_another_type_is_refused_in_our_words(call: Any, message: str) -> None:
+def test_values_of_another_type_are_refused(call: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         call()
 
 
-def test_where_no_weights_were_given_none_are_held_against_the_totals(
+def test_totals_are_compared_only_with_weights_that_were_given(
     recwarn: pytest.WarningsRecorder,
 ) -> None:
     totals = np.arange(len(LISTS.features))
     lists = replace(LISTS, totals=totals.astype(np.float32))
-    told = []
+    warned = []
     for weights in (None, CANONICAL):
         adapt(lists, weights, metric="comet", sampler="map")
-        told.append("do not reproduce the totals" in str([str(w.message) for w in recwarn.list]))
-    assert told == [False, True]
+        warned.append("do not reproduce the totals" in str([str(w.message) for w in recwarn.list]))
+    assert warned == [False, True]

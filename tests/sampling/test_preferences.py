@@ -13,6 +13,7 @@ from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.experiments.calibration import calibrate_sampler
 from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import Column
@@ -50,10 +51,9 @@ def lists() -> NBest:
 
 
 def adapted(lists: NBest, **options: Any) -> Draws:
-    given = {"prior_variance": 1.0, "arviz": False, **options}
-    given |= {} if "sampler" in options else {"sampler": "imh", "draws": 500}
-    found: Draws = adapt(lists, ZERO, **given)
-    return found
+    options = {"prior_variance": 1.0, **options}
+    options |= {} if "sampler" in options else {"sampler": "imh", "draws": 500}
+    return as_draws(adapt(lists, ZERO, **options))
 
 
 def close(ours: Draws, theirs: Draws) -> None:
@@ -81,17 +81,17 @@ def test_weights_are_found_from_preferences(lists: NBest) -> None:
     assert np.mean(chosen == best) > 0.8
 
 
-def test_what_is_compared_is_the_default_without_references(lists: NBest) -> None:
+def test_preferences_are_the_default_without_references(lists: NBest) -> None:
     bare = lists.without("preferences", "ties")
     with pytest.raises(DataError, match="reference"):
         adapt(bare, ZERO)
     translated = bare.with_references(["0 0"] * SENTENCES)
     assert adapted(translated, sampler="map").attrs["likelihood"]["name"] == "margin"
-    with pytest.raises(DataError, match="no sentence carries a preference"):
+    with pytest.raises(DataError, match="no sentence has a preference"):
         adapt(bare, ZERO, likelihood="preference")
 
 
-def test_an_update_is_adapting_to_all(lists: NBest) -> None:
+def test_an_update_agrees_with_adapting_to_all(lists: NBest) -> None:
     first, rest = lists[:25], lists[25:]
     whole, part = adapted(lists), adapted(first)
     grown = as_draws(update(part, rest))
@@ -99,16 +99,16 @@ def test_an_update_is_adapting_to_all(lists: NBest) -> None:
     assert grown.attrs["adaptation_sentences"] == 4 * SENTENCES
     close(grown, whole)
     assert len(loo(grown).pointwise) == 4 * SENTENCES
-    known = as_draws(update(part, rest, known=first))
-    np.testing.assert_allclose(known.mean, grown.mean, rtol=1e-6)
+    exact = as_draws(update(part, rest, adaptation_lists=first))
+    np.testing.assert_allclose(exact.mean, grown.mean, rtol=1e-6)
 
 
-def test_fresh_draws_need_the_lists_where_ties_have_a_parameter(lists: NBest) -> None:
+def test_new_draws_need_the_lists_if_ties_have_a_parameter(lists: NBest) -> None:
     few, many = lists[:2], lists[2:]
     part = adapted(few)
     with pytest.raises(DataError, match="log_linear"):
         update(part, many)
-    grown = as_draws(update(part, many, known=few))
+    grown = as_draws(update(part, many, adaptation_lists=few))
     assert "exact" in grown.attrs["updates"][0]["afresh"]
     close(grown, adapted(lists))
 
@@ -123,7 +123,7 @@ def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
     close(grown, adapted(lists.without("ties")))
 
 
-def test_files_and_pages_keep_what_was_compared(lists: NBest, tmp_path: Any) -> None:
+def test_files_and_pages_keep_the_comparisons(lists: NBest, tmp_path: Any) -> None:
     posterior = adapted(lists)
     write_posterior(posterior, tmp_path / "p.nc")
     again = as_draws(read_posterior(tmp_path / "p.nc"))
@@ -132,14 +132,14 @@ def test_files_and_pages_keep_what_was_compared(lists: NBest, tmp_path: Any) -> 
     texts = texts_of(again, lists)
     (winner, _), *_ = lists.sentence_extras["preferences"][0]
     assert (len(texts), texts[0]) == (4 * SENTENCES, lists.texts(0)[winner])
-    page = report_page(again, known=lists)
+    page = report_page(again, adaptation_lists=lists)
     assert "log_nu" in page
     assert "lists = bpa.read_nbest(NBEST)\n" in page
 
 
 def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
-    posterior = adapt(
-        lists, None, likelihood="preference", prior_variance=1.0, sampler="map", arviz=False
+    posterior = as_draws(
+        adapt(lists, None, likelihood="preference", prior_variance=1.0, sampler="map")
     )
     spread = [posterior.attrs["prior"]["spread"][name] for name in NAMES]
     values = lists.features.reshape(SENTENCES, CANDIDATES, 2)
@@ -159,20 +159,22 @@ def test_gains_and_preferences_together_are_the_sum_of_both(
     choices = preference_sentences(lists, matched, Preference())
     rng = np.random.default_rng(0)
     z = {"weights": rng.normal(size=(1, 5, 2)), "log_nu": rng.normal(size=(1, 5))}
-    found = []
+    results = []
     with jax.enable_x64(True):
-        for known, likely in ((both, likelihood), (alone, likelihood), (choices, Preference())):
+        for observed, one in ((both, likelihood), (alone, likelihood), (choices, Preference())):
             target = target_of(
-                known.nbest,
+                observed.nbest,
                 matched,
                 Prior.isotropic(ZERO, 1.0),
-                likelihood=likely,
-                oracle=known.oracles.index,
-                gains=known.gains,
-                preferences=known.preferences,
+                likelihood=one,
+                oracle=observed.oracles.index,
+                gains=observed.gains,
+                preferences=observed.preferences,
             )
-            found.append(evaluate(target.program, target.data, {n: z[n] for n in target.start})[1])
-    together, *apart = (one["oracle"] for one in found)
+            results.append(
+                evaluate(target.program, target.data, {n: z[n] for n in target.start})[1]
+            )
+    together, *apart = (result["oracle"] for result in results)
     np.testing.assert_array_equal(together, np.concatenate(apart, axis=-1))
 
 
@@ -197,8 +199,9 @@ def test_adapt_takes_gains_and_preferences_together(
     assert "preferences not used" in caplog.text
     with pytest.raises(DataError, match="lists cannot be left out of a posterior of preferences"):
         leave_one_out(posterior, lists)
+    new = lists[:3].without("preferences", "ties")
     with pytest.raises(DataError, match="the lists are of"):
-        update(posterior, lists[:3].without("preferences", "ties"), known=lists)
+        update(posterior, new, adaptation_lists=lists)
 
 
 def test_domains_have_one_number_in_gains_and_preferences(lists: NBest) -> None:
@@ -215,9 +218,7 @@ def test_no_sentence_gives_the_prior(lists: NBest) -> None:
     assert np.all(np.abs(posterior.mean) < 5 / np.sqrt(500))
 
 
-def test_other_things_that_make_no_sense_are_refused(lists: NBest) -> None:
-    from bpa_ppl.experiments import calibrate_sampler
-
+def test_invalid_arguments_are_refused(lists: NBest) -> None:
     with pytest.raises(UsageError, match="choose oracle or preference"):
         calibrate_sampler(lists, ZERO, "imh", likelihood="margin")
     with pytest.raises(UsageError, match="has no setting"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged import judged
+from judged_lists import judged_lists
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
 from bpa_ppl.models import Margin
@@ -30,7 +30,7 @@ def test_gains_in_words_have_a_margin(toy: NBest, metric: str) -> None:
     np.testing.assert_array_equal(found.mean, same.mean)
 
 
-def test_without_a_known_gain_there_is_none(toy: NBest) -> None:
+def test_without_gains_the_default_likelihood_is_oracle(toy: NBest) -> None:
     known = oracles(toy)
     found = made(replace(toy, references=None), oracle=known)
     assert found.attrs["likelihood"] == {"name": "oracle"}
@@ -38,7 +38,7 @@ def test_without_a_known_gain_there_is_none(toy: NBest) -> None:
 
 
 def test_any_other_gain_has_the_risk() -> None:
-    lists = judged(20)
+    lists = judged_lists(20)
     found = made(lists, {"logprob": 0.1}, metric="comet", categorical="system")
     kappa = 1 / deviation_within(lists, column_of(lists, "comet"))
     assert found.attrs["likelihood"] == {"name": "risk", "kappa": pytest.approx(kappa, rel=0.005)}
@@ -52,7 +52,7 @@ def test_the_published_model_and_sampler(toy: NBest) -> None:
     assert preset.attrs["settings"]["proposal_variance"] == 0.01
 
 
-def test_what_is_named_goes_before_the_preset(toy: NBest) -> None:
+def test_explicit_options_override_the_preset(toy: NBest) -> None:
     found = made(toy, preset="published", likelihood="margin")
     assert (found.attrs["sampler"], found.attrs["likelihood"]["name"]) == ("map", "margin")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -25,7 +25,9 @@ def simulated(
     """Lists of which one candidate is drawn from p(e | f, λ), which alone has the gain 1."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(sentences, SIZE, len(weights)))
-    chosen = [rng.choice(SIZE, p=np.exp(plain.log_choice(table, weights))) for table in features]
+    chosen = [
+        rng.choice(SIZE, p=np.exp(reference_model.log_choice(table, weights))) for table in features
+    ]
     gain = np.eye(SIZE)[chosen]
     names = [f"f{k}" for k in range(len(weights))]
     texts = [[f"{s} {e}" for e in range(SIZE)] for s in range(sentences)]
@@ -76,7 +78,7 @@ def test_it_behaves_with_few_sentences(features: int) -> None:
     assert expected / 10 < min(found) <= max(found) < 10 * expected
 
 
-def test_a_feature_that_is_there_twice_changes_hardly_a_choice() -> None:
+def test_a_duplicated_feature_changes_hardly_any_choice() -> None:
     pool, _ = simulated(40, np.array([1.0, -0.5]))
     twice = pool.with_features(["again"], pool.features[:, :1])
     new, _ = simulated(200, np.array([1.0, -0.5]), seed=9)
@@ -87,7 +89,7 @@ def test_a_feature_that_is_there_twice_changes_hardly_a_choice() -> None:
     assert np.mean(one == other) > 0.9
 
 
-def test_what_is_given_is_not_learned() -> None:
+def test_a_given_scale_is_not_learned() -> None:
     pool, _ = simulated(20, np.array([1.0, -0.5]))
     options: dict[str, Any] = {"metric": "gain", "sampler": "map"}
     draws = as_draws(adapt(pool, None, prior_variance=0.04, **options))
@@ -104,7 +106,7 @@ def test_what_is_given_is_not_learned() -> None:
 
 
 class TestEqualWeights:
-    def test_without_judgements_the_mean_of_the_standardised_features_chooses(self) -> None:
+    def test_without_judgements_the_mean_of_standardised_features_ranks(self) -> None:
         new, _ = simulated(50, np.array([1.0, 1.0, 1.0]))
         new = new.with_features(["cost"], -3 * new.features[:, 0])
         lists = new.without("gain")  # no judgement anywhere
@@ -123,10 +125,11 @@ class TestEqualWeights:
         np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
         assert draws.attrs["canonical_weights"] == "equal"
 
-    def test_mistakes(self) -> None:
+    def test_invalid_arguments(self) -> None:
         pool, _ = simulated(5, np.array([1.0]))
         with pytest.raises(DataError, match="comet is not a feature"):
             adapt(pool, "equal", metric="gain", lower_is_better=["comet"])
         for weights in (None, {"f0": 1.0}):
-            with pytest.raises(UsageError, match="lower_is_better goes with equal weights"):
+            with pytest.raises(UsageError, match="equal weights") as error:
                 adapt(pool, weights, metric="gain", lower_is_better=["f0"])
+            assert error.value.parameter == "lower_is_better"

@@ -11,7 +11,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from agreement import assert_moments
+from moment_checks import assert_moments
 from numpyro.infer import MCMC
 
 from bpa_ppl.posterior import import_arviz
@@ -97,7 +97,9 @@ def test_the_state_is_a_named_tuple_that_carries_its_key() -> None:
 
 
 @pytest.mark.parametrize(("variance", "low", "high"), [(1e-8, 0.999, 1.0), (1e8, 0.0, 0.01)])
-def test_acceptance_tells_the_size_of_the_steps(variance: float, low: float, high: float) -> None:
+def test_acceptance_depends_on_the_size_of_the_steps(
+    variance: float, low: float, high: float
+) -> None:
     kernel = RandomWalk(gaussian, proposal_variance=variance)
     mcmc = MCMC(kernel, num_warmup=0, num_samples=500, progress_bar=False)
     mcmc.run(jax.random.key(0), jnp.asarray(MEAN), extra_fields=("accept_prob",))

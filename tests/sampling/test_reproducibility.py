@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 from targets import SENTENCES, STEPS, TARGETS
 
 from bpa_ppl import adapt
@@ -39,7 +39,7 @@ def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
         target.canonical,
         sampler=sampler,
         prior_variance=target.variance,
-        oracle=plain.given(*[0] * SENTENCES),
+        oracle=reference_model.given(*[0] * SENTENCES),
         seed=seed,
         **{"draws": 4000, **STEPS.get(sampler, {}), **settings},
     )

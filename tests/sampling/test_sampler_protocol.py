@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import plain
 import pytest
+import reference_model
 
 from bpa_ppl import UsageError, adapt
 from bpa_ppl.registry import SAMPLERS
@@ -57,7 +57,7 @@ def test_the_published_walk_has_the_published_settings() -> None:
         ({"sampler": "weight-trace"}, "needs the lists that the canonical weights were tuned on"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(arguments: dict[str, Any], message: str) -> None:
-    pool = plain.pairs([[1.0]], ["LM0"])
+def test_invalid_settings_are_refused(arguments: dict[str, Any], message: str) -> None:
+    pool = reference_model.pairs([[1.0]], ["LM0"])
     with pytest.raises(UsageError, match=message):
-        adapt(pool, {"LM0": 0.5}, oracle=plain.given(0), **arguments)
+        adapt(pool, {"LM0": 0.5}, oracle=reference_model.given(0), **arguments)

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-import plain
 import pytest
-from agreement import assert_moments
+import reference_model
+from moment_checks import assert_moments
 from scipy.special import log_expit
 from scipy.stats import multivariate_normal
 from targets import SENTENCES, TARGETS, integrated
@@ -22,7 +22,7 @@ from bpa_ppl.models import OracleChoice, log_linear
 from bpa_ppl.posterior import as_draws
 
 LENGTHS = np.array([0.3, -0.2, 0.9, 0.1, 0.4])
-GIVEN = plain.given(*[0] * SENTENCES)
+GIVEN = reference_model.given(*[0] * SENTENCES)
 
 
 def observe(lists: Any, weights: Any) -> None:
@@ -67,7 +67,7 @@ def draws_of(name: str, model: Any, **options: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_a_second_observation_leaves_the_sentences_alone() -> None:
+def test_a_second_observation_does_not_change_the_sentences() -> None:
     plain_one, both = (draws_of("plane", m, draws=2000) for m in (log_linear, with_lengths))
     draws = as_draws(both)
     assert set(draws.log_likelihood) == {"oracle", "length"}
@@ -164,7 +164,7 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
     rng = np.random.default_rng(8)
     differences = rng.normal(0.5, 1.5, size=(14, 1))
     domain = np.arange(14) % 2
-    lists = plain.pairs(differences, ["LM0"]).with_sentence_extras(
+    lists = reference_model.pairs(differences, ["LM0"]).with_sentence_extras(
         domain=tuple(np.array(["talks", "leaflets"])[domain])
     )
     found = as_draws(
@@ -174,7 +174,7 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
             sampler=sampler,
             prior_variance=0.7,
             model=by_domain,
-            oracle=plain.given(*[0] * 14),
+            oracle=reference_model.given(*[0] * 14),
             draws=4000,
         )
     )
@@ -182,7 +182,7 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
     number = 1 - domain  # leaflets, then talks: in the order of their names
     covariance = 0.7 + BETWEEN**2 * np.eye(2)
 
-    def log_density(own: plain.Array) -> plain.Array:
+    def log_density(own: reference_model.Array) -> reference_model.Array:
         log_p = log_expit(-own[:, number] * features).sum(axis=1)
         return np.asarray(log_p + multivariate_normal([0.5, 0.5], covariance).logpdf(own))
 

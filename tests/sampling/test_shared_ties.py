@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.optimize import minimize
 from scipy.stats import norm
 
@@ -223,7 +223,7 @@ def risk(nbest: NBest, weights: np.ndarray) -> np.ndarray:
     mqm, found = np.asarray(nbest.extras["mqm"]), []
     for s in range(len(nbest)):
         rows = nbest.rows(s)
-        p = np.exp(plain.log_choice(nbest.features[rows], weights))
+        p = np.exp(reference_model.log_choice(nbest.features[rows], weights))
         found.append(float(p @ (mqm[rows].max() - mqm[rows])))
     return np.array(found)
 
@@ -238,7 +238,7 @@ class TestMeanRule:
         assert draws.attrs["rule"] == "mean"
         assert found.choice.tolist() == new.best(new.features @ draws.mean).tolist()
         for s in (0, 17):
-            p = np.exp(plain.log_choice(new.features[new.rows(s)], draws.mean))
+            p = np.exp(reference_model.log_choice(new.features[new.rows(s)], draws.mean))
             assert found.probability[s] == pytest.approx(p.max(), rel=1e-5)
         named = rerank(new, posterior, rule="predictive", unchecked=True)
         assert not np.allclose(named.probability, found.probability)

@@ -89,14 +89,14 @@ def test_partners_are_opposed_and_follow_the_same_distribution() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 8])
-def test_all_third_derivatives_are_found_from_thethird_derivative_directions(size: int) -> None:
+def test_all_third_derivatives_follow_from_those_along_directions(size: int) -> None:
     known = symmetric(size, size)
     along, pairs = third_derivative_directions(size)
     bends = np.einsum("va,vb,abc->vc", along, along, known)
     np.testing.assert_allclose(third_derivatives(bends, pairs), known, atol=1e-12)
 
 
-def test_of_many_values_those_with_two_alike_are_found() -> None:
+def test_third_derivatives_with_equal_indices_are_exact_for_many_values() -> None:
     known = symmetric(30, 1)
     along, pairs = third_derivative_directions(30)
     found = third_derivatives(np.einsum("va,vb,abc->vc", along, along, known), pairs)

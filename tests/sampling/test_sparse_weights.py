@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 from scipy.special import log_expit
 
 from bpa_ppl import BpaWarning, Draws, adapt, as_draws, check
@@ -39,14 +39,14 @@ def test_the_horseshoe_is_sampled_as_brute_force_says() -> None:
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(30, 2)) * [1.5, 0.7]
     rows[:, 0] = -np.abs(rows[:, 0]) * np.where(rng.uniform(size=30) < 0.85, 1, -1)
-    lists = plain.pairs(rows, ["a", "b"])
+    lists = reference_model.pairs(rows, ["a", "b"])
     found = adapt(
         lists,
         {},
         defaults={"a": 0.0, "b": 0.0},
         prior=Horseshoe(relevant=1.0),
         likelihood="oracle",
-        oracle=plain.given(*[0] * 30),
+        oracle=reference_model.given(*[0] * 30),
         sampler="nuts",
         draws=1500,
         target_accept=0.95,
@@ -73,7 +73,7 @@ def indicators(features: int, sentences: int, hypotheses: int) -> NBest:
 
 def adapted(lists: NBest, prior: str, **options: object) -> Draws:
     zeros = dict.fromkeys(lists.feature_names[1:], 0.0)
-    given = plain.given(*[0] * len(lists))
+    given = reference_model.given(*[0] * len(lists))
     return as_draws(
         adapt(
             lists,

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import plain
 import pytest
+import reference_model
 import targets
-from agreement import assert_weighted_moments
+from moment_checks import assert_weighted_moments
 from sacrebleu.metrics import TER
 from scipy.special import log_expit, logsumexp, softmax
 
@@ -32,15 +32,15 @@ def rows(sentences: int = SENTENCES, seed: int = 4) -> np.ndarray:
 
 def moments(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of the posterior of lists of two, by quadrature."""
-    known = targets.logistic(differences, VARIANCE, 9.0)
-    return known.mean, known.covariance
+    exact = targets.logistic(differences, VARIANCE, 9.0)
+    return exact.mean, exact.covariance
 
 
 @cache
 def adapted(count: int, draws: int = 1000) -> Draws:
     """The posterior of the first sentences, four chains of so many draws."""
-    first = plain.pairs(rows()[:count], NAMES)
-    oracle = plain.given(*[0] * count)
+    first = reference_model.pairs(rows()[:count], NAMES)
+    oracle = reference_model.given(*[0] * count)
     posterior = bpa.adapt(first, CANONICAL, oracle=oracle, sampler="imh", draws=draws, **OPTIONS)
     return bpa.as_draws(posterior)
 
@@ -48,10 +48,10 @@ def adapted(count: int, draws: int = 1000) -> Draws:
 def grown(start: Draws, stop: int, step: int = 1, **options: object) -> Sequential:
     """A posterior to which sentences were added, up to a number of them in all."""
     growing = Sequential(start, **options)  # type: ignore[arg-type]
-    pool = plain.pairs(rows(), NAMES)
+    pool = reference_model.pairs(rows(), NAMES)
     for first in range(int(start.attrs["adaptation_sentences"]), stop, step):
         some = pool[first : min(first + step, stop)]
-        growing.add(some, oracle=plain.given(*[0] * len(some)))
+        growing.add(some, oracle=reference_model.given(*[0] * len(some)))
     return growing
 
 
@@ -81,27 +81,27 @@ def test_weights_are_the_likelihood_of_the_new_sentences() -> None:
     assert_posterior(found, 5)
 
 
-def test_no_sentence_before_is_exact_all_the_way() -> None:
+def test_updates_of_the_prior_are_exact() -> None:
     growing = grown(adapted(0), SENTENCES)
     assert {step.afresh for step in growing.steps} == {"", "exact"}
     assert_posterior(growing.draws(), SENTENCES)
     assert bpa.check(growing.draws())
 
 
-def test_known_lists_make_fresh_draws_exact() -> None:
-    known = plain.pairs(rows()[:2], NAMES)
-    growing = grown(adapted(2), SENTENCES, 9, known=known)
+def test_the_adaptation_lists_make_new_draws_exact() -> None:
+    first = reference_model.pairs(rows()[:2], NAMES)
+    growing = grown(adapted(2), SENTENCES, 9, adaptation_lists=first)
     assert "exact" in {step.afresh for step in growing.steps}
     found = growing.draws()
     assert_posterior(found, SENTENCES)
-    # All sentences are known under draws that are exact.
+    # Exact draws have the log-likelihoods of all sentences.
     assert found.pointwise.shape[-1] == len(found.sentence_ids) == SENTENCES
     expected = log_expit(-found.flat @ rows().T)
     np.testing.assert_allclose(found.pointwise.reshape(-1, SENTENCES), expected, atol=1e-4)
 
 
 @pytest.mark.slow
-def test_without_them_a_gaussian_stands_for_those_and_that_is_told() -> None:
+def test_without_the_adaptation_lists_a_gaussian_represents_them_with_a_warning() -> None:
     start = adapted(2, draws=400)
     with pytest.warns(BpaWarning, match="first 2 sentences"):
         growing = grown(start, SENTENCES, SENTENCES - 2, sampler="laplace")
@@ -120,7 +120,7 @@ def test_without_them_a_gaussian_stands_for_those_and_that_is_told() -> None:
     mean = p @ grid
     covariance = (grid - mean).T @ ((grid - mean) * p[:, None])
     assert_weighted_moments(found.flat, np.log(found.importance), mean, covariance)
-    # What is known of sentences is of the added ones; the prior is the posterior's own.
+    # Log-likelihoods are of the added sentences only; the prior is that of the posterior.
     assert found.pointwise.shape[-1] == len(found.sentence_ids) == SENTENCES - 2
     np.testing.assert_array_equal(found.constants["prior_mean"], start.constants["prior_mean"])
     assert found.attrs["adaptation_sentences"] == SENTENCES
@@ -129,11 +129,11 @@ def test_without_them_a_gaussian_stands_for_those_and_that_is_told() -> None:
 
 @pytest.mark.slow
 def test_files_between_steps_change_nothing(tmp_path: Path) -> None:
-    start, pool = adapted(0), plain.pairs(rows(), NAMES)
+    start, pool = adapted(0), reference_model.pairs(rows(), NAMES)
     through = start
     at_once = Sequential(start)
     for number, some in enumerate((pool[:1], pool[1:39], pool[39:])):
-        oracle = plain.given(*[0] * len(some))
+        oracle = reference_model.given(*[0] * len(some))
         at_once.add(some, oracle=oracle)
         path = tmp_path / f"{number}.nc"
         made = bpa.update(through, some, oracle=oracle)
@@ -147,10 +147,10 @@ def test_files_between_steps_change_nothing(tmp_path: Path) -> None:
     assert_posterior(through, SENTENCES)
 
 
-def test_what_says_nothing_changes_nothing() -> None:
+def test_a_list_of_one_changes_nothing() -> None:
     growing = Sequential(adapted(3))
     one = NBest.from_lists([["alone"]], [[[1.0, 2.0]]], NAMES)
-    step = growing.add(one, oracle=plain.given(0))
+    step = growing.add(one, oracle=reference_model.given(0))
     assert not step.afresh
     np.testing.assert_allclose(growing.draws().mean, adapted(3).mean, rtol=1e-6)
 
@@ -213,7 +213,7 @@ def test_the_recorded_likelihood_is_that_of_the_formula(
             assert found[draw, sentence] == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_column_is_the_criterion_again_and_no_feature() -> None:
+def test_a_recorded_column_is_the_criterion_and_not_a_feature() -> None:
     whole = texts(1).with_features("comet", np.random.default_rng(2).normal(size=(30, 1)))
     column = {"oracle_metric": "comet", "gain_column": {"column": "comet", "negative": False}}
     start = drawn("oracle")
@@ -223,7 +223,7 @@ def test_a_column_is_the_criterion_again_and_no_feature() -> None:
     assert growing.draws().observed["oracle"].tolist() == best
 
 
-def test_recorded_features_are_computed_of_new_lists() -> None:
+def test_recorded_features_are_computed_for_new_lists() -> None:
     start, pool = drawn("oracle"), texts(2)
     more = {"feature_sources": [{"source": "length", "characters": True, "words": False}]}
     renamed = replace(start, features=("LM0", "LengthCharacters"), attrs={**start.attrs, **more})
@@ -233,37 +233,39 @@ def test_recorded_features_are_computed_of_new_lists() -> None:
     for sentence, one in enumerate(pool):
         table = np.column_stack([one.features[:, 0], [len(text) for text in one.texts(0)]])
         oracle = growing.draws().observed["oracle"][sentence]
-        expected = plain.log_choice(table, start.flat[7])[oracle]
+        expected = reference_model.log_choice(table, start.flat[7])[oracle]
         assert found[7, sentence] == pytest.approx(expected, abs=1e-4)
 
 
 def test_columns_in_another_order_are_the_same_features() -> None:
-    start, pool = adapted(3), plain.pairs(rows(), NAMES)[3:5]
+    start, pool = adapted(3), reference_model.pairs(rows(), NAMES)[3:5]
     turned = replace(pool, features=pool.features[:, ::-1], feature_names=tuple(NAMES[::-1]))
     one, other = Sequential(start), Sequential(start)
-    one.add(pool, oracle=plain.given(0, 0))
-    other.add(turned, oracle=plain.given(0, 0))
+    one.add(pool, oracle=reference_model.given(0, 0))
+    other.add(turned, oracle=reference_model.given(0, 0))
     np.testing.assert_array_equal(one.draws().importance, other.draws().importance)
 
 
 # What cannot be updated
 
 
-def test_a_point_or_samples_of_something_else_are_refused() -> None:
-    start, one = drawn("oracle"), plain.pairs(rows(), NAMES)[3:4]
+def test_a_point_or_draws_of_another_density_are_refused() -> None:
+    start, one = drawn("oracle"), reference_model.pairs(rows(), NAMES)[3:4]
     point = replace(start, values={"weights": start.weights[:1, :1]}, kind="point")
     other = replace(start, attrs={**start.attrs, "sampler": "heuristic"})
     for posterior, said in ((point, "single point"), (other, "do not follow")):
         with pytest.raises(UsageError, match=said):
-            bpa.update(posterior, one, oracle=plain.given(0))
+            bpa.update(posterior, one, oracle=reference_model.given(0))
 
 
 def test_a_posterior_that_fails_its_check_is_refused() -> None:
     start = drawn("oracle")
     drifting = start.weights + np.linspace(0, 9, start.shape[1])[None, :, None]
-    one = plain.pairs(rows(), NAMES)[3:4]
+    one = reference_model.pairs(rows(), NAMES)[3:4]
     with pytest.raises(NotConverged):
-        bpa.update(replace(start, values={"weights": drifting}), one, oracle=plain.given(0))
+        bpa.update(
+            replace(start, values={"weights": drifting}), one, oracle=reference_model.given(0)
+        )
 
 
 def foreign(**attrs: object) -> Draws:
@@ -272,9 +274,9 @@ def foreign(**attrs: object) -> Draws:
     return replace(start, attrs={**start.attrs, **attrs})
 
 
-def test_what_does_not_fit_is_told_with_the_remedy() -> None:
-    start, pool = adapted(3), plain.pairs(rows(), NAMES)
-    other = plain.pairs(rows(), ["LM0", "TM0"])
+def test_what_does_not_fit_is_refused_with_the_remedy() -> None:
+    start, pool = adapted(3), reference_model.pairs(rows(), NAMES)
+    other = reference_model.pairs(rows(), ["LM0", "TM0"])
     one = pool[3:4]
     named = one.with_references(["oracle"])
     said = {
@@ -285,8 +287,8 @@ def test_what_does_not_fit_is_told_with_the_remedy() -> None:
         "has no name": lambda: Sequential(foreign(oracle_metric="mine")).add(named),
         "does not record its likelihood": lambda: Sequential(foreign(likelihood="?")),
         "number of its adaptation sentences": lambda: Sequential(foreign(adaptation_sentences="?")),
-        "are of 4 sentences, .* adapted to 3": lambda: Sequential(start, known=pool[:4]),
-        "not those that the posterior": lambda: Sequential(start, known=pool[4:7]),
+        "are of 4 sentences, .* adapted to 3": lambda: Sequential(start, adaptation_lists=pool[:4]),
+        "not those that the posterior": lambda: Sequential(start, adaptation_lists=pool[4:7]),
         "adapt again": lambda: Sequential(
             replace(start, constants={**start.constants, "added_size": np.array([3])})
         ),
@@ -296,15 +298,15 @@ def test_what_does_not_fit_is_told_with_the_remedy() -> None:
             call()
 
 
-def test_a_model_of_another_form_is_reweighted_and_not_drawn_afresh() -> None:
+def test_a_custom_model_is_reweighted_and_not_sampled_again() -> None:
     start = adapted(3, 150)  # so few draws that 36 further sentences leave next to none
     growing = Sequential(replace(start, attrs={**start.attrs, "model": "mine"}))
-    pool = plain.pairs(rows(), NAMES)
-    growing.add(pool[3:4], oracle=plain.given(0))
+    pool = reference_model.pairs(rows(), NAMES)
+    growing.add(pool[3:4], oracle=reference_model.given(0))
     before = growing.draws()
     with pytest.raises(DataError, match="model mine"):
-        growing.add(pool[4:], oracle=plain.given(*[0] * (SENTENCES - 4)))
-    # Nothing of the step is left.
+        growing.add(pool[4:], oracle=reference_model.given(*[0] * (SENTENCES - 4)))
+    # The failed step has no effect.
     np.testing.assert_array_equal(growing.draws().importance, before.importance)
     assert growing.draws().attrs["adaptation_sentences"] == 4
 
@@ -313,7 +315,7 @@ def test_a_prior_of_several_sites_is_reweighted() -> None:
     start = drawn("oracle")
     sites = {**start.values, "scale": np.ones((*start.shape, 2))}
     growing = Sequential(replace(start, values=sites, sites=("scale",)))
-    growing.add(plain.pairs(rows(), NAMES)[3:4], oracle=plain.given(0))
+    growing.add(reference_model.pairs(rows(), NAMES)[3:4], oracle=reference_model.given(0))
     ratio = growing.draws().statistics["log_ratio"].ravel()
     np.testing.assert_allclose(ratio, log_expit(-start.flat @ rows()[3]), atol=1e-4)
     assert growing.draws().values["scale"] is sites["scale"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plain import log_likelihood, log_prior, predictive
+from reference_model import log_likelihood, log_prior, predictive
 
 from bpa_ppl import NBest, UsageError, Weights, adapt, check, oracles, rerank
 from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights

@@ -1,14 +1,13 @@
-"""Kills, full disks and long streams: what must hold of every command, tried for long.
+"""Stress tests of the commands: kills, full disks and long streams.
 
     python tests/soak/endure.py kills [--times 200]    kill commands at random, then run them again
     python tests/soak/endure.py disk                   each output on a full disk
     python tests/soak/endure.py streams [--lists 20000] [--size 100]   time and peak memory
 
-`kills`: a command that was killed leaves each output whole or as it was, and the same command, run
-again, writes what it writes undisturbed. `disk`: exit code 2, an error that names the file, and
-what stood there still stands, whether or not compiled code and scores could be kept. `streams`:
-the memory of commands that stream does not grow with the lists; compare two sizes. Exits with 1 if
-anything did not hold.
+`kills`: a killed command leaves each output complete or unchanged, and running it again gives the
+same output as an uninterrupted run. `disk`: exit code 2, an error that names the file, and existing
+files are unchanged, with and without space for caches. `streams`: the memory of streaming commands
+does not grow with the number of lists; compare two sizes. Exits with 1 on any failure.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from time import perf_counter
 
 PROGRAM = str(Path(sys.executable).parent / "bpa")
 SENTENCES, HYPOTHESES = 40, 20
-LIMITS = 0, 8  # KiB that a command may write on a "full disk": nothing, or the beginning
-QUIET = 3600.0  # seconds after which a command is taken to hang, on a machine that is busy too
+LIMITS = 0, 8  # KiB that a command may write before the disk is full
+TIMEOUT = 3600.0  # seconds, enough for a busy machine
 
 #: Name -> the command, and the outputs that it writes.
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
@@ -108,26 +107,26 @@ def prepare(folder: Path, sentences: int = SENTENCES, hypotheses: int = HYPOTHES
 
 
 def run(folder: Path, command: list[str], check: bool = False) -> subprocess.CompletedProcess:
-    """Run a command to its end."""
+    """Run a command and wait for it."""
     return subprocess.run(
-        [PROGRAM, *command], cwd=folder, capture_output=True, timeout=QUIET, check=check
+        [PROGRAM, *command], cwd=folder, capture_output=True, timeout=TIMEOUT, check=check
     )
 
 
 def outputs(folder: Path, names: list[str]) -> dict[str, bytes | None]:
-    """Return the content of each output; None where it is not there."""
+    """Return the content of each output; None if it does not exist."""
     paths = {name: folder / name for name in names}
     return {name: path.read_bytes() if path.exists() else None for name, path in paths.items()}
 
 
 def leftovers(folder: Path, names: list[str]) -> list[str]:
-    """Return what lies in a folder that is neither input nor output."""
-    kept = {f"{name}.rounds" for name in names}  # by which a loop resumes
+    """Return the files in a folder that are neither input nor output."""
+    kept = {f"{name}.rounds" for name in names}  # state for resuming a loop
     return sorted(set(os.listdir(folder)) - _INPUTS - set(_POSTERIORS) - set(names) - kept)
 
 
 def kills(times: int, seed: int, chosen: list[str]) -> Iterator[str]:
-    """Kill commands at random times, run them again, and yield what did not hold."""
+    """Kill commands at random times, run them again, and yield the failures."""
     rng = random.Random(seed)
     for name, (command, written) in ((name, COMMANDS[name]) for name in chosen):
         with tempfile.TemporaryDirectory() as place:
@@ -145,7 +144,7 @@ def kills(times: int, seed: int, chosen: list[str]) -> Iterator[str]:
                 for output in written:
                     (folder / output).unlink(missing_ok=True)
                 killed += _killed(folder, command, rng.uniform(0.2, 1.0) * seconds)
-                odd = [n for n, found in outputs(folder, written).items() if found is not None]
+                odd = [n for n, result in outputs(folder, written).items() if result is not None]
                 if any(outputs(folder, [n])[n] != whole[n] for n in odd):
                     yield f"{name}, turn {turn}: an output was cut"
                 if 0 < len(odd) < len(written):
@@ -159,7 +158,7 @@ def kills(times: int, seed: int, chosen: list[str]) -> Iterator[str]:
 
 
 def _killed(folder: Path, command: list[str], after: float) -> bool:
-    """Kill a command after some seconds; False if it had ended."""
+    """Kill a command after some seconds; return False if it had finished."""
     process = subprocess.Popen(
         [PROGRAM, *command],
         cwd=folder,
@@ -177,36 +176,39 @@ def _killed(folder: Path, command: list[str], after: float) -> bool:
 
 
 def disk(chosen: list[str]) -> Iterator[str]:
-    """Write each output to a full disk, and yield what did not hold."""
+    """Write each output to a full disk, and yield the failures."""
     for name, (command, written) in ((name, COMMANDS[name]) for name in chosen):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "work"
             folder.mkdir()
             prepare(folder, 4000, 4)
-            for room, caches in (("full", {}), ("no room for caches", _no_caches(folder))):
+            for room, caches in (
+                ("full", {}),
+                ("no room for caches", _environment_without_caches(folder)),
+            ):
                 if not caches:
                     run(folder, command, check=True)
                 for limit in LIMITS:
                     for output in written:
                         (folder / output).write_text("what stood there")
-                    told = _on_full_disk(folder, command, limit, caches)
+                    completed = _on_full_disk(folder, command, limit, caches)
                     stands = [n for n in written if (folder / n).read_bytes()[:4] == b"what"]
-                    fault = _fault(told, written)
-                    if told.returncode == 0 and limit:
+                    fault = _error_fault(completed, written)
+                    if completed.returncode == 0 and limit:
                         print(f"{name:<12}{room:<20}{limit} KiB are enough", flush=True)
                     elif fault or stands != written or leftovers(folder, written):
                         yield (
-                            f"{name}, {room}: {fault}, exit code {told.returncode}, "
-                            f"{told.stderr[-300:]}, still there: {stands}, "
+                            f"{name}, {room}: {fault}, exit code {completed.returncode}, "
+                            f"{completed.stderr[-300:]}, still there: {stands}, "
                             f"left: {leftovers(folder, written)}"
                         )
                     else:
-                        shown = told.stderr.splitlines()[-1][:90]
+                        shown = completed.stderr.splitlines()[-1][:90]
                         print(f"{name:<12}{room:<20}{shown}", flush=True)
 
 
-def _no_caches(folder: Path) -> dict[str, str]:
-    """Return an environment in which nothing has been compiled or scored before."""
+def _environment_without_caches(folder: Path) -> dict[str, str]:
+    """Return an environment with empty caches."""
     names = ("BPA_PPL_CACHE", "NUMBA_CACHE_DIR")
     return {name: str(folder.with_name(name)) for name in names}
 
@@ -214,25 +216,25 @@ def _no_caches(folder: Path) -> dict[str, str]:
 def _on_full_disk(
     folder: Path, command: list[str], limit: int, caches: dict[str, str]
 ) -> subprocess.CompletedProcess:
-    # Programs that ignore the signal are told as by a full disk that they cannot write.
+    # Programs that ignore the signal get a write error, as on a full disk.
     line = f"ulimit -f {limit}; trap '' XFSZ; {shlex.join([PROGRAM, *command])}"
     return subprocess.run(
         ["bash", "-c", line],
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=QUIET,
+        timeout=TIMEOUT,
         env={**os.environ, **caches},
     )
 
 
-def _fault(done: subprocess.CompletedProcess, written: list[str]) -> str:
-    """Return what is wrong with what a command has told of a full disk."""
+def _error_fault(done: subprocess.CompletedProcess, written: list[str]) -> str:
+    """Return a description of a wrong error message, or an empty text."""
     *notes, error = done.stderr.splitlines() or [""]
     if done.returncode != 2:
         return "another exit code"
     others = "error: No usable temporary directory", "error: the decoder command failed"
-    if error.startswith(others):  # a library that is imported, or the decoder, had no room first
+    if error.startswith(others):  # an imported library or the decoder failed first
         return ""
     if not error.startswith("error: ") or not any(name in error for name in written):
         return "no error that names the file"
@@ -240,7 +242,7 @@ def _fault(done: subprocess.CompletedProcess, written: list[str]) -> str:
 
 
 def streams(lists: int, size: int) -> Iterator[str]:
-    """Time commands on long files, and yield those that fail."""
+    """Time commands on long files, and yield the failures."""
     commands = {
         "rerank": ["rerank", "nbest", "-p", "good.nc", "-o", "out.txt"],
         "rerank, details": COMMANDS["rerank"][0],
@@ -269,7 +271,7 @@ def streams(lists: int, size: int) -> Iterator[str]:
 
 
 def main() -> int:
-    """Do what is asked for, and print what did not hold."""
+    """Run the selected tests and print the failures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["kills", "disk", "streams"])
     parser.add_argument("--commands", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
@@ -279,13 +281,13 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=100)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    found = {
+    result = {
         "kills": lambda: kills(options.times, options.seed, options.commands),
         "disk": lambda: disk(options.commands),
         "streams": lambda: streams(options.lists, options.size),
     }[options.what]()
     failed = 0
-    for message in found:
+    for message in result:
         failed += 1
         print(f"FAILED {message}", file=sys.stderr, flush=True)
     return int(failed > 0)

@@ -1,9 +1,9 @@
-"""Damaged files for every reader, many of them: `tests/formats/fuzzing.py` says what must hold.
+"""Fuzz tests of all readers with damaged files, as defined in `tests/formats/fuzzing.py`.
 
     python tests/soak/fuzz_readers.py [--inputs 100000] [--seed 1] [--formats moses jsonl]
 
-Prints a table, format by format, and exits with 1 if any reader has failed; the files that made
-it fail are kept in --keep.
+Prints a table of formats and exits with 1 if any reader has failed. The files of failures are
+saved in the folder --keep.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from fuzzing import (
 from bpa_ppl.registry import WEIGHT_FORMATS
 
 FAILED = "failed"
-_EVERY = 8  # of so many inputs one has only another text
+_TEXT_SHARE = 8  # one of this many inputs has only a changed text
 _SHOWN = 5
 
 
 def lists_verdict(name: str, rng: random.Random, folder: Path) -> tuple[str, bytes, str]:
-    """Damage a file of n-best lists and return the verdict, the file, and what went wrong."""
+    """Damage a file of n-best lists; return the verdict, the file and the error."""
     tried = subject(name, folder)
     content = sample = rng.choice(tried.samples)
     sound = None
-    if rng.randrange(_EVERY) == 0 and tried.damaged == tried.read:
+    if rng.randrange(_TEXT_SHARE) == 0 and tried.damaged == tried.read:
         sound = table(tried, sample, folder)
         content = other_text(rng, content, list(sound.strings))
     else:
@@ -55,7 +55,7 @@ def lists_verdict(name: str, rng: random.Random, folder: Path) -> tuple[str, byt
 
 
 def weights_verdict(name: str, rng: random.Random, folder: Path) -> tuple[str, bytes, str]:
-    """Do the same with a file of weights."""
+    """Damage a file of weights; return the verdict, the file and the error."""
     content = edited(rng.choice(weight_samples(name)), random_edits(rng))
     try:
         return examine_weights(name, content, folder / "weights"), content, ""
@@ -64,7 +64,7 @@ def weights_verdict(name: str, rng: random.Random, folder: Path) -> tuple[str, b
 
 
 def main() -> int:
-    """Print the table; return the exit code."""
+    """Print the table and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=100_000, help="in all, over all formats")
     parser.add_argument("--seed", type=int, default=1)
@@ -78,23 +78,23 @@ def main() -> int:
     failures = 0
     with tempfile.TemporaryDirectory() as name:
         for format in chosen:
-            counts = _one(format, readers[format], options, len(chosen), Path(name))
+            counts = _run_format(format, readers[format], options, len(chosen), Path(name))
             failures += counts[FAILED]
     return int(failures > 0)
 
 
-def _one(format: str, verdict, options, formats: int, folder: Path) -> Counter:  # type: ignore[no-untyped-def]
+def _run_format(format: str, verdict, options, formats: int, folder: Path) -> Counter:  # type: ignore[no-untyped-def]
     rng = random.Random(f"{options.seed} {format}")
     counts: Counter[str] = Counter()
     start = perf_counter()
-    told: dict[str, bytes] = {}
+    examples: dict[str, bytes] = {}
     for _ in range(options.inputs // formats):
         result, content, message = verdict(format.removeprefix("weights: "), rng, folder)
         counts[result] += 1
         if message:
-            told.setdefault(message[:60], content)
-            if len(told) <= _SHOWN and told[message[:60]] is content:
-                _keep(options.keep, f"{format.replace(' ', '_')}.{len(told)}", content, message)
+            examples.setdefault(message[:60], content)
+            if len(examples) <= _SHOWN and examples[message[:60]] is content:
+                _keep(options.keep, f"{format.replace(' ', '_')}.{len(examples)}", content, message)
     print(
         f"{format:<20}{counts.total():>8}{counts['accepted']:>10}{counts['refused']:>9}"
         f"{counts[FAILED]:>10}{perf_counter() - start:>7.0f}",

@@ -1,4 +1,4 @@
-"""ARPA files: what is read and written is what KenLM reads and writes, and damage is told."""
+"""ARPA files: reading, writing, agreement with KenLM, and damaged files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import words_of
 
 GOLDEN = Path(__file__).parent / "golden"
-#: As another tool might write it: other order, no back-off weights where none follow, spaces.
+#: A file as other tools may write it: unordered, with spaces, and without some back-off weights.
 SMALL = """
 \\data\\
 ngram 1=5
@@ -41,45 +41,45 @@ ngram 2=3
 """
 
 
-def written(folder: Path, text: str) -> Path:
+def write_small_arpa(folder: Path, text: str) -> Path:
     path = folder / "small.arpa"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def same(one: NgramModel, other: NgramModel) -> bool:
+def models_equal(one: NgramModel, other: NgramModel) -> bool:
     arrays = zip(one.tables, other.tables, strict=True)
     return one.words == other.words and all(np.array_equal(a, b) for a, b in arrays)
 
 
-def test_reads_what_others_write(tmp_path: Path) -> None:
-    model = read_arpa(written(tmp_path, SMALL))
+def test_reads_arpa_of_another_program(tmp_path: Path) -> None:
+    model = read_arpa(write_small_arpa(tmp_path, SMALL))
     assert model.counts == (5, 3)
-    found = model.log_probabilities([["a"], ["a", "b"], ["b", "a", "x"], []]) / np.log(10)
+    result = model.log_probabilities([["a"], ["a", "b"], ["b", "a", "x"], []]) / np.log(10)
     by_hand = [
         -0.1 - 0.2,
         -0.1 - 0.3 - 1,
         (-0.5 - 0.5) - 0.5 + (-0.25 - 2) - 1,
         -0.5 - 1,
     ]
-    np.testing.assert_allclose(found, by_hand, atol=1e-6)
+    np.testing.assert_allclose(result, by_hand, atol=1e-6)
     assert model.unknown([["b", "a", "x", "<s>", "</s>", "<unk>"]]).tolist() == [4]
 
 
-def test_a_model_without_unk_gives_next_to_nothing(tmp_path: Path) -> None:
+def test_model_without_unk_gives_tiny_probabilities(tmp_path: Path) -> None:
     text = SMALL.replace("-2 <unk>\n", "").replace("1=5", "1=4")
-    model = read_arpa(written(tmp_path, text))
+    model = read_arpa(write_small_arpa(tmp_path, text))
     assert model.unknown([["x"]]).tolist() == [1]
     assert model.log_probabilities([["x"]])[0] / np.log(10) == pytest.approx(-0.5 - 100 - 1)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
 @pytest.mark.parametrize("order", [1, 3, 5])
-def test_what_is_written_is_read_back(order: int, suffix: str, tmp_path: Path) -> None:
+def test_write_and_read_round_trip(order: int, suffix: str, tmp_path: Path) -> None:
     model = NgramModel.train([GOLDEN / "harbour.txt"], order)
     path = tmp_path / f"harbour.arpa{suffix}"
     write_arpa(model, path)
-    assert same(read_arpa(path), model)
+    assert models_equal(read_arpa(path), model)
     assert path.read_bytes().startswith({".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ"}.get(suffix, b""))
 
 
@@ -88,31 +88,31 @@ sentences = st.lists(st.lists(st.text("ab<>/é\u00a0\u3000", min_size=1), max_si
 
 @settings(max_examples=20, deadline=None)
 @given(sentences.filter(any), st.integers(1, 4))
-def test_any_words_are_read_back(text: list[list[str]], order: int) -> None:
+def test_random_words_round_trip(text: list[list[str]], order: int) -> None:
     model = NgramModel.estimate(text, order)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.arpa"
         write_arpa(model, path)
-        assert same(read_arpa(path), model)
+        assert models_equal(read_arpa(path), model)
 
 
 @pytest.mark.skipif(find_spec("kenlm") is None, reason="KenLM is not installed")
-def test_kenlm_reads_what_is_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_kenlm_reads_written_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     import kenlm
 
     ours = NgramModel.train([GOLDEN / "harbour.txt"], 4)
     path = tmp_path / "harbour.arpa"
     write_arpa(ours, path)
     theirs = kenlm.Model(str(path))
-    capfd.readouterr()  # it reports its progress
-    judged = [
+    capfd.readouterr()  # KenLM prints its progress
+    texts = [
         "the ferry waits at the café",
         "",
         "a ship on the second lane",
         "10\u00a0000 dogs dogs",
     ]
-    found = ours.log_probabilities(list(map(words_of, judged))) / np.log(10)
-    np.testing.assert_allclose(found, [theirs.score(text) for text in judged], atol=1e-5)
+    result = ours.log_probabilities(list(map(words_of, texts))) / np.log(10)
+    np.testing.assert_allclose(result, [theirs.score(text) for text in texts], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -143,31 +143,31 @@ def test_kenlm_reads_what_is_written(tmp_path: Path, capfd: pytest.CaptureFixtur
         ("-0.2 a </s>\n\n\\end\\\n", "", 15, "the file ends after 2 of 3 2-grams: it is trunc"),
     ],
 )
-def test_damage_is_told_with_its_line(
+def test_invalid_files_raise_with_line_number(
     old: str, new: str, line: int, message: str, tmp_path: Path
 ) -> None:
     assert SMALL.count(old) == 1
     with pytest.raises(DataError, match=message) as caught:
-        read_arpa(written(tmp_path, SMALL.replace(old, new)))
+        read_arpa(write_small_arpa(tmp_path, SMALL.replace(old, new)))
     assert caught.value.line == line
     assert "small.arpa" in str(caught.value)
 
 
-def test_an_ngram_needs_its_beginning(tmp_path: Path) -> None:
+def test_rejects_ngram_without_its_prefix(tmp_path: Path) -> None:
     text = SMALL.replace("2=3", "2=3\nngram 3=2").replace(
         "\\end\\", "\\3-grams:\n-0.1 a b </s>\n-0.1 b b a\n\n\\end\\"
     )
     with pytest.raises(DataError, match=r":21: 'b b' is not among the 2-grams"):
-        read_arpa(written(tmp_path, text))
+        read_arpa(write_small_arpa(tmp_path, text))
 
 
 @pytest.mark.parametrize("bytes_left", [0, 1, 40, 90, 135])
-def test_a_file_cut_anywhere_is_refused(bytes_left: int, tmp_path: Path) -> None:
+def test_rejects_truncated_file(bytes_left: int, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"small\.arpa:\d+: "):
-        read_arpa(written(tmp_path, SMALL[:bytes_left]))
+        read_arpa(write_small_arpa(tmp_path, SMALL[:bytes_left]))
 
 
-def test_a_packed_file_cut_short_is_refused(tmp_path: Path) -> None:
+def test_rejects_truncated_compressed_file(tmp_path: Path) -> None:
     for pack, name in ((gzip.compress, "gzip"), (lzma.compress, "xz")):
         path = tmp_path / name
         path.write_bytes(pack(SMALL.encode())[:-20])
@@ -175,11 +175,11 @@ def test_a_packed_file_cut_short_is_refused(tmp_path: Path) -> None:
             read_arpa(path)
 
 
-def test_nothing_is_left_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     model = NgramModel.estimate([["a"]], 2)
     with pytest.raises(DataError, match="no such folder"):
         write_arpa(model, tmp_path / "missing" / "a.arpa")
-    old = written(tmp_path, "old")
+    old = write_small_arpa(tmp_path, "old")
     model.words = ("too", "few")
     with pytest.raises(IndexError):
         write_arpa(model, old)

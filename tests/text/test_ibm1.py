@@ -17,12 +17,14 @@ Sentences = list[list[str]]
 Table = dict[tuple[str | None, str], float]
 
 
-def plain_em(sources: Sentences, targets: Sentences, iterations: int) -> tuple[Table, list[float]]:
-    """Model 1 as the textbook writes it: a dictionary, the empty word (None) in each source."""
+def reference_em(
+    sources: Sentences, targets: Sentences, iterations: int
+) -> tuple[Table, list[float]]:
+    """Return IBM Model 1 by textbook EM; None is the empty word of each source sentence."""
     pairs = [([None, *s], t) for s, t in zip(sources, targets, strict=True) if s and t]
     uniform = 1 / len({word for _, target in pairs for word in target})
     table: Table = defaultdict(lambda: uniform)
-    likelihoods = [plain_likelihood(pairs, table)]
+    likelihoods = [reference_likelihood(pairs, table)]
     for _ in range(iterations):
         counts: dict[tuple[str | None, str], float] = defaultdict(float)
         totals: dict[str | None, float] = defaultdict(float)
@@ -33,11 +35,11 @@ def plain_em(sources: Sentences, targets: Sentences, iterations: int) -> tuple[T
                     counts[f, e] += table[f, e] / norm
                     totals[f] += table[f, e] / norm
         table = defaultdict(float, {key: c / totals[key[0]] for key, c in counts.items()})
-        likelihoods.append(plain_likelihood(pairs, table))
+        likelihoods.append(reference_likelihood(pairs, table))
     return table, likelihoods
 
 
-def plain_likelihood(pairs: list, table: Table) -> float:
+def reference_likelihood(pairs: list, table: Table) -> float:
     return sum(
         math.log(sum(table[f, e] for f in source) / len(source))
         for source, target in pairs
@@ -53,12 +55,12 @@ corpora = st.lists(st.tuples(words, words), min_size=1, max_size=12).filter(
 
 @settings(max_examples=40, deadline=None)
 @given(corpora, st.integers(1, 6))
-def test_equals_the_textbook(pairs: list, iterations: int) -> None:
+def test_estimates_agree_with_reference_em(pairs: list, iterations: int) -> None:
     sources, targets = [s for s, _ in pairs], [t for _, t in pairs]
-    expected, likelihoods = plain_em(sources, targets, iterations)
+    expected, likelihoods = reference_em(sources, targets, iterations)
     model = IBM1.estimate(sources, targets, iterations)
-    found = {key: model.probability(*key) for key in expected}
-    assert found == pytest.approx(dict(expected), rel=1e-10, abs=1e-300)
+    result = {key: model.probability(*key) for key in expected}
+    assert result == pytest.approx(dict(expected), rel=1e-10, abs=1e-300)
     assert len(model.values) == len(expected)
     assert model.log_likelihoods == pytest.approx(likelihoods, rel=1e-10, abs=1e-12)
     assert model.skipped == sum(1 for s, t in pairs if not (s and t))
@@ -66,8 +68,8 @@ def test_equals_the_textbook(pairs: list, iterations: int) -> None:
     assert np.add.reduceat(model.values, model.starts[:-1]) == pytest.approx(1)
 
 
-def test_the_known_example() -> None:
-    # Knight's and Koehn's: das Haus / the house, das Buch / the book, ein Buch / a book.
+def test_textbook_example() -> None:
+    # The example of Knight and Koehn: das Haus / the house, das Buch / the book, ein Buch / a book.
     sources = [["das", "Haus"], ["das", "Buch"], ["ein", "Buch"]]
     targets = [["the", "house"], ["the", "book"], ["a", "book"]]
     model = IBM1.estimate(sources, targets, 300)
@@ -78,7 +80,7 @@ def test_the_known_example() -> None:
         assert others[e] > 0.95
 
 
-def test_more_iterations_never_lose_likelihood() -> None:
+def test_likelihood_never_decreases() -> None:
     rng = np.random.default_rng(3)
     text = [[f"w{n}" for n in rng.zipf(1.5, rng.integers(1, 9)) % 60] for _ in range(200)]
     shuffled = [rng.permutation([f"{w}!" for w in line]).tolist() for line in text]
@@ -88,7 +90,7 @@ def test_more_iterations_never_lose_likelihood() -> None:
     assert steps[-1] > 0.7 * steps[0]
 
 
-def plain_score(model: IBM1, source: list[str], target: list[str]) -> list[float]:
+def reference_score(model: IBM1, source: list[str], target: list[str]) -> list[float]:
     inside: list[str | None] = [None, *source]
     sums = [sum(model.probability(f, e) for f in inside) / len(inside) for e in target]
     return [math.log(max(value, FLOOR)) for value in sums]
@@ -104,8 +106,8 @@ def model() -> IBM1:
 
 @settings(max_examples=30, deadline=None)
 @given(st.data())
-def test_scores_of_any_pairs(model: IBM1, data: st.DataObject) -> None:
-    # Words beyond the corpus (f9, e5), empty sentences and any grouping of the pairs.
+def test_scores_agree_with_reference(model: IBM1, data: st.DataObject) -> None:
+    # Words outside of the corpus (f9, e5), empty sentences and pairs in any order.
     sentence = st.lists(st.integers(0, 9), max_size=5)
     sources = [[f"f{n}" for n in s] for s in data.draw(st.lists(sentence, min_size=1, max_size=4))]
     targets = [
@@ -116,14 +118,14 @@ def test_scores_of_any_pairs(model: IBM1, data: st.DataObject) -> None:
     pairs = data.draw(st.lists(number, max_size=12))
     ordered = sorted(pairs, key=lambda pair: pair[data.draw(st.sampled_from([0, 1]))])
     which = [s for s, _ in ordered], [t for _, t in ordered]
-    found = model.log_probabilities(sources, targets, *which)
+    result = model.log_probabilities(sources, targets, *which)
     by_word = model.word_log_probabilities(sources, targets, *which)
-    expected = [plain_score(model, sources[s], targets[t]) for s, t in ordered]
-    assert found == pytest.approx([sum(words) for words in expected], abs=1e-12)
+    expected = [reference_score(model, sources[s], targets[t]) for s, t in ordered]
+    assert result == pytest.approx([sum(words) for words in expected], abs=1e-12)
     assert by_word == pytest.approx([word for words in expected for word in words], abs=1e-12)
 
 
-def test_both_ways_of_scoring_agree(model: IBM1) -> None:
+def test_scoring_methods_agree(model: IBM1) -> None:
     sources = [[f"f{n}" for n in range(s, 9)] for s in range(9)]
     targets = [[f"e{n}" for n in range(t % 5 + 1)] for t in range(9)]
     every = np.indices((9, 9)).reshape(2, -1)
@@ -134,7 +136,7 @@ def test_both_ways_of_scoring_agree(model: IBM1) -> None:
     assert alone == pytest.approx(by_source.reshape(9, 9).diagonal(), rel=1e-12)
 
 
-def test_training_pairs_have_the_likelihood_that_was_told() -> None:
+def test_training_pairs_have_the_reported_likelihood() -> None:
     sources = [["le", "chat"], ["le", "chien", "dort"], ["chat"]]
     targets = [["the", "cat"], ["the", "dog", "sleeps"], ["cat", "cat"]]
     model = IBM1.estimate(sources, targets, 3)
@@ -149,22 +151,22 @@ def test_unknown_words(model: IBM1) -> None:
     assert model.log_probabilities([["f0"]], [["x"]]).tolist() == [math.log(FLOOR)]
     assert model.log_probabilities([["f0"]], [["x"]], floor=0.01).tolist() == [math.log(0.01)]
     assert model.word_log_probabilities([["f0"]], [["x"] * 2], floor=1).tolist() == [0, 0]
-    # Only the empty word speaks for a known word among unknown ones.
+    # Among unknown words only the empty word can generate a known word.
     lone = math.log(model.probability(None, "e0") / 2)
     assert model.log_probabilities([["x"]], [["e0"]])[0] == pytest.approx(lone)
 
 
-def test_equal_input_gives_equal_bits(model: IBM1) -> None:
+def test_estimation_is_deterministic(model: IBM1) -> None:
     sources, targets = [["a", "b"], ["b"]], [["x"], ["y"]]
     one, two = (IBM1.estimate(sources, targets) for _ in range(2))
     assert one.values.tobytes() == two.values.tobytes()
     assert repr(one) == "IBM1(2 source words, 2 target words, 5 pairs)"
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[int, int, str]] = []
-    IBM1.estimate([["a"]], [["b"]], 2, progress=lambda *step: told.append(step))
-    assert [step[:2] for step in told] == [(1, 2), (2, 2)]
+def test_progress_is_reported() -> None:
+    steps: list[tuple[int, int, str]] = []
+    IBM1.estimate([["a"]], [["b"]], 2, progress=lambda *step: steps.append(step))
+    assert [step[:2] for step in steps] == [(1, 2), (2, 2)]
 
 
 @pytest.mark.parametrize(
@@ -175,12 +177,12 @@ def test_progress_is_told() -> None:
         ([["a"], []], [[], ["b"]], "no pair of sentences has words on both sides"),
     ],
 )
-def test_corpora_that_teach_nothing(sources: Sentences, targets: Sentences, message: str) -> None:
+def test_rejects_unusable_corpora(sources: Sentences, targets: Sentences, message: str) -> None:
     with pytest.raises(DataError, match=message):
         IBM1.estimate(sources, targets)
 
 
-def test_what_makes_no_sense(model: IBM1) -> None:
+def test_rejects_invalid_arguments(model: IBM1) -> None:
     with pytest.raises(UsageError, match="at least one iteration, not 0"):
         IBM1.estimate([["a"]], [["b"]], 0)
     with pytest.raises(UsageError, match="split the text first"):
@@ -193,7 +195,7 @@ def test_what_makes_no_sense(model: IBM1) -> None:
         model.log_probabilities([["f0"]], [["e0"]], [1])
 
 
-def test_frequent_words_translate_as_they_should(demo_data: Path) -> None:
+def test_translations_of_frequent_words(demo_data: Path) -> None:
     sides = [read_lines(demo_data / f"leaflet.{side}") for side in ("src", "ref")]
     sources, targets = ([line.split() for line in side] for side in sides)
     model = IBM1.estimate(sources, targets, 10)

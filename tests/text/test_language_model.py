@@ -1,8 +1,7 @@
-"""Language models against lmplz and query of KenLM, and against the textbook in plain Python.
+"""Language models, compared with KenLM's lmplz and query and with plain Python.
 
-`golden/harbour.txt` was written for these tests; the ARPA files beside it are what lmplz of KenLM
-(`lmplz -o 3 --discount_fallback`, and `-o 5`) made of it, and the binary file what its
-`build_binary trie` made of the former.
+`golden/harbour.txt` was written for these tests. KenLM created the ARPA files from it (`lmplz -o 3
+--discount_fallback`, and `-o 5`), and the binary file from the first of them (`build_binary trie`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from bpa_ppl.text.words import SPECIAL, words_of
 
 GOLDEN = Path(__file__).parent / "golden"
 TEXT = GOLDEN / "harbour.txt"
-JUDGED = [
+TEST_SENTENCES = [
     "the ferry leaves the harbour at ten",
     "a whale waits at the gate",
     "",
@@ -40,8 +39,8 @@ TOTALS = {
 Grams = dict[tuple[str, ...], tuple[float, float]]
 
 
-def grams(path: Path) -> Grams:
-    """Return (log10 p, log10 of the back-off weight) by n-gram of an ARPA file, in plain Python."""
+def arpa_ngrams(path: Path) -> Grams:
+    """Return log10 p and log10 of the back-off weight of each n-gram of an ARPA file."""
     fields = [line.split("\t") for line in read_lines(path) if "\t" in line]
     return {
         tuple(words_of(gram)): (float(p), float(rest[0]) if rest else 0.0)
@@ -49,26 +48,30 @@ def grams(path: Path) -> Grams:
     }
 
 
-def plain_score(table: Grams, context: tuple[str, ...], word: str) -> float:
-    """Return log10 p as the format defines it: the longest n-gram, else back off."""
+def reference_score(table: Grams, context: tuple[str, ...], word: str) -> float:
+    """Return log10 p by the definition of the format: the longest n-gram, otherwise back off."""
     if (*context, word) in table:
         return table[*context, word][0]
     if not context:
         return table["<unk>",][0]
-    return table.get(context, (0.0, 0.0))[1] + plain_score(table, context[1:], word)
+    return table.get(context, (0.0, 0.0))[1] + reference_score(table, context[1:], word)
 
 
-def plain_scores(table: Grams, order: int, words: list[str]) -> list[float]:
-    known = ["<s>", *(w if (w,) in table and w not in SPECIAL else "<unk>" for w in words), "</s>"]
+def reference_scores(table: Grams, order: int, words: list[str]) -> list[float]:
+    history = [
+        "<s>",
+        *(w if (w,) in table and w not in SPECIAL else "<unk>" for w in words),
+        "</s>",
+    ]
     return [
-        plain_score(table, tuple(known[max(0, i - order + 1) : i]), known[i])
-        for i in range(1, len(known))
+        reference_score(table, tuple(history[max(0, i - order + 1) : i]), history[i])
+        for i in range(1, len(history))
     ]
 
 
-def in_model(model: NgramModel) -> Grams:
-    """Return the n-grams of a model in memory."""
-    found: Grams = {}
+def model_ngrams(model: NgramModel) -> Grams:
+    """Return the same for a model in memory."""
+    result: Grams = {}
     names: list[list[tuple[str, ...]]] = []
     tables = model.tables
     for n in range(1, model.order + 1):
@@ -78,39 +81,39 @@ def in_model(model: NgramModel) -> Grams:
         ]
         names.append([(*(names[-1][context] if n > 1 else ()), word) for context, word in pairs])
         for gram, row in zip(names[-1], rows, strict=True):
-            found[gram] = float(tables.log10[row]), float(tables.backoff[row])
-    return found
+            result[gram] = float(tables.log10[row]), float(tables.backoff[row])
+    return result
 
 
 @pytest.mark.parametrize("order", [3, 5])
-def test_estimates_what_lmplz_does(order: int) -> None:
-    expected = grams(GOLDEN / f"harbour.o{order}.arpa.gz")
+def test_estimates_agree_with_lmplz(order: int) -> None:
+    expected = arpa_ngrams(GOLDEN / f"harbour.o{order}.arpa.gz")
     model = NgramModel.train([TEXT], order)
-    found = in_model(model)
-    assert found.keys() == expected.keys()
-    difference = [np.subtract(found[gram], expected[gram]) for gram in expected]
+    result = model_ngrams(model)
+    assert result.keys() == expected.keys()
+    difference = [np.subtract(result[gram], expected[gram]) for gram in expected]
     assert np.abs(difference).max() < 2e-6
-    assert model.fallback == ((5,) if order == 5 else ())  # as lmplz said
+    assert model.fallback == ((5,) if order == 5 else ())  # as lmplz reports
 
 
 @pytest.mark.parametrize("order", [3, 5])
-def test_scores_as_query_does(order: int) -> None:
+def test_scores_agree_with_kenlm_query(order: int) -> None:
     model = NgramModel.train([TEXT], order)
-    sentences = list(map(words_of, JUDGED))
-    found = model.log_probabilities(sentences)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found / np.log(10), TOTALS[order], atol=3e-6)
+    sentences = list(map(words_of, TEST_SENTENCES))
+    result = model.log_probabilities(sentences)
+    assert result.dtype == np.float64
+    np.testing.assert_allclose(result / np.log(10), TOTALS[order], atol=3e-6)
     assert model.unknown(sentences).tolist() == [0, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(("order", "key"), [(3, "order3"), (5, "order5")])
-def test_real_text_against_kenlm(order: int, key: str, shared_data: Path) -> None:
+def test_real_text_agrees_with_kenlm(order: int, key: str, shared_data: Path) -> None:
     golden = json.loads((shared_data / "lm" / "golden.json").read_text("utf-8"))
     corpora = shared_data / "phrases" / "corpora"
     model = NgramModel.train([corpora / "captions.train.en.xz"], order)
     test = list(map(words_of, read_lines(corpora / "captions.test.en.xz")))
-    found = model.log_probabilities(test) / np.log(10)
-    np.testing.assert_allclose(found, golden[key]["per_sentence_log10"], atol=1e-4)
+    result = model.log_probabilities(test) / np.log(10)
+    np.testing.assert_allclose(result, golden[key]["per_sentence_log10"], atol=1e-4)
     assert model.perplexity(test) == pytest.approx(golden[key]["perplexity_with_oov"], abs=5e-3)
     assert model.unknown(test).sum() == 68
     if order == 5:
@@ -122,7 +125,7 @@ def test_real_text_against_kenlm(order: int, key: str, shared_data: Path) -> Non
     assert set(model.words) == set(truth.words)
     number = {word: i for i, word in enumerate(model.words)}
     words = np.array([number[word] for word in truth.words])
-    same = words  # the number with us of each of their n-grams
+    same = words  # our number of each of KenLM's n-grams
     for n in range(1, order + 1):
         rows = slice(theirs.firsts[n - 1], theirs.firsts[n])
         if n > 1:
@@ -131,9 +134,9 @@ def test_real_text_against_kenlm(order: int, key: str, shared_data: Path) -> Non
             wanted = theirs.keys[rows]
             same = numbers_of(keys, slots, (same[wanted >> 32] << 32) | words[wanted & 0xFFFFFFFF])
             assert same.min() >= 0
-        own = ours.firsts[n - 1] + same
-        assert np.abs(ours.log10[own] - theirs.log10[rows]).max() < 1e-4
-        assert np.abs(ours.backoff[own] - theirs.backoff[rows]).max() < 1e-4
+        our_rows = ours.firsts[n - 1] + same
+        assert np.abs(ours.log10[our_rows] - theirs.log10[rows]).max() < 1e-4
+        assert np.abs(ours.backoff[our_rows] - theirs.backoff[rows]).max() < 1e-4
 
 
 words = st.lists(st.sampled_from("abcd"), max_size=7)
@@ -144,14 +147,14 @@ texts = st.lists(words, min_size=1, max_size=15).filter(any)
 @given(texts, st.integers(1, 5), st.lists(st.sampled_from([*"abcdx", "<s>"]), max_size=5))
 def test_probabilities_sum_to_one(text: list, order: int, context: list[str]) -> None:
     model = NgramModel.estimate(text, order)
-    table = in_model(model)
+    table = model_ngrams(model)
     history = [
         "<s>",
         *(word if (word,) in table and word != "<s>" else "<unk>" for word in context),
     ]
     last = tuple(history[max(0, len(history) - order + 1) :]) if order > 1 else ()
     following = [word for word in model.words if word != "<s>"]
-    logs = [plain_score(table, last, word) for word in following]
+    logs = [reference_score(table, last, word) for word in following]
     assert np.sum(np.power(10.0, logs)) == pytest.approx(1, abs=1e-5)
 
 
@@ -159,25 +162,31 @@ def test_probabilities_sum_to_one(text: list, order: int, context: list[str]) ->
 @given(
     texts, st.integers(1, 5), st.lists(st.lists(st.sampled_from([*"abcdx", "</s>"])), max_size=4)
 )
-def test_scores_by_the_rule_of_backing_off(text: list, order: int, judged: list) -> None:
+def test_scores_agree_with_back_off_rule(text: list, order: int, texts_to_score: list) -> None:
     model = NgramModel.estimate(text, order)
-    table = in_model(model)
-    expected = [score for one in judged for score in plain_scores(table, order, one)]
-    found = model.word_log_probabilities(judged)
-    np.testing.assert_allclose(found / np.log(10), expected, atol=1e-9)
+    table = model_ngrams(model)
+    expected = [score for one in texts_to_score for score in reference_scores(table, order, one)]
+    result = model.word_log_probabilities(texts_to_score)
+    np.testing.assert_allclose(result / np.log(10), expected, atol=1e-9)
     known = {word for (word, *more) in table if not more} - set(SPECIAL)
-    assert model.unknown_words(judged).tolist() == [w not in known for one in judged for w in one]
-    assert len(model.log_probabilities(judged)) == len(model.unknown(judged)) == len(judged)
-    # A score does not depend on what else is judged, to the last bit.
-    for one, score in zip(judged, model.log_probabilities(judged), strict=True):
+    assert model.unknown_words(texts_to_score).tolist() == [
+        w not in known for one in texts_to_score for w in one
+    ]
+    assert (
+        len(model.log_probabilities(texts_to_score))
+        == len(model.unknown(texts_to_score))
+        == len(texts_to_score)
+    )
+    # A score does not depend on the other sentences, to the last bit.
+    for one, score in zip(texts_to_score, model.log_probabilities(texts_to_score), strict=True):
         assert model.log_probabilities([one])[0] == score
 
 
 def test_perplexity_with_and_without_unknown_words() -> None:
     model = NgramModel.train([TEXT], 3)
-    sentences = list(map(words_of, JUDGED))
-    table = grams(GOLDEN / "harbour.o3.arpa.gz")
-    scores = np.concatenate([plain_scores(table, 3, one) for one in sentences])
+    sentences = list(map(words_of, TEST_SENTENCES))
+    table = arpa_ngrams(GOLDEN / "harbour.o3.arpa.gz")
+    scores = np.concatenate([reference_scores(table, 3, one) for one in sentences])
     assert model.perplexity(sentences) == pytest.approx(10 ** -scores.mean(), rel=1e-5)
     whale = len(sentences[0]) + 2  # after the end of the first sentence and `a`
     without = np.delete(scores, whale)
@@ -188,18 +197,18 @@ def test_perplexity_with_and_without_unknown_words() -> None:
         model.perplexity([])
 
 
-def test_several_files_are_read_as_one_text(tmp_path: Path) -> None:
+def test_several_files_are_concatenated(tmp_path: Path) -> None:
     lines = read_lines(TEXT)
     halves = [tmp_path / "a.txt", tmp_path / "b.txt"]
     for path, part in zip(halves, (lines[:20], lines[20:]), strict=True):
         path.write_text("".join(f"{line}\n" for line in part), encoding="utf-8")
-    assert in_model(NgramModel.train(halves)) == in_model(NgramModel.train([TEXT]))
+    assert model_ngrams(NgramModel.train(halves)) == model_ngrams(NgramModel.train([TEXT]))
 
 
 def test_progress_is_reported() -> None:
-    seen: list[tuple[int, int, str]] = []
-    NgramModel.train([TEXT], 3, progress=lambda *step: seen.append(step))
-    assert seen == [
+    observed: list[tuple[int, int, str]] = []
+    NgramModel.train([TEXT], 3, progress=lambda *step: observed.append(step))
+    assert observed == [
         (0, 4, "41 lines"),
         (1, 4, "2-grams"),
         (2, 4, "3-grams"),
@@ -208,7 +217,7 @@ def test_progress_is_reported() -> None:
 
 
 @pytest.mark.parametrize("order", [0, 6])
-def test_orders_that_are_not_estimated(order: int) -> None:
+def test_rejects_unsupported_orders(order: int) -> None:
     with pytest.raises(UsageError, match=f"must be 1 to 5, not {order}"):
         NgramModel.estimate([["a"]], order)
 
@@ -218,11 +227,11 @@ def test_orders_that_are_not_estimated(order: int) -> None:
     [
         ([8, 4, 2, 1], False),
         ([8, 4, 2, 0], False),
-        ([8, 0, 2, 1], True),  # nothing is counted twice
+        ([8, 0, 2, 1], True),  # no n-gram has count 2
         ([8, 4, 40, 1], True),  # D_2 would be negative
     ],
 )
-def test_discounts_fall_back_on_odd_counts(counts: list[int], fallback: bool) -> None:
-    found, fell = discounts_of(np.repeat([1, 2, 3, 4], counts))
+def test_discounts_fall_back_for_unusual_counts(counts: list[int], fallback: bool) -> None:
+    result, fell = discounts_of(np.repeat([1, 2, 3, 4], counts))
     assert fell is fallback
-    assert found == (0.5, 1.0, 1.5) if fallback else found[0] == 0.5
+    assert result == (0.5, 1.0, 1.5) if fallback else result[0] == 0.5

@@ -1,4 +1,4 @@
-"""Language models by the content of their files; binary files of KenLM against its own query."""
+"""Detection of language model files, and binary files of KenLM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT, ARPA = GOLDEN / "harbour.txt", GOLDEN / "harbour.o3.arpa.gz"
 BINARY = GOLDEN / "harbour.o3.binary.gz"
 
 with_kenlm = pytest.mark.skipif(find_spec("kenlm") is None, reason="KenLM is not installed")
-JUDGED = [
+TEST_SENTENCES = [
     "the ferry leaves the harbour at ten",
     "a whale waits <s> at the gate </s>",
     "",
@@ -32,7 +32,7 @@ JUDGED = [
 ]
 
 
-def test_models_are_told_by_content(tmp_path: Path) -> None:
+def test_models_are_detected_by_content(tmp_path: Path) -> None:
     misnamed = tmp_path / "model.txt"
     misnamed.write_bytes(b"\n" + gzip.decompress(ARPA.read_bytes()))
     assert [is_model(path) for path in (TEXT, ARPA, BINARY, misnamed, "-")] == [
@@ -46,24 +46,24 @@ def test_models_are_told_by_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [ARPA, BINARY])
-def test_a_finished_model_stands_alone(path: Path) -> None:
+def test_rejects_model_file_with_other_files(path: Path) -> None:
     with pytest.raises(UsageError, match=rf"{path.name} is a finished language model: give no"):
         model_of([TEXT, path])
 
 
 @with_kenlm
 @pytest.mark.parametrize("packed", [True, False])
-def test_binary_files_score_as_their_arpa_file(packed: bool, tmp_path: Path) -> None:
+def test_binary_file_agrees_with_arpa_file(packed: bool, tmp_path: Path) -> None:
     path = tmp_path / "harbour.binary"
     path.write_bytes(BINARY.read_bytes() if packed else gzip.decompress(BINARY.read_bytes()))
     theirs, ours = model_of([path]), read_arpa(ARPA)
     assert isinstance(theirs, KenlmModel)
     assert theirs.order == 3
-    sentences = [words_of(text) for text in [*JUDGED, *read_lines(TEXT)]]
+    sentences = [words_of(text) for text in [*TEST_SENTENCES, *read_lines(TEXT)]]
     for method in ("word_log_probabilities", "log_probabilities", "unknown_words", "unknown"):
-        found, expected = getattr(theirs, method)(sentences), getattr(ours, method)(sentences)
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        result, expected = getattr(theirs, method)(sentences), getattr(ours, method)(sentences)
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result, expected, atol=1e-5)
     assert theirs.unknown(sentences[:4]).tolist() == [0, 3, 0, 0]
     for unknown in (True, False):
         expected = ours.perplexity(sentences, unknown)
@@ -72,14 +72,14 @@ def test_binary_files_score_as_their_arpa_file(packed: bool, tmp_path: Path) -> 
 
 
 @with_kenlm
-def test_a_damaged_binary_file_is_refused(tmp_path: Path) -> None:
+def test_rejects_damaged_binary_file(tmp_path: Path) -> None:
     path = tmp_path / "harbour.binary"
     path.write_bytes(gzip.decompress(BINARY.read_bytes())[:1000])
     with pytest.raises(DataError, match=r"harbour\.binary: KenLM cannot read this model"):
         model_of([path])
 
 
-def test_binary_files_need_kenlm() -> None:
+def test_binary_files_require_kenlm() -> None:
     with (
         patch.dict(sys.modules, kenlm=None),
         pytest.raises(UsageError, match=r"pip install bpa_ppl\[kenlm\]"),
@@ -87,17 +87,17 @@ def test_binary_files_need_kenlm() -> None:
         model_of([BINARY])
 
 
-def test_texts_are_judged_file_by_file(tmp_path: Path) -> None:
+def test_evaluate_text_of_several_files(tmp_path: Path) -> None:
     paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
-    for path, lines in zip(paths, (JUDGED[:2], JUDGED[2:]), strict=True):
+    for path, lines in zip(paths, (TEST_SENTENCES[:2], TEST_SENTENCES[2:]), strict=True):
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     model = NgramModel.train([TEXT])
-    sentences = list(map(words_of, JUDGED))
-    found = evaluate_text(model, paths)
-    assert found.words == sum(map(len, sentences))
-    assert found.unknown == 3
-    assert found.perplexity == pytest.approx(model.perplexity(sentences))
-    assert found.known == pytest.approx(model.perplexity(sentences, unknown=False))
+    sentences = list(map(words_of, TEST_SENTENCES))
+    result = evaluate_text(model, paths)
+    assert result.words == sum(map(len, sentences))
+    assert result.unknown == 3
+    assert result.perplexity == pytest.approx(model.perplexity(sentences))
+    assert result.known == pytest.approx(model.perplexity(sentences, unknown=False))
     assert math.isfinite(evaluate_text(model, paths[:1]).known)
     paths[0].write_text("", encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.txt: there is no sentence"):

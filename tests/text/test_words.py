@@ -16,15 +16,15 @@ from bpa_ppl.text.words import SPECIAL, Corpus, words_of
         ("  \t ", []),
         (" the  cat\tsat\r", ["the", "cat", "sat"]),
         ("le café", ["le", "café"]),
-        # What KenLM and Moses take for part of a word.
+        # KenLM and Moses do not split at these spaces.
         ("10\u00a0000 euros\u3000x", ["10\u00a0000", "euros\u3000x"]),
     ],
 )
-def test_words_stand_between_spaces(text: str, words: list[str]) -> None:
+def test_words_are_separated_by_whitespace(text: str, words: list[str]) -> None:
     assert words_of(text) == words
 
 
-def test_several_files_are_one_text(tmp_path: Path) -> None:
+def test_several_files_are_concatenated(tmp_path: Path) -> None:
     first, second = tmp_path / "a.txt", tmp_path / "b.txt.gz"
     first.write_bytes(b"a b\r\n\nb c")
     second.write_bytes(gzip.compress("a café\n".encode()))
@@ -39,7 +39,7 @@ def test_several_files_are_one_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", SPECIAL)
-def test_words_with_a_meaning_of_their_own_are_refused(word: str, tmp_path: Path) -> None:
+def test_rejects_reserved_words(word: str, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(f"a b\n\nc {word} d\n", encoding="utf-8")
     with pytest.raises(DataError, match=rf"a.txt:3: the word {word} is reserved") as caught:
@@ -48,14 +48,14 @@ def test_words_with_a_meaning_of_their_own_are_refused(word: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \n\t\n"])
-def test_a_text_without_words_is_refused(text: str, tmp_path: Path) -> None:
+def test_rejects_text_without_words(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"a.txt: there is no word"):
         Corpus.read([path])
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_rejects_invalid_utf8(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"a\n\xe9t\xe9\n")
     with pytest.raises(DataError, match=r"a.txt:2: byte 0xe9 is not UTF-8"):

@@ -54,7 +54,7 @@ def test_lists_of_one_have_no_breakpoint() -> None:
     assert len(lists) == 2
 
 
-def test_intervals_too_narrow_to_stand_in_are_passed_over() -> None:
+def test_very_narrow_intervals_are_skipped() -> None:
     surface = ErrorSurface(np.array([0.0, 1e-6, 1.0]), np.array([1.0, 9.0, 2.0, 0.0]))
     assert best_step(surface).gain == 2.0
     assert best_step(surface).size == pytest.approx(0.5)

@@ -99,7 +99,7 @@ def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) 
     assert bleu == corpus_score(best, everything.references or (), "bleu")
 
 
-def test_the_loop_ends_where_it_began_if_everything_is_known(everything: NBest) -> None:
+def test_the_loop_ends_at_its_start_if_there_are_no_new_hypotheses(everything: NBest) -> None:
     calls = []
 
     def decode(weights: Weights) -> NBest:
@@ -217,7 +217,7 @@ def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None
         loop(returned="first")
 
 
-def test_the_start_is_returned_where_nothing_was_better(first: NBest) -> None:
+def test_the_start_is_returned_if_nothing_is_better(first: NBest) -> None:
     right = {**START, "LM0": -1.0}
     texts = [[*first.texts(0), "e"]]  # more than four: the tuner is wrong at once
     features = [np.append(first.features, [[0.8, 0, 0]], axis=0)]

@@ -63,7 +63,7 @@ class Halved(Tuner, frozen=True):
         return Tuned(weights, weights[None])
 
 
-def test_a_tuner_of_ones_own_has_a_name(toy: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_custom_tuner_has_a_name(toy: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TUNERS, "_members", dict(TUNERS._members))
     TUNERS.register("halved", Halved)
     found = reestimate(toy, CANONICAL, tuner="halved", share=0.25)
@@ -125,9 +125,7 @@ def test_the_second_set_matters(toy: NBest) -> None:
         ({"tuner": "mert+"}, "mert\\+ also needs the lists of an out-of-domain"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    toy: NBest, arguments: dict[str, Any], message: str
-) -> None:
+def test_invalid_arguments_are_refused(toy: NBest, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         reestimate(toy, CANONICAL, **arguments)
 

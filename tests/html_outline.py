@@ -1,4 +1,4 @@
-"""Reading HTML pages back: elements, texts, attributes, and the cells of tables."""
+"""Parse HTML pages: elements, texts, attributes and table cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ VOID = {"meta", "link", "img"}
 
 
 class Outline(HTMLParser):
-    """The elements, texts and attributes of a page; complains of tags that do not match."""
+    """The elements, texts and attributes of a page; asserts that the tags match."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -41,10 +41,10 @@ class Outline(HTMLParser):
             self.tables[-1][-1][-1] += data
 
     def values(self, tag: str, name: str) -> list[str]:
-        """Return the values of one attribute of all elements of one kind."""
+        """Return the values of an attribute over all elements with this tag."""
         return [v for t, n, v in self.attributes if (t, n) == (tag, name)]
 
     def column(self, table: int, header: str) -> dict[str, str]:
-        """Return one column of a table, by the names of its rows."""
+        """Return a column of a table as a dictionary from row name to cell."""
         head, *rows = self.tables[table]
         return {row[0]: row[head.index(header)] for row in rows}

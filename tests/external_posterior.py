@@ -1,4 +1,4 @@
-"""Posteriors that another program made: InferenceData with draws of `weights` and more."""
+"""InferenceData as other programs write it, with draws of `weights` and further variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 
-def foreign(
+def external_posterior(
     weights: npt.ArrayLike,
     names: Sequence[str],
     *,
@@ -23,15 +23,15 @@ def foreign(
     observed: Mapping[str, npt.ArrayLike] | None = None,
     **stats: npt.ArrayLike,
 ) -> InferenceData:
-    """Draws of the weights, (chains, draws, features), and what else the program recorded.
+    """Return a posterior of another program.
 
     Args:
-        weights: the draws.
-        names: of the features.
-        sites: draws of other sites, (chains, draws, …).
-        log_likelihood: of each observed site, (chains, draws, …).
-        observed: what was observed there.
-        stats: the sampler's statistics of each draw, (chains, draws).
+        weights: draws (chains, draws, features).
+        names: the names of the features.
+        sites: draws of other sites (chains, draws, …).
+        log_likelihood: log-likelihoods of the observed sites (chains, draws, …).
+        observed: the values of the observed sites.
+        stats: sampler statistics (chains, draws).
     """
     groups = {
         "posterior": {"weights": weights, **(sites or {})},
@@ -52,7 +52,7 @@ def foreign(
 def autoregressive(
     correlation: float, chains: int, draws: int, features: int, seed: int
 ) -> npt.NDArray[np.float64]:
-    """Chains that have converged: AR(1) with standard normal draws, (chains, draws, features)."""
+    """Return stationary AR(1) chains with standard normal draws (chains, draws, features)."""
     rng = np.random.default_rng(seed)
     noise = rng.normal(size=(draws, chains, features))
     out = np.empty_like(noise)

@@ -1,4 +1,4 @@
-"""Lists of several systems with scores of their own, as users of neural systems have them."""
+"""Lists of candidates of several systems, with a quality score of each candidate."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bpa_ppl import NBest
 SYSTEMS = ("ann", "bob", "eve")
 
 
-def judged(sentences: int = 40, seed: int = 1, *, names: tuple[str, ...] = SYSTEMS) -> NBest:
-    """Lists of one hypothesis a system; `eve` is judged best, and `logprob` says little of it."""
+def judged_lists(sentences: int = 40, seed: int = 1, *, names: tuple[str, ...] = SYSTEMS) -> NBest:
+    """Return lists of one hypothesis per system; `eve` is best, and `logprob` is a weak signal."""
     rng = np.random.default_rng(seed)
     count = len(names)
     texts = [[f"{s} {name}" for name in names] for s in range(sentences)]
@@ -22,14 +22,14 @@ def judged(sentences: int = 40, seed: int = 1, *, names: tuple[str, ...] = SYSTE
     judgement = good + 0.3 * rng.normal(size=(sentences, count)) + 0.02 * (logprob + 20)
     return NBest.from_lists(
         texts,
-        [np.column_stack([row, worth]) for row, worth in zip(logprob, judgement, strict=True)],
+        [np.column_stack(scores) for scores in zip(logprob, judgement, strict=True)],
         ["logprob", "comet"],
         extras={"system": [list(names)] * sentences},
     )
 
 
-def written(nbest: NBest, path: Path) -> Path:
-    """Write lists as JSON lines: by hand, so that it stands for what others write."""
+def write_json_lines(nbest: NBest, path: Path) -> Path:
+    """Write lists as JSON lines without the package's own writer."""
     with path.open("w", encoding="utf-8") as file:
         for s in range(len(nbest)):
             rows = range(nbest.offsets[s], nbest.offsets[s + 1])

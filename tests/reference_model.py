@@ -1,4 +1,4 @@
-"""The method in plain NumPy and SciPy, float64 and one list after the other: the outside judge."""
+"""Reference implementation of the method in NumPy and SciPy: float64, one list at a time."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Array = npt.NDArray[np.float64]
 
 
 def given(*index: int) -> Oracles:
-    """Oracles that are known, so that nothing needs to be scored."""
+    """Return oracles with these positions, without scoring any hypothesis."""
     zeros = np.zeros(len(index))
     positions = np.array(index, np.int64)
     return Oracles(positions, zeros, positions * 0 + 1, "first", "ter", "given")
 
 
 def pairs(differences: npt.ArrayLike, names: Sequence[str]) -> NBest:
-    """Lists of two: the features of the second less those of the first, (sentences, features)."""
+    """Return lists of two hypotheses with these feature differences (sentences, features)."""
     tables = [[np.zeros(len(names)), row] for row in np.asarray(differences)]
     return NBest.from_lists([["oracle", "other"]] * len(tables), tables, names)
 
 
 def log_choice(features: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
-    """Log p(e | f, λ) of the hypotheses of one list, (hypotheses,)."""
+    """Return log p(e | f, λ) of the hypotheses of one list (hypotheses,)."""
     scores = np.asarray(features, np.float64) @ np.asarray(weights, np.float64)
-    # SciPy's logsumexp takes fifty times as long for so few numbers.
+    # SciPy's logsumexp is fifty times slower for so few numbers.
     return np.asarray(scores - np.logaddexp.reduce(scores))
 
 
 def log_likelihood(pool: NBest, oracle: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
-    """Log p(e* | f, λ) of each sentence, for one value a column of the table."""
+    """Return log p(e* | f, λ) of each sentence (sentences,)."""
     best = np.asarray(oracle)
     return np.array(
         [log_choice(pool.features[pool.rows(s)], weights)[best[s]] for s in range(len(pool))]
@@ -42,15 +42,15 @@ def log_likelihood(pool: NBest, oracle: npt.ArrayLike, weights: npt.ArrayLike) -
 
 
 def log_prior(weights: npt.ArrayLike, mean: npt.ArrayLike, variance: npt.ArrayLike) -> float:
-    """Log N(λ; λ_T, σ_T I)."""
+    """Return log N(λ; λ_T, σ_T I)."""
     return float(norm.logpdf(weights, mean, np.sqrt(variance)).sum())
 
 
 def predictive(
-    pool: NBest, weights: Array, say: npt.ArrayLike | None = None, power: float = 1.0
+    pool: NBest, weights: Array, importance: npt.ArrayLike | None = None, power: float = 1.0
 ) -> list[Array]:
-    """Σ_λ say(λ) p(e | f, λ)^power of every list, normalised: Eq. 11, and Eq. 13 without say."""
-    votes = np.ones(len(weights)) if say is None else np.asarray(say)
+    """Return normalised Σ_λ w(λ) p(e | f, λ)^power of each list: Eq. 11, or Eq. 13 where w is 1."""
+    votes = np.ones(len(weights)) if importance is None else np.asarray(importance)
     out = []
     for sentence in range(len(pool)):
         total = np.zeros(pool.sizes[sentence])

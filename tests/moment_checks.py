@@ -1,4 +1,4 @@
-"""Do draws agree with a known distribution, by as much as their number can tell?"""
+"""Compare draws with a known distribution, within their Monte Carlo standard errors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy.typing as npt
 
 from bpa_ppl.posterior import import_arviz
 
-#: Beyond so many standard errors a sampler is wrong: by chance once in two million.
+#: The largest accepted deviation; larger ones occur by chance once in two million.
 STANDARD_ERRORS = 5.0
 
 
 def assert_mean(draws: npt.ArrayLike, truth: float, ess: float, what: str = "") -> None:
-    """Hold the mean of (chains, draws) against the truth; too few effective draws fail as well."""
+    """Assert that draws (chains, draws) have this mean and at least `ess` effective draws."""
     values = np.asarray(draws, np.float64)
     effective = float(import_arviz().ess(values, method="mean"))
-    assert effective >= ess, f"{what}: {effective:.0f} effective draws cannot tell"
+    assert effective >= ess, f"{what}: only {effective:.0f} effective draws"
     error = (values.mean() - truth) / (values.std() / np.sqrt(effective))
     assert abs(error) <= STANDARD_ERRORS, f"{what}: {values.mean():.4f}, not {truth:.4f}"
 
@@ -25,7 +25,7 @@ def assert_mean(draws: npt.ArrayLike, truth: float, ess: float, what: str = "") 
 def assert_moments(
     draws: npt.ArrayLike, mean: npt.ArrayLike, covariance: npt.ArrayLike, ess: float = 400
 ) -> None:
-    """Hold (chains, draws, d) against a mean (d,) and a covariance (d, d)."""
+    """Assert that draws (chains, draws, d) have this mean (d,) and covariance (d, d)."""
     values, centre = np.asarray(draws, np.float64), np.atleast_1d(np.asarray(mean, np.float64))
     spread = np.asarray(covariance, np.float64).reshape(len(centre), len(centre))
     for i in range(len(centre)):
@@ -43,12 +43,12 @@ def assert_weighted_moments(
     covariance: npt.ArrayLike,
     ess: float = 400,
 ) -> None:
-    """Hold independent draws, (draws, d), with importance weights against mean and covariance."""
+    """Assert that weighted independent draws (draws, d) have this mean and covariance."""
     values, centre = np.asarray(draws, np.float64), np.atleast_1d(np.asarray(mean, np.float64))
     spread = np.asarray(covariance, np.float64).reshape(len(centre), len(centre))
     weight = np.exp(np.asarray(log_weight, np.float64) - np.max(log_weight))
     weight /= weight.sum()
-    assert 1 / np.sum(weight**2) >= ess, "too few effective draws to tell"
+    assert 1 / np.sum(weight**2) >= ess, "too few effective draws"
     products = [(i, j) for i, j in combinations_with_replacement(range(len(centre)), 2)]
     deviations = values - centre
     truths = [*np.zeros(len(centre)), *(spread[i, j] for i, j in products)]
