@@ -1,7 +1,7 @@
 """Advice for failed diagnostics, in terms of the settings of the sampler.
 
-A setting is named with a value to try, `draws=4000`, and another sampler as `sampler=nuts`. For
-draws of other programs, whose settings are unknown, the advice names no values.
+A setting is named with a value to try, `draws=4000`, as Python and `--set` take it. For draws of
+other programs, whose settings are unknown, the advice names no values.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Remedies:
 
     def more_draws(self) -> str:
         """Return how to get more effective draws."""
-        better = "" if self._nuts else f", or use a sampler that mixes better ({self._other()})"
+        better = "" if self._nuts else f", or use a sampler that mixes better (nuts)"
         return f"draw more{self._value('draws', _MORE)}{better}"
 
     def longer_warmup(self) -> str:
@@ -49,7 +49,7 @@ class Remedies:
             return "raise warmup (burn-in), then draws"
         if "warmup" not in self._settings:
             return (
-                f"draw more{self._value('draws', _MORE)}, or use sampler=nuts with warmup={_WARMUP}"
+                f"draw more{self._value('draws', _MORE)}, or use the sampler nuts with warmup={_WARMUP}"
             )
         limit = max(_MORE * int(self._number("warmup")), 100)
         return f"raise warmup (warmup={limit}), or draw more{self._value('draws', _MORE)}"
@@ -59,12 +59,10 @@ class Remedies:
         if self._nuts:
             return self._of_nuts(_ACCEPT, "let the warm-up find it")
         if not self._step:
-            return "use nuts" if not self._recorded else "use sampler=nuts"
+            return "use nuts"
         factor = _STEP if larger else 1 / _STEP
         change = "raise" if larger else "lower"
-        return (
-            f"{change} {self._step}{self._value(str(self._step), factor)}, or use {self._other()}"
-        )
+        return f"{change} {self._step}{self._value(str(self._step), factor)}, or use nuts"
 
     def no_divergences(self) -> str:
         """Return how to avoid divergences of NUTS."""
@@ -77,21 +75,15 @@ class Remedies:
             leverage = f"raise the leveraging factor delta{self._value('delta', _STEP)}, "
         settable = not self._recorded or "draws" in self._settings
         advice = f"draw more samples{self._value('draws', _MORE)}, " if settable else ""
-        return f"{leverage}{advice}or use a Markov-chain sampler ({self._chains()})"
+        return f"{leverage}{advice}or use a Markov-chain sampler (nuts, rwm)"
 
     def markov_chain(self) -> str:
         """Return the samplers that need no importance weights."""
-        return f"use a Markov-chain sampler ({self._chains()})"
+        return "use a Markov-chain sampler (nuts, rwm)"
 
     def _of_nuts(self, target: float, action: str) -> str:
-        name = "" if "target_accept" in self._settings or not self._recorded else "sampler=nuts, "
+        name = "" if "target_accept" in self._settings or not self._recorded else "nuts with "
         return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
-
-    def _other(self) -> str:
-        return "sampler=nuts" if self._recorded else "nuts"
-
-    def _chains(self) -> str:
-        return "sampler=nuts or sampler=rwm" if self._recorded else "nuts, rwm"
 
     def _number(self, name: str) -> float:
         value = self._settings.get(name)

@@ -21,6 +21,7 @@ CHAINS, DRAWS = 4, 200
 STEPS = {"rwm": "scale", "rwm-isotropic": "proposal_variance"}
 NUTS = {"n_steps": np.ones((CHAINS, DRAWS)), "diverging": np.ones((CHAINS, DRAWS), bool)}
 _VALUE = re.compile(r"(\w+)=([\w.]+)")
+_SAMPLER = re.compile(r"\b(nuts|rwm)\b")
 
 
 def poor(sampler: str, chosen: str | None = None) -> Iterator[Report]:
@@ -56,8 +57,7 @@ def test_every_advice_can_be_followed(sampler: str, chosen: str | None) -> None:
         for finding in report.failures:
             for alternative in re.split(r", or | or |; ", finding.advice):
                 pairs = dict(_VALUE.findall(alternative))
-                other = pairs.pop("sampler", sampler)
-
+                other = next(iter(_SAMPLER.findall(alternative)), sampler)
                 if other != "weight-trace":
                     SAMPLERS.resolve(other, {n: float_or_int(v) for n, v in pairs.items()})
                 else:
@@ -68,8 +68,8 @@ def test_every_advice_can_be_followed(sampler: str, chosen: str | None) -> None:
 
 
 def _settings(advice: str, sampler: str) -> set[str]:
-    """Return the settings of the sampler at hand, and of those that an advice names."""
-    named = [sampler, *re.findall(r"sampler=(\w+)", advice)]
+    """Return the settings of a sampler, and of those that an advice names."""
+    named = [sampler, *_SAMPLER.findall(advice)]
     return {field for name in named for field in SAMPLERS[name].__struct_fields__}
 
 
