@@ -40,7 +40,7 @@ class Remedies:
 
     def more_draws(self) -> str:
         """Return how to get more effective draws."""
-        better = "" if self._nuts else f", or use a sampler that mixes better (nuts)"
+        better = "" if self._nuts else ", or use a sampler that mixes better (nuts)"
         return f"draw more{self._value('draws', _MORE)}{better}"
 
     def longer_warmup(self) -> str:
@@ -48,9 +48,7 @@ class Remedies:
         if not self._recorded:
             return "raise warmup (burn-in), then draws"
         if "warmup" not in self._settings:
-            return (
-                f"draw more{self._value('draws', _MORE)}, or use the sampler nuts with warmup={_WARMUP}"
-            )
+            return f"draw more{self._value('draws', _MORE)}, or use nuts with warmup={_WARMUP}"
         limit = max(_MORE * int(self._number("warmup")), 100)
         return f"raise warmup (warmup={limit}), or draw more{self._value('draws', _MORE)}"
 
