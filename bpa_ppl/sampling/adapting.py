@@ -264,9 +264,10 @@ def _require_differences(sentences: Sentences) -> None:
             sentences.nbest.origin,
         )
     if oracles.share is not None:
+        shared = np.add.reduceat(oracles.share > 0, sentences.nbest.offsets[:-1])
         log_info(
-            f"{int((tied > 1).sum())} of {len(sizes)} lists have several best candidates by "
-            f"{metric}, {tied.mean():.1f} of {sizes.mean():.1f} on average: they share the "
+            f"{int((shared > 1).sum())} of {len(sizes)} lists have several best candidates by "
+            f"{metric}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share the "
             "observation"
         )
 

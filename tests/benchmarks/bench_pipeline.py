@@ -32,13 +32,16 @@ def stages(pool: str, sentences: int, sampler: str) -> None:
     clock.lap("import", lambda: (bpa.adapt, bpa.rerank))
     from measuring import DATA, canonical, drawn, lists
 
+    from bpa_ppl.options import AdaptOptions
+    from bpa_ppl.sampling import adapt_draws
+
     adaptation = clock.lap("read lists", lambda: lists(pool, "adapt"))
     adaptation = drawn(adaptation, sentences, 1)
     oracle = clock.lap("oracles", lambda: bpa.oracles(adaptation))
     weights = canonical()
     posterior = clock.lap(
         f"sample ({sampler})",
-        lambda: bpa.adapt(adaptation, weights, sampler=sampler, oracle=oracle),
+        lambda: adapt_draws(adaptation, weights, AdaptOptions(sampler=sampler, oracle=oracle)),
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "posterior.nc")
@@ -47,7 +50,7 @@ def stages(pool: str, sentences: int, sampler: str) -> None:
     test = DATA / pool / "test.nbest.gz"
     clock.lap("read and rerank", lambda: bpa.rerank(bpa.iter_nbest(test), posterior))
     clock.report("in all")
-    clock.lap("hand over to ArviZ", lambda: bpa.posterior.to_arviz(posterior))
+    clock.lap("convert for ArviZ", lambda: bpa.posterior.to_arviz(posterior))
     clock.report("with that")
 
 
@@ -56,7 +59,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self._laps: list[tuple[str, float]] = []
-        self._told = 0
+        self._reported = 0
         self._start = perf_counter()
 
     def lap(self, name: str, work: Callable[[], Any]) -> Any:
@@ -69,9 +72,9 @@ class Stopwatch:
     def report(self, sum_of: str) -> None:
         """Print each stage since the last report, its share of all so far, and all so far."""
         total = perf_counter() - self._start
-        for name, seconds in self._laps[self._told :]:
+        for name, seconds in self._laps[self._reported :]:
             print(f"  {name:<22}{seconds:>8.2f} s{100 * seconds / total:>7.0f}%")
-        self._told = len(self._laps)
+        self._reported = len(self._laps)
         print(f"  {sum_of:<22}{total:>8.2f} s")
 
 
