@@ -72,7 +72,7 @@ def weights_table(draws: Draws) -> Table:
 
 
 def others_table(draws: Draws) -> Table | None:
-    """Return the table of all other variables, or None where there are none.
+    """Return the table of all other variables, or None without any.
 
     Variables with few components come first, so that a scale precedes one value per feature.
     """

@@ -84,7 +84,7 @@ class AdaptationLists:
     ] = None
 
     def read(self, reading: shared.Reading) -> NBest | None:
-        """Return the lists, or None where there are none.
+        """Return the lists, or None if no file is given.
 
         Raises:
             UsageError: if texts are given without lists.

@@ -252,7 +252,7 @@ class Extra:
     ] = None
 
     def read(self, reading: Reading) -> NBest | None:
-        """Return the lists, or None where there are none.
+        """Return the lists, or None if no file is given.
 
         Raises:
             UsageError: if references are given without lists, or lists without references.
@@ -290,20 +290,6 @@ def metric(text: str) -> str | AnyMetric:
     return component(METRICS, f"{name.lower()}:{settings}", "--metric")
 
 
-def with_needs(lists: NBest, chosen: str | AnyMetric, command: str) -> NBest:
-    """Return the lists, if they have what a metric compares with.
-
-    Raises:
-        UsageError: if they do not; the message names the option that gives it.
-    """
-    from bpa_ppl.quality import resolve
-
-    found = resolve(chosen, lists)
-    if "references" in found.needs and lists.references is None:
-        raise UsageError(f"{command} needs --references: the reference translations of the lists")
-    return lists
-
-
 def canonical(text: str) -> Canonical | str | None:
     """Read the weights that `--weights` names; None for `none`.
 
@@ -319,7 +305,7 @@ def canonical(text: str) -> Canonical | str | None:
 
 
 def echo_status(message: object, quiet: bool = False) -> None:
-    """Print how the work went to standard error: standard output is for results."""
+    """Log a status message; it is printed to standard error."""
     if not quiet:
         log_info(str(message))
 

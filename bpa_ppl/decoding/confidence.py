@@ -90,11 +90,6 @@ class Confidence:
         return 100 * self.edits / np.maximum(self.length, 1)
 
     @property
-    def canonical_ter(self) -> Float64:
-        """(S,) the expected TER of each canonical first-best, in percent."""
-        return 100 * self.canonical_edits / np.maximum(self.length, 1)
-
-    @property
     def sums(self) -> Float64:
         """(3 + D,) the sums that `expected` takes; those of several parts can be added."""
         columns = np.column_stack([self.edits, self.length, self.variance, self.by_draw])

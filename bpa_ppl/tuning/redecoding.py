@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,13 @@ from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.quality import Metric, demote_to_extras, resolve
-from bpa_ppl.tuning.reestimation import Reestimation, laid_out, reestimate, scores_of
+from bpa_ppl.tuning.reestimation import Reestimation, prepare_lists, reestimate, scores_of
 from bpa_ppl.weights import AnyWeights, Weights, match
 
 #: Which weights a loop returns.
 RETURNED = ("best", "last")
+
+T = TypeVar("T")
 
 #: Turns weights into the n-best lists of the tuning sentences.
 Decoder = Callable[[Weights], NBest]
@@ -137,7 +139,7 @@ def _chosen(
     options: Mapping[str, Any],
 ) -> Redecoded:
     """Return the weights of one iteration; all are compared on the lists of all decodings."""
-    matched, tuning_lists = laid_out(lists, path[0], goal, options.get("fixed"))
+    matched, tuning_lists = prepare_lists(lists, path[0], goal, options.get("fixed"))
     visited = np.array([[weights[name] for name in matched.names] for weights in path])
     gains = [tuning_lists.gain(goal, point[matched.free]) for point in visited]
     last = len(path) - 1
@@ -327,25 +329,27 @@ class _Rounds:
 
     def weights(self, iteration: int, make: Callable[[], Weights]) -> Weights:
         """Return the weights of an iteration: those on disk, or new ones, which are saved."""
-        if self._folder is None:
-            return make()
-        path = self._folder / f"weights.{iteration}.json"
-        if path.exists():
-            return read_weights(path)
-        weights = make()
-        write_weights(weights, path)
-        return weights
+        return self._saved(f"weights.{iteration}.json", make, read_weights, write_weights)
 
     def nbest(self, iteration: int, make: Callable[[], NBest]) -> NBest:
         """Return the lists of an iteration: those on disk, or new ones, which are saved."""
+        return self._saved(f"nbest.{iteration}.jsonl.zst", make, read_nbest, write_nbest)
+
+    def _saved(
+        self,
+        name: str,
+        make: Callable[[], T],
+        read: Callable[[Path], T],
+        write: Callable[[T, Path], object],
+    ) -> T:
         if self._folder is None:
             return make()
-        path = self._folder / f"nbest.{iteration}.jsonl.zst"
+        path = self._folder / name
         if path.exists():
-            return read_nbest(path)
-        lists = make()
-        write_nbest(lists, path)
-        return lists
+            return read(path)
+        value = make()
+        write(value, path)
+        return value
 
 
 def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:

@@ -103,7 +103,7 @@ def reestimate(
             f"no tuner can optimise {goal.key}, whose corpus score is not a function of counts: "
             f"choose one of {', '.join(counted_metrics(unreported=True))}"
         )
-    matched, lists = laid_out(nbest, weights, goal, fixed, defaults)
+    matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
     others = (
         None if extra is None else lay_out(demote_to_extras(extra, goal.columns), matched, goal)
     )
@@ -137,7 +137,7 @@ def scores_of(
     return compared(nbest, first, second, metric, titles=("canonical", "tuned"))
 
 
-def laid_out(
+def prepare_lists(
     nbest: NBest,
     weights: AnyWeights,
     metric: Metric,
