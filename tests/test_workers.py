@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from joblib import delayed
+from raising import raises
 
 from bpa_ppl import UsageError
 from bpa_ppl.workers import number_of, parallel_workers
@@ -74,7 +75,7 @@ def test_few_items_are_read_ahead() -> None:
 def test_number_of_workers() -> None:
     assert number_of(-1) >= 1
     for jobs in (0, -5, 1.5, "a", None, True):
-        with pytest.raises(UsageError, match="jobs must be at least 1"):
+        with raises(UsageError, parameter="jobs"):
             number_of(jobs)  # type: ignore[arg-type]
 
 
