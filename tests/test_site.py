@@ -72,3 +72,9 @@ def test_search_works_offline(site: Path) -> None:
     command = [chromium, *options, "--dump-dom", page]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert re.search(r"[1-9]\d* matching document", run.stdout)
+
+
+@pytest.mark.slow
+def test_signatures_have_the_fields_of_options(site: Path) -> None:
+    html = (site / "api/adapting.html").read_text("utf-8")
+    assert "prior_only" in html and "<code>options</code>" not in html
