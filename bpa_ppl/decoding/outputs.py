@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl.decoding.confidence import Confidence, Expected, expected
-from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranked_parts
+from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
 from bpa_ppl.diagnostics import RiskCoverage, risk_coverage
 from bpa_ppl.diagnostics.baselines.comparing import BaselineTally, recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
@@ -370,7 +370,7 @@ def rerank_to(
     """
     options = options or RerankOptions()
     options = replace(options, confidence=options.confidence or details is not None)
-    stream = reranked_parts(nbest, posterior, options)
+    stream = reranker_with(posterior, options).parts(nbest)
     total = len(nbest) if isinstance(nbest, NBest) else 0
     draws = as_draws(posterior)
     goal = criterion_of(draws.attrs)

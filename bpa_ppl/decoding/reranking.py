@@ -1,29 +1,33 @@
-"""rerank: choose a translation from each n-best list with a checked posterior."""
+"""Reranker and rerank: choose a translation from each n-best list with a checked posterior."""
 
 from __future__ import annotations
 
 import reprlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from bpa_ppl.decoding.base import Rule
+from bpa_ppl.columns import counted
 from bpa_ppl.decoding.batches import BatchDecider, Decisions, DecisionSettings
 from bpa_ppl.decoding.confidence import Confidence
+from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import gain_column
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.options import RerankOptions, with_options
-from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.progress import reporter
 from bpa_ppl.quality.pairs import PAIRED
+from bpa_ppl.registry import RULES
 from bpa_ppl.weights import Weights
 from bpa_ppl.workers import number_of, parallel_workers
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
 _SMALL = 100_000  # hypotheses; up to this number, starting worker processes takes longer
 _SHOWN = 5  # changes in a notebook
+_ORDERS = 8  # orders of columns whose draws are kept aligned
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +98,265 @@ class Reranked:
         return f"<p>{escape(repr(self))}</p>" + (f"<table>{head}{rows}</table>" if rows else "")
 
 
+class RerankedPart(NamedTuple):
+    """Some lists, and the choices from them."""
+
+    lists: NBest
+    result: Reranked
+
+
+class Reranker:
+    """A posterior that was checked once, and chooses from n-best lists.
+
+    It can be called from several threads at once, and be pickled to other processes.
+
+    Attributes:
+        draws: the draws of the posterior.
+        feature_names: the features with weights, adapted or fixed, in the order of the columns of
+            `choose`.
+        rule: by which it chooses.
+
+    >>> from bpa_ppl import Draws
+    >>> drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 2))
+    >>> reranker = Reranker(Draws({"weights": drawn}, ("lm", "tm")))
+    >>> reranker.choose(["a cat", "the cat"], {"lm": [-1.2, -0.7], "tm": [-3.0, -2.5]})
+    Candidate(position=1, text='the cat', probability=0.7...)
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0, 0.0], [np.log(3), 0.0]]], ["lm", "tm"])
+    >>> reranker(lists).texts, reranker.predict(lists).probability.round(2).tolist()
+    (['b'], [0.25, 0.75])
+    """
+
+    @with_options(RerankOptions)
+    def __init__(self, posterior: Posterior | str | Path, options: RerankOptions) -> None:
+        """Check a posterior and settle how it chooses.
+
+        Args:
+            posterior: from `adapt`, any other with a variable `weights` and feature names, or the
+                path of a file of one.
+            options: the fields of `bpa_ppl.options.RerankOptions`, as keyword arguments.
+
+        Raises:
+            NotConverged: if the posterior fails `check` and `unchecked` is false.
+            DataError: if the file cannot be read, or a file that features are computed from is
+                missing or has changed.
+            UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
+        """
+        self._settle(posterior, options)
+
+    def _settle(self, posterior: Posterior | str | Path, options: RerankOptions) -> None:
+        if isinstance(posterior, str | Path):
+            posterior = read_draws(posterior)
+        self.options = options
+        self.draws = with_defaults(as_draws(posterior), options.defaults)
+        if not options.unchecked:
+            refuse_unconverged(self.draws)
+        attrs = self.draws.attrs
+        temperature = options.temperature
+        if temperature is None:
+            temperature = float(attrs.get("temperature", 1.0))
+        gain = gain_column(attrs)
+        self.rule = options.rule_for(self.draws)
+        self._settings = DecisionSettings(
+            options.derivations,
+            temperature,
+            options.min_confidence,
+            options.confidence,
+            expected_metric(attrs),
+            None if gain is None else gain.column,
+            options.draws,
+        )
+        self._preparation = Preparation.recorded(
+            attrs, self.draws.constants, options.moved_files, self.draws.features, self.draws.fixed
+        )
+        self.feature_names = (*self.draws.features, *self.draws.fixed)
+        self._deciders: dict[tuple[str, ...], BatchDecider] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # It was checked, and its draws have the weights of `defaults`.
+        return reranker_with, (self.draws, replace(self.options, unchecked=True, defaults=None))
+
+    def __repr__(self) -> str:
+        rule = RULES.name_of(self.rule)
+        weights = counted(len(self.feature_names), "weight")
+        return f"Reranker({len(self.draws.flat)} draws of {weights}, {rule})"
+
+    def __call__(self, nbest: NBest | Iterable[NBest]) -> Reranked:
+        """Choose a translation from each list, as `rerank` does.
+
+        Args:
+            nbest: lists, or a stream of them (`iter_nbest`), of which few are in memory at a time.
+
+        Raises:
+            DataError: if lists and posterior do not have the same features.
+            UsageError: if there is no list.
+        """
+        total = len(nbest) if isinstance(nbest, NBest) else 0
+        results: list[Reranked] = []
+        done = 0
+        with reporter(self.options.progress, "rerank") as report:
+            for part in self.parts(nbest):
+                results.append(part.result)
+                done += len(part.result.choice)
+                report(done, max(total, done), "sentences")
+        if not results:
+            raise UsageError("there is no list to rerank", parameter="nbest")
+        names = [f.name for f in fields(Reranked)]
+        return Reranked(*(_concatenated([getattr(r, name) for r in results]) for name in names))
+
+    def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[RerankedPart]:
+        """Yield lists and the choices from them, a part at a time; errors as above."""
+        tables = self._prepared(nbest)
+        if self.options.backend == "local" and number_of(self.options.jobs) == 1:
+            return (_part(lists, self._decider(lists).choose(lists)) for lists in tables)
+        return self._in_workers(tables)
+
+    def predict(self, nbest: NBest | Iterable[NBest]) -> Predictions:
+        """Return the posterior predictive distribution over each list, p(e | f; T, A).
+
+        Args:
+            nbest: as for a call.
+
+        Raises:
+            DataError: if lists and posterior do not have the same features.
+            UsageError: if there is no list.
+        """
+        parts = []
+        for lists in self._prepared(nbest):
+            decider = self._decider(lists)
+            p = decider.probabilities(lists)
+            parts.append((lists, p, decider.supported(lists, p)))
+        if not parts:
+            raise UsageError("there is no list to rerank", parameter="nbest")
+        tables, derivation, probability = zip(*parts, strict=True)
+        return Predictions(
+            NBest.concatenate(tables),
+            np.concatenate(probability),
+            np.concatenate(derivation),
+            self._settings.metric,
+        )
+
+    def choose(
+        self,
+        texts: Sequence[str],
+        features: Mapping[str, npt.ArrayLike] | npt.ArrayLike,
+        *,
+        source: str | None = None,
+    ) -> Candidate:
+        """Choose from one list.
+
+        Args:
+            texts: (N,) the candidates.
+            features: by name, (N,) each; or an array (N, features) in the order of `feature_names`.
+            source: the source sentence, if features of the posterior are computed from it.
+
+        Raises:
+            DataError: if a feature is missing, not known, not a finite number, or has another
+                length than the texts.
+            UsageError: if there is no text.
+        """
+        if not len(texts):
+            raise UsageError("there is no text to choose from", parameter="texts")
+        names = tuple(features) if isinstance(features, Mapping) else self.feature_names
+        table = _feature_table(features, len(texts), names)
+        sources = None if source is None else [source]
+        lists = NBest.from_lists([texts], [table], names, sources=sources)
+        (lists,) = self._prepared(lists)
+        decisions = self._decider(lists).choose(lists)
+        position = int(decisions.choice[0])
+        return Candidate(position, texts[position], float(decisions.probability[0]))
+
+    def warm_up(self, sizes: Iterable[int] = (10, 100, 500)) -> None:
+        """Compile the programs for lists of some sizes, so that the first call is not slow.
+
+        Args:
+            sizes: numbers of candidates; a program serves all lists of similar sizes.
+        """
+        lists = NBest.from_lists([], [], self.feature_names)
+        for size in sizes:
+            self._decider(lists).warm_up(size)
+
+    def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
+        return self._preparation.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
+
+    def _decider(self, lists: NBest) -> BatchDecider:
+        """Return the decider for the columns of some lists."""
+        decider = self._deciders.get(lists.feature_names)
+        if decider is None:
+            if len(self._deciders) >= _ORDERS:
+                self._deciders.clear()
+            decider = BatchDecider.of(self.draws, lists, self.rule, self._settings)
+            self._deciders[lists.feature_names] = decider
+        return decider
+
+    def _in_workers(self, tables: Iterator[NBest]) -> Iterator[RerankedPart]:
+        options = self.options
+        first: deque[NBest] = deque()
+        if options.backend == "local":
+            waiting = 0
+            while waiting < _SMALL and (lists := next(tables, None)) is not None:
+                first.append(lists)
+                waiting += len(lists.features)
+            if waiting < _SMALL:
+                yield from (_part(lists, self._decider(lists).choose(lists)) for lists in first)
+                return
+        from joblib import delayed
+
+        def call(lists: NBest) -> Any:
+            decider = self._decider(lists)
+            return delayed(BatchDecider.choose)(decider, decider.stripped(lists))
+
+        queued = (first.popleft() for _ in range(len(first)))
+        calls = ((lists, call(lists)) for lists in chain(queued, tables))
+        with parallel_workers(options.jobs, options.backend, options.scheduler) as parallel:
+            for lists, decisions in parallel.in_order(calls):
+                yield _part(lists, decisions)
+
+
+def _feature_table(
+    features: Mapping[str, npt.ArrayLike] | npt.ArrayLike, count: int, names: tuple[str, ...]
+) -> Float32:
+    """Return the features of one list, (N, features)."""
+    try:
+        if isinstance(features, Mapping):
+            features = np.array([np.asarray(v, np.float32) for v in features.values()]).T
+        with np.errstate(over="ignore"):
+            table = np.asarray(features, np.float32).reshape(count, len(names))
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"features must be {count} numbers, one for each text, of {', '.join(names)}",
+            parameter="features",
+            code="wrong-length",
+        ) from error
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        raise DataError(
+            f"{names[column]} of candidate {row} is {table[row, column]}, not a finite number",
+            parameter="features",
+            code="bad-number",
+        )
+    return table
+
+
+def reranker_with(posterior: Posterior | str | Path, options: RerankOptions) -> Reranker:
+    """Return a reranker with an object of options.
+
+    >>> from bpa_ppl import Draws
+    >>> draws = Draws({"weights": np.zeros((1, 4, 1))}, ("lm",))
+    >>> reranker_with(draws, RerankOptions(unchecked=True, rule="mean"))
+    Reranker(4 draws of 1 weight, mean)
+    """
+    reranker = Reranker.__new__(Reranker)
+    reranker._settle(posterior, options)
+    return reranker
+
+
 @with_options(RerankOptions)
 def rerank(
     nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
 ) -> Reranked:
     """Choose a translation from each list by the posterior.
+
+    For many calls with one posterior, a `Reranker` checks it only once.
 
     Args:
         nbest: lists, or a stream of them (`iter_nbest`), of which few are in memory at a time.
@@ -121,18 +380,7 @@ def rerank(
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    total = len(nbest) if isinstance(nbest, NBest) else 0
-    parts: list[Reranked] = []
-    done = 0
-    with reporter(options.progress, "rerank") as report:
-        for _, part in reranked_parts(nbest, posterior, options):
-            parts.append(part)
-            done += len(part.choice)
-            report(done, max(total, done), "sentences")
-    if not parts:
-        raise UsageError("there is no list to rerank")
-    columns: list[list[Any]] = [[getattr(part, f.name) for part in parts] for f in fields(Reranked)]
-    return Reranked(*map(_concatenated, columns))
+    return reranker_with(posterior, options)(nbest)
 
 
 @with_options(RerankOptions)
@@ -152,43 +400,7 @@ def rerank_stream(
     >>> [len(part.texts) for part in rerank_stream(lists, draws, unchecked=True)]
     [64, 36]
     """
-    return (part.result for part in reranked_parts(nbest, posterior, options))
-
-
-class RerankedPart(NamedTuple):
-    """Some lists, and the choices from them."""
-
-    lists: NBest
-    result: Reranked
-
-
-def reranked_parts(
-    nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
-) -> Iterator[RerankedPart]:
-    """Yield lists and the choices from them, a part at a time; errors as those of `rerank`."""
-    draws = with_defaults(as_draws(posterior), options.defaults)
-    if not options.unchecked:
-        refuse_unconverged(draws)
-    temperature = options.temperature
-    if temperature is None:
-        temperature = float(draws.attrs.get("temperature", 1.0))
-    gain = gain_column(draws.attrs)
-    settings = DecisionSettings(
-        options.derivations,
-        temperature,
-        options.min_confidence,
-        options.confidence,
-        expected_metric(draws.attrs),
-        None if gain is None else gain.column,
-    )
-    deciders = _Deciders(draws, options.rule_for(draws), settings)
-    prepared = Preparation.recorded(
-        draws.attrs, draws.constants, options.moved_files, draws.features, draws.fixed
-    )
-    tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
-    if options.backend == "local" and number_of(options.jobs) == 1:
-        return _in_this_process(tables, deciders)
-    return _in_workers(tables, deciders, options)
+    return (part.result for part in reranker_with(posterior, options).parts(nbest))
 
 
 def expected_metric(attrs: Mapping[str, Any]) -> str | None:
@@ -244,50 +456,6 @@ def _no_lists(value: Any) -> UsageError:
         "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
         f"{reprlib.repr(value)}"
     )
-
-
-class _Deciders:
-    """The decider for the columns of each table: the same one as long as the columns are equal."""
-
-    def __init__(self, draws: Draws, rule: Rule, settings: DecisionSettings):
-        self._arguments = draws, rule, settings
-        self._last: BatchDecider | None = None
-
-    def of(self, lists: NBest) -> BatchDecider:
-        if self._last is None or self._last.feature_names != lists.feature_names:
-            draws, rule, settings = self._arguments
-            self._last = BatchDecider.of(draws, lists, rule, settings)
-        return self._last
-
-
-def _in_this_process(tables: Iterable[NBest], deciders: _Deciders) -> Iterator[RerankedPart]:
-    for lists in tables:
-        yield _part(lists, deciders.of(lists).choose(lists))
-
-
-def _in_workers(
-    tables: Iterator[NBest], deciders: _Deciders, options: RerankOptions
-) -> Iterator[RerankedPart]:
-    first: deque[NBest] = deque()
-    if options.backend == "local":
-        waiting = 0
-        while waiting < _SMALL and (lists := next(tables, None)) is not None:
-            first.append(lists)
-            waiting += len(lists.features)
-        if waiting < _SMALL:
-            yield from _in_this_process(first, deciders)
-            return
-    from joblib import delayed
-
-    def call(lists: NBest) -> Any:
-        decider = deciders.of(lists)
-        return delayed(BatchDecider.choose)(decider, decider.stripped(lists))
-
-    queued = (first.popleft() for _ in range(len(first)))
-    calls = ((lists, call(lists)) for lists in chain(queued, tables))
-    with parallel_workers(options.jobs, options.backend, options.scheduler) as parallel:
-        for lists, decisions in parallel.in_order(calls):
-            yield _part(lists, decisions)
 
 
 def _part(lists: NBest, decisions: Decisions) -> RerankedPart:

@@ -1,0 +1,129 @@
+"""Predictions: the posterior predictive distribution over the candidates of lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bpa_ppl.errors import UsageError
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.quality.pairs import PAIRED, most_probable, pairs_of
+
+# Strings that are less probable are left out of expected gains.
+_NEGLIGIBLE = 1e-6
+
+
+class Candidate(NamedTuple):
+    """A candidate of a list, and its probability.
+
+    Attributes:
+        position: in its list, from 0.
+        text: the candidate.
+        probability: of its derivation or, where equal strings are summed, of its string.
+    """
+
+    position: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """p(e | f; T, A) of every candidate of some lists (S lists with H candidates in all).
+
+    Attributes:
+        lists: the candidates; those of list `s` are the rows `lists.rows(s)`.
+        probability: (H,) of the derivation or, where equal strings are summed, of the string.
+        derivation: (H,) the probability of each derivation; they sum to 1 over each list.
+        metric: of expected gains: `ter`, `bleu` or `chrf`, or None where the posterior has another
+            criterion.
+
+    >>> lists = NBest.from_lists([["a b", "a c"], ["d"]], [[[0.0], [1.0]], [[0.0]]], ["lm"])
+    >>> p = np.array([0.25, 0.75, 1.0])
+    >>> predictions = Predictions(lists, p, p)
+    >>> len(predictions), predictions[0].tolist(), predictions.entropy.round(3).tolist()
+    (2, [0.25, 0.75], [0.562, 0.0])
+    >>> predictions.top(1)
+    [[Candidate(position=1, text='a c', probability=0.75)], [Candidate(position=0, text='d', ...)]]
+    >>> predictions.logits.round(2).tolist(), predictions.expected_gain("ter").tolist()
+    ([-1.39, -0.29, 0.0], [-37.5, -12.5, 0.0])
+    """
+
+    lists: NBest
+    probability: Float64
+    derivation: Float64
+    metric: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def __getitem__(self, sentence: int) -> Float64:
+        """Return the probabilities of the candidates of one list."""
+        return self.probability[self.lists.rows(range(len(self))[sentence])]
+
+    @property
+    def logits(self) -> Float64:
+        """(H,) log p of each derivation; −inf where it is 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.derivation)
+
+    @property
+    def entropy(self) -> Float64:
+        """(S,) the entropy of each distribution over derivations, in nats."""
+        p = self.derivation
+        terms = -p * np.log(np.where(p > 0, p, 1.0))
+        return np.add.reduceat(terms, self.lists.offsets[:-1])
+
+    def top(self, k: int = 1) -> list[list[Candidate]]:
+        """Return the k most probable candidates of each list, the most probable first.
+
+        Of strings that are summed, only the best derivation is returned.
+
+        Raises:
+            UsageError: if k is less than 1.
+        """
+        if k < 1:
+            raise UsageError(f"k must be at least 1, got {k}", parameter="k")
+        result = []
+        summed = not np.array_equal(self.probability, self.derivation)
+        for s in range(len(self)):
+            rows, texts = self.lists.rows(s), self.lists.texts(s)
+            order = np.lexsort((-self.derivation[rows], -self.probability[rows])).tolist()
+            if summed:
+                order = list({texts[i]: i for i in reversed(order)}.values())[::-1]
+            result.append([Candidate(i, texts[i], float(self[s][i])) for i in order[:k]])
+        return result
+
+    def expected_gain(self, metric: str | None = None) -> Float64:
+        """Return the expected gain of each candidate, Σ_e' p(e'|f) gain(e, e'), (H,).
+
+        The gain is sacreBLEU's score of a sentence in percent, with e' as its reference; TER is
+        negated: higher is better. Equal strings count as one.
+
+        Args:
+            metric: `ter`, `bleu` or `chrf`; by default the criterion of the posterior.
+
+        Raises:
+            UsageError: if no metric is given and the criterion of the posterior is another one, or
+                there is no such metric.
+        """
+        metric = metric or self.metric
+        if metric is None:
+            raise UsageError(
+                "the criterion of the posterior cannot compare candidates: choose "
+                f"{', '.join(PAIRED)}",
+                parameter="metric",
+            )
+        return np.concatenate([self._gains(s, metric) for s in range(len(self))])
+
+    def _gains(self, sentence: int, metric: str) -> Float64:
+        rows = self.lists.rows(sentence)
+        strings, group = np.unique(self.lists.string_index[rows], return_inverse=True)
+        p = np.bincount(group, weights=self.derivation[rows])
+        references: Int64 = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
+        pairs = pairs_of([self.lists.strings[i] for i in strings], metric)
+        gains = pairs.scores(np.arange(len(strings)), references)
+        share = p[references] / p[references].sum()
+        return np.asarray((gains @ share)[group])

@@ -1,0 +1,204 @@
+"""Reranker: one posterior, checked once, for many calls."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import reference_model
+from external_posterior import external_posterior
+from raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
+from bpa_ppl.decoding.batches import _log_scores, padded_size
+from bpa_ppl.posterior import Draws, write_posterior
+from bpa_ppl.registry import RULES
+
+NAMES = ("LM0", "TM0", "WordPenalty0")
+RULES = ["predictive", "viterbi", "map", "mean", "mbr"]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def draws(rng: np.random.Generator) -> Draws:
+    weights = rng.normal([0.5, 0.3, -0.2], 0.1, size=(4, 500, 3))
+    return Draws(
+        {"weights": weights},
+        NAMES,
+        log_density=rng.normal(size=(4, 500)),
+        constants={"canonical": np.array([0.4, 0.3, -0.2]), "mode": weights.mean(axis=(0, 1))},
+    )
+
+
+@pytest.fixture
+def lists(rng: np.random.Generator) -> NBest:
+    """Lists of 1 to 90 candidates, some of which are the same string."""
+    sizes = [1, 2, 16, 17, 90, *rng.integers(3, 40, 20).tolist()]
+    texts = [[f"a{rng.integers(max(size // 2, 1))} b c" for _ in range(size)] for size in sizes]
+    features = [rng.normal(size=(size, 3)) * 3 for size in sizes]
+    return NBest.from_lists(texts, features, NAMES)
+
+
+@pytest.mark.parametrize("derivations", ["separate", "summed"])
+@pytest.mark.parametrize("rule", RULES)
+def test_choices_are_those_of_rerank(
+    lists: NBest, draws: Draws, rule: str, derivations: str
+) -> None:
+    reranker = Reranker(draws, rule=rule, derivations=derivations)
+    result = reranker(lists)
+    expected = rerank(lists, draws, rule=rule, derivations=derivations)
+    assert result.texts == expected.texts
+    predictions = reranker.predict(lists)
+    for s in range(len(lists)):
+        assert predictions[s][result.choice[s]] == pytest.approx(result.probability[s], rel=1e-7)
+        columns = lists[s].features.astype(float).T
+        one = reranker.choose(lists.texts(s), dict(zip(NAMES, columns, strict=True)))
+        assert (one.position, one.text) == (result.choice[s], result.texts[s])
+        assert one.probability == pytest.approx(result.probability[s], rel=1e-7)
+
+
+def test_predictions_are_the_predictive_distribution(lists: NBest, draws: Draws) -> None:
+    predictions = Reranker(draws).predict(lists)
+    expected = reference_model.predictive(lists, draws.flat)
+    for s, p in enumerate(expected):
+        np.testing.assert_allclose(predictions[s], p, atol=2e-6)
+        entropy = -np.sum(p * np.log(p))
+        assert predictions.entropy[s] == pytest.approx(entropy, abs=1e-4)
+        best = predictions.top(2)[s]
+        assert [c.position for c in best] == np.argsort(-p, kind="stable")[:2].tolist()
+    np.testing.assert_allclose(np.exp(predictions.logits), predictions.derivation)
+
+
+def test_top_of_summed_strings_has_each_string_once(lists: NBest, draws: Draws) -> None:
+    predictions = Reranker(draws, derivations="summed").predict(lists)
+    for s, best in enumerate(predictions.top(100)):
+        assert sorted(c.text for c in best) == sorted(set(lists.texts(s)))
+        assert sum(c.probability for c in best) == pytest.approx(1)
+
+
+def test_expected_gains_are_the_utilities_of_mbr(lists: NBest, draws: Draws) -> None:
+    gains = Reranker(draws).predict(lists).expected_gain("chrf")
+    chosen = Reranker(draws, rule=RULES.resolve("mbr", {"gain": "chrf"}))(lists)
+    for s in range(len(lists)):
+        in_list = gains[lists.rows(s)]
+        assert in_list[chosen.choice[s]] == pytest.approx(in_list.max(), abs=1e-4)
+
+
+def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> None:
+    predictions = Reranker(draws.with_attrs(oracle_metric="mqm")).predict(lists)
+    with raises(UsageError, parameter="metric"):
+        predictions.expected_gain()
+
+
+def test_a_file_is_read_and_checked_once(
+    lists: NBest, draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "posterior.nc"
+    write_posterior(draws, path)
+    reranker = Reranker(path)
+    path.unlink()
+    assert reranker(lists).texts == rerank(lists, draws).texts
+
+
+def test_a_posterior_that_fails_its_check_is_refused(draws: Draws) -> None:
+    short = Draws({"weights": draws.weights[:, :20]}, NAMES)
+    with raises(NotConverged, parameter="unchecked"):
+        Reranker(short)
+    assert repr(Reranker(short, unchecked=True)) == "Reranker(80 draws of 3 weights, predictive)"
+
+
+def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
+    reranker = Reranker(draws)
+    expected = reranker.predict(lists).probability
+
+    def predicted(i: int) -> np.ndarray:
+        return reranker.predict(lists).probability
+
+    with ThreadPoolExecutor(16) as threads:
+        for probability in threads.map(predicted, range(32)):
+            np.testing.assert_array_equal(probability, expected)
+
+
+def test_pickled_rerankers_give_the_same_bits(lists: NBest, draws: Draws) -> None:
+    reranker = Reranker(draws, temperature=2.0, draws=500)
+    expected = reranker.predict(lists).probability
+    copy = pickle.loads(pickle.dumps(reranker))
+    np.testing.assert_array_equal(copy.predict(lists).probability, expected)
+
+
+def test_the_order_of_features_does_not_matter(draws: Draws) -> None:
+    reranker = Reranker(draws)
+    table = np.array([[-1.0, 2.0, 3.0], [0.5, -1.0, 2.0]])
+    first = reranker.choose(["a", "b"], table)
+    named = dict(zip(reversed(NAMES), table.T[::-1], strict=True))
+    assert reranker.choose(["a", "b"], named) == pytest.approx(first)
+
+
+@pytest.mark.parametrize(
+    ("features", "code", "parameter"),
+    [
+        ({"LM0": [1.0], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length", "features"),
+        ({"LM0": [1, "x"], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length", "features"),
+        ({"LM0": [1, np.nan], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
+        ({"LM0": [1, 1e39], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
+        ({"LM0": [1.0, 0.0], "Other": [0.0, 1.0]}, None, None),
+        (np.zeros((2, 2)), "wrong-length", "features"),
+    ],
+)
+def test_bad_features_are_errors(
+    draws: Draws, features: Any, code: str | None, parameter: str | None
+) -> None:
+    with raises(DataError, code, parameter=parameter):
+        Reranker(draws).choose(["a", "b"], features)
+
+
+def test_a_list_without_texts_is_an_error(draws: Draws) -> None:
+    with raises(UsageError, parameter="texts"):
+        Reranker(draws).choose([], {name: [] for name in NAMES})
+
+
+def test_a_dozen_programs_serve_a_thousand_candidates(draws: Draws) -> None:
+    reranker = Reranker(draws)
+    reranker.warm_up(range(1, 1001))
+    known = _log_scores._cache_size()
+    rng = np.random.default_rng(0)
+    for size in (1, 3, 16, 100, 500, 777, 1000):
+        reranker.choose(["a"] * size, rng.normal(size=(size, 3)))
+    assert _log_scores._cache_size() == known
+    assert len({padded_size(n) for n in range(1, 1001)}) <= 12
+
+
+def test_fewer_draws_make_nearly_the_same_choices(draws: Draws, rng: np.random.Generator) -> None:
+    lists = NBest.from_lists([["a", "b"] * 5] * 500, rng.normal(size=(500, 10, 3)) * 3, NAMES)
+    few, every = Reranker(draws, draws=200)(lists), Reranker(draws)(lists)
+    assert np.mean(few.choice == every.choice) > 0.97
+    with raises(UsageError, parameter="draws"):
+        Reranker(draws, draws=0)
+
+
+def test_features_of_the_posterior_are_computed(tmp_path: Path) -> None:
+    lists = NBest.from_lists(
+        [["a cat", "a black cat"]] * 30,
+        [[[1.0], [0.5]]] * 30,
+        ["LM0"],
+        references=[("a black cat",)] * 30,
+    )
+    posterior = bpa.adapt(lists, {"LM0": 0.1}, add=["length"], sampler="laplace")
+    reranker = Reranker(posterior, unchecked=True)
+    whole = reranker(lists)
+    one = reranker.choose(["a cat", "a black cat"], {"LM0": [1.0, 0.5]})
+    assert (one.text, one.probability) == (whole.texts[0], pytest.approx(whole.probability[0]))
+
+
+def test_external_posteriors_are_taken(lists: NBest, draws: Draws) -> None:
+    result = Reranker(external_posterior(draws.weights, NAMES))(lists)
+    assert result.texts == Reranker(draws)(lists).texts
