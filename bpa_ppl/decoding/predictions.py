@@ -73,8 +73,8 @@ class Predictions:
     def entropy(self) -> Float64:
         """(S,) the entropy of each distribution over derivations, in nats."""
         p = self.derivation
-        terms = -p * np.log(np.where(p > 0, p, 1.0))
-        return np.add.reduceat(terms, self.lists.offsets[:-1])
+        terms = p * np.log(np.where(p > 0, p, 1.0))
+        return 0.0 - np.add.reduceat(terms, self.lists.offsets[:-1])
 
     def top(self, k: int = 1) -> list[list[Candidate]]:
         """Return the k most probable candidates of each list, the most probable first.

@@ -317,9 +317,9 @@ def _feature_table(
 ) -> Float32:
     """Return the features of one list, (N, features)."""
     try:
-        if isinstance(features, Mapping):
-            features = np.array([np.asarray(v, np.float32) for v in features.values()]).T
         with np.errstate(over="ignore"):
+            if isinstance(features, Mapping):
+                features = np.array([np.asarray(v, np.float32) for v in features.values()]).T
             table = np.asarray(features, np.float32).reshape(count, len(names))
     except (TypeError, ValueError) as error:
         raise DataError(

@@ -16,8 +16,8 @@ from raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
 from bpa_ppl.decoding.batches import _log_scores, padded_size
+from bpa_ppl.decoding.mbr import Mbr
 from bpa_ppl.posterior import Draws, write_posterior
-from bpa_ppl.registry import RULES
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
 RULES = ["predictive", "viterbi", "map", "mean", "mbr"]
@@ -87,7 +87,7 @@ def test_top_of_summed_strings_has_each_string_once(lists: NBest, draws: Draws) 
 
 def test_expected_gains_are_the_utilities_of_mbr(lists: NBest, draws: Draws) -> None:
     gains = Reranker(draws).predict(lists).expected_gain("chrf")
-    chosen = Reranker(draws, rule=RULES.resolve("mbr", {"gain": "chrf"}))(lists)
+    chosen = Reranker(draws, rule=Mbr(gain="chrf"))(lists)
     for s in range(len(lists)):
         in_list = gains[lists.rows(s)]
         assert in_list[chosen.choice[s]] == pytest.approx(in_list.max(), abs=1e-4)
