@@ -32,6 +32,10 @@ def rerank(
             "ends in .jsonl, else tab-separated."
         ),
     ] = None,
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(help="Also write the probability of every candidate, as JSON lines."),
+    ] = None,
     references: shared.References = None,
     sources: shared.Sources = None,
     gaps: Annotated[
@@ -55,6 +59,7 @@ def rerank(
         read_draws(posterior),
         output,
         details,
+        probabilities=probabilities,
         aligned=aligned,
         options=replace(options, progress=not quiet),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -29,12 +29,18 @@ _SOME = 64  # draws that the spread of an expectation is computed from
 
 
 class Decisions(NamedTuple):
-    """The choice from each of some lists (S sentences): see `Reranked`."""
+    """The choice from each of some lists (S sentences): see `Reranked`.
+
+    Attributes `derivation` and `predictive` are (hypotheses,): the probability of each derivation,
+    and of what it stands for, which is its string where equal strings are summed.
+    """
 
     choice: Int64
     probability: Float64
     canonical: Int64
     canonical_probability: Float64
+    derivation: Float64
+    predictive: Float64
     confidence: Confidence | None
 
 
@@ -183,14 +189,7 @@ class BatchDecider:
             return self._of_chunk(lists)
         with ThreadPoolExecutor(_THREADS) as threads:
             parts = list(threads.map(self._of_chunk, lists.chunks(_CHUNK)))
-        choice, probability, canonical, canonical_probability, expected = zip(*parts, strict=True)
-        return Decisions(
-            choice=np.concatenate(choice),
-            probability=np.concatenate(probability),
-            canonical=np.concatenate(canonical),
-            canonical_probability=np.concatenate(canonical_probability),
-            confidence=Confidence.joined(expected) if self.confident else None,
-        )
+        return Decisions(*map(joined, zip(*parts, strict=True)))
 
     def _of_chunk(self, lists: NBest) -> Decisions:
         p = self.probabilities(lists)
@@ -209,7 +208,13 @@ class BatchDecider:
             choice, confidence = self._expected(lists, p, choice, canonical)
         first = lists.offsets[:-1]
         return Decisions(
-            choice, support[first + choice], canonical, support[first + canonical], confidence
+            choice=choice,
+            probability=support[first + choice],
+            canonical=canonical,
+            canonical_probability=support[first + canonical],
+            derivation=p,
+            predictive=support,
+            confidence=confidence,
         )
 
     def _expected(
@@ -231,6 +236,19 @@ class BatchDecider:
             self.settings.metric,
             self.settings.column,
         )
+
+
+def joined(column: Sequence[Any]) -> Any:
+    """Concatenate a field of several parts: lists, arrays, confidence or None.
+
+    >>> joined([["a"], ["b", "c"]]), joined([None, None])
+    (['a', 'b', 'c'], None)
+    """
+    if isinstance(column[0], list):
+        return [item for part in column for item in part]
+    if column[0] is None or isinstance(column[0], Confidence):
+        return Confidence.joined(column) if column[0] else None
+    return np.concatenate(column)
 
 
 def padded_size(size: int) -> int:

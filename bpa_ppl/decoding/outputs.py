@@ -337,19 +337,22 @@ def rerank_to(
     output: AnyPath,
     details: AnyPath | None = None,
     *,
+    probabilities: AnyPath | None = None,
     aligned: AlignedWriter | None = None,
     options: RerankOptions | None = None,
 ) -> Summary:
     r"""Rerank lists as `rerank` does, and write the choices as they come.
 
     Memory does not grow with the number of lists. The files appear under their names when all is
-    done; after an error neither of them is there.
+    done; after an error none of them is there.
 
     Args:
         nbest: as for `rerank`.
         posterior: as for `rerank`.
         output: the translations, one a line; `-` is the standard output.
         details: a table, see `write_details`, with what is expected of each choice.
+        probabilities: JSON lines with the probability of every candidate: see
+            `Predictions.json_lines`.
         aligned: aligns the translations with the lines of the source; None writes one line a list,
             as they come.
         options: as for `rerank`, in one object.
@@ -375,16 +378,18 @@ def rerank_to(
     draws = as_draws(posterior)
     goal = criterion_of(draws.attrs)
     tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"), draws)
-    paths = [output] if details is None else [output, details]
+    paths = [path for path in (output, details, probabilities) if path is not None]
     with (
-        atomic_writers(*paths) as (texts, *tables),
+        atomic_writers(*paths) as (texts, *others),
         reporter(options.progress, "rerank") as report,
     ):
         for part in stream:
             result = part.result
             texts.writelines(text_rows(result) if aligned is None else aligned.lines(result))
-            for table in tables:
-                table.writelines(details_rows(result, paths[-1], header=not tally.sentences))
+            if details is not None:
+                others[0].writelines(details_rows(result, details, header=not tally.sentences))
+            if probabilities is not None:
+                others[-1].writelines(part.predictions.json_lines())
             tally.add(part)
             report(tally.sentences, max(total, tally.sentences), "sentences")
         if not tally.sentences:
@@ -417,7 +422,7 @@ class Tally:
 
     def add(self, part: RerankedPart) -> None:
         """Count the choices from some more lists."""
-        lists, choices = part
+        lists, choices = part.lists, part.result
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}

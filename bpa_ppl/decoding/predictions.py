@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from bpa_ppl.errors import UsageError
@@ -35,6 +37,7 @@ class Predictions:
 
     Attributes:
         lists: the candidates; those of list `s` are the rows `lists.rows(s)`.
+        choice: (S,) the position of the chosen candidate in its list.
         probability: (H,) of the derivation or, where equal strings are summed, of the string.
         derivation: (H,) the probability of each derivation; they sum to 1 over each list.
         metric: of expected gains: `ter`, `bleu` or `chrf`, or None where the posterior has another
@@ -42,7 +45,7 @@ class Predictions:
 
     >>> lists = NBest.from_lists([["a b", "a c"], ["d"]], [[[0.0], [1.0]], [[0.0]]], ["lm"])
     >>> p = np.array([0.25, 0.75, 1.0])
-    >>> predictions = Predictions(lists, p, p)
+    >>> predictions = Predictions(lists, np.array([1, 0]), p, p)
     >>> len(predictions), predictions[0].tolist(), predictions.entropy.round(3).tolist()
     (2, [0.25, 0.75], [0.562, 0.0])
     >>> predictions.top(1)
@@ -52,9 +55,21 @@ class Predictions:
     """
 
     lists: NBest
+    choice: Int64
     probability: Float64
     derivation: Float64
     metric: str | None = None
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Predictions]) -> Predictions:
+        """Return the predictions of several parts as one."""
+        return cls(
+            NBest.concatenate(part.lists for part in parts),
+            np.concatenate([part.choice for part in parts]),
+            np.concatenate([part.probability for part in parts]),
+            np.concatenate([part.derivation for part in parts]),
+            parts[0].metric,
+        )
 
     def __len__(self) -> int:
         return len(self.lists)
@@ -117,6 +132,30 @@ class Predictions:
                 parameter="metric",
             )
         return np.concatenate([self._gains(s, metric) for s in range(len(self))])
+
+    def json_lines(self) -> Iterator[str]:
+        r"""Yield a line of JSON for each list: `id`, `choice`, and the candidates.
+
+        Each candidate has a `text`, a `probability` and, where the posterior has a metric of texts,
+        an `expected_gain`.
+
+        >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0], [1.0]]], ["lm"])
+        >>> p = np.array([0.25, 0.75])
+        >>> list(Predictions(lists, np.array([1]), p, p).json_lines())
+        ['{"id":0,"choice":1,"candidates":[{"text":"a b","probability":0.25},...]}\n']
+        """
+        columns = {"probability": self.probability}
+        if self.metric is not None:
+            columns["expected_gain"] = self.expected_gain()
+        for s, identifier in enumerate(self.lists.ids):
+            rows = self.lists.rows(s)
+            numbers = [column[rows].tolist() for column in columns.values()]
+            candidates = [
+                {"text": text, **dict(zip(columns, values, strict=True))}
+                for text, *values in zip(self.lists.texts(s), *numbers, strict=True)
+            ]
+            line = {"id": identifier, "choice": int(self.choice[s]), "candidates": candidates}
+            yield msgspec.json.encode(line).decode() + "\n"
 
     def _gains(self, sentence: int, metric: str) -> Float64:
         rows = self.lists.rows(sentence)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import counted
-from bpa_ppl.decoding.batches import BatchDecider, Decisions, DecisionSettings
+from bpa_ppl.decoding.batches import BatchDecider, Decisions, DecisionSettings, joined
 from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.diagnostics import refuse_unconverged
@@ -99,10 +99,11 @@ class Reranked:
 
 
 class RerankedPart(NamedTuple):
-    """Some lists, and the choices from them."""
+    """Some lists, the choices from them, and the probabilities of all candidates."""
 
     lists: NBest
     result: Reranked
+    predictions: Predictions
 
 
 class Reranker:
@@ -201,13 +202,13 @@ class Reranker:
         if not results:
             raise UsageError("there is no list to rerank", parameter="nbest")
         names = [f.name for f in fields(Reranked)]
-        return Reranked(*(_concatenated([getattr(r, name) for r in results]) for name in names))
+        return Reranked(*(joined([getattr(r, name) for r in results]) for name in names))
 
     def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[RerankedPart]:
         """Yield lists and the choices from them, a part at a time; errors as above."""
         tables = self._prepared(nbest)
         if self.options.backend == "local" and number_of(self.options.jobs) == 1:
-            return (_part(lists, self._decider(lists).choose(lists)) for lists in tables)
+            return self._in_this_process(tables)
         return self._in_workers(tables)
 
     def predict(self, nbest: NBest | Iterable[NBest]) -> Predictions:
@@ -220,20 +221,10 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        parts = []
-        for lists in self._prepared(nbest):
-            decider = self._decider(lists)
-            p = decider.probabilities(lists)
-            parts.append((lists, p, decider.supported(lists, p)))
+        parts = [part.predictions for part in self.parts(nbest)]
         if not parts:
             raise UsageError("there is no list to rerank", parameter="nbest")
-        tables, derivation, probability = zip(*parts, strict=True)
-        return Predictions(
-            NBest.concatenate(tables),
-            np.concatenate(probability),
-            np.concatenate(derivation),
-            self._settings.metric,
-        )
+        return Predictions.concatenate(parts)
 
     def choose(
         self,
@@ -288,6 +279,10 @@ class Reranker:
             self._deciders[lists.feature_names] = decider
         return decider
 
+    def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[RerankedPart]:
+        for lists in tables:
+            yield self._part(lists, self._decider(lists).choose(lists))
+
     def _in_workers(self, tables: Iterator[NBest]) -> Iterator[RerankedPart]:
         options = self.options
         first: deque[NBest] = deque()
@@ -297,7 +292,9 @@ class Reranker:
                 first.append(lists)
                 waiting += len(lists.features)
             if waiting < _SMALL:
-                yield from (_part(lists, self._decider(lists).choose(lists)) for lists in first)
+                yield from (
+                    self._part(lists, self._decider(lists).choose(lists)) for lists in first
+                )
                 return
         from joblib import delayed
 
@@ -309,7 +306,29 @@ class Reranker:
         calls = ((lists, call(lists)) for lists in chain(queued, tables))
         with parallel_workers(options.jobs, options.backend, options.scheduler) as parallel:
             for lists, decisions in parallel.in_order(calls):
-                yield _part(lists, decisions)
+                yield self._part(lists, decisions)
+
+    def _part(self, lists: NBest, decisions: Decisions) -> RerankedPart:
+        result = Reranked(
+            sentence_ids=lists.sentence_ids,
+            choice=decisions.choice,
+            probability=decisions.probability,
+            canonical=decisions.canonical,
+            canonical_probability=decisions.canonical_probability,
+            texts=lists.chosen(decisions.choice),
+            canonical_texts=lists.chosen(decisions.canonical),
+            references=list(lists.references or ()),
+            confidence=decisions.confidence,
+            ids=list(lists.ids),
+        )
+        predictions = Predictions(
+            lists,
+            decisions.choice,
+            decisions.predictive,
+            decisions.derivation,
+            self._settings.metric,
+        )
+        return RerankedPart(lists, result, predictions)
 
 
 def _feature_table(
@@ -433,14 +452,6 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
     return replace(draws, fixed=draws.fixed.updated(weights)) if weights else draws
 
 
-def _concatenated(column: list[Any]) -> Any:
-    if isinstance(column[0], list):
-        return [item for part in column for item in part]
-    if column[0] is None or isinstance(column[0], Confidence):
-        return Confidence.joined(column) if column[0] else None
-    return np.concatenate(column)
-
-
 def _tables(stream: Iterable[NBest]) -> Iterator[NBest]:
     """Yield the lists of a stream a few at a time."""
     if isinstance(stream, str | bytes) or not isinstance(stream, Iterable):
@@ -456,15 +467,3 @@ def _no_lists(value: Any) -> UsageError:
         "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
         f"{reprlib.repr(value)}"
     )
-
-
-def _part(lists: NBest, decisions: Decisions) -> RerankedPart:
-    result = Reranked(
-        sentence_ids=lists.sentence_ids,
-        **decisions._asdict(),
-        texts=lists.chosen(decisions.choice),
-        canonical_texts=lists.chosen(decisions.canonical),
-        references=list(lists.references or ()),
-        ids=list(lists.ids),
-    )
-    return RerankedPart(lists, result)
