@@ -10,7 +10,7 @@ import typer
 import typer.main
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, lists, phrases, posteriors, rerank, studies, tune
+from bpa_ppl.cli import adapt, lists, phrases, posteriors, rerank, serve, studies, tune
 from bpa_ppl.cli.command import Command
 from bpa_ppl.cli.notes import shown
 from bpa_ppl.cli.options import expanded
@@ -37,6 +37,7 @@ for function in (
     posteriors.calibrate,
     rerank.rerank,
     rerank.weights,
+    serve.serve,
     lists.oracle,
     lists.features,
     tune.tune,

@@ -20,6 +20,7 @@ from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import gain_column
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
@@ -113,8 +114,9 @@ class Reranker:
 
     Attributes:
         draws: the draws of the posterior.
-        feature_names: the features with weights, adapted or fixed, in the order of the columns of
-            `choose`.
+        required_features: the columns that lists must have: features with adapted weights that are
+            not computed from texts or categories.
+        feature_names: these, and those with fixed weights: the order of the columns of `choose`.
         rule: by which it chooses.
 
     >>> from bpa_ppl import Draws
@@ -169,7 +171,10 @@ class Reranker:
         self._preparation = Preparation.recorded(
             attrs, self.draws.constants, options.moved_files, self.draws.features, self.draws.fixed
         )
-        self.feature_names = (*self.draws.features, *self.draws.fixed)
+        computed = set(chain.from_iterable(columns_of(attrs).values()))
+        self.required_features = tuple(n for n in self.draws.features if n not in computed)
+        fixed = (name for name in self.draws.fixed if name not in computed)
+        self.feature_names = (*self.required_features, *fixed)
         self._deciders: dict[tuple[str, ...], BatchDecider] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -248,6 +253,13 @@ class Reranker:
         if not len(texts):
             raise UsageError("there is no text to choose from", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
+        missing = [name for name in self.required_features if name not in names]
+        if missing:
+            raise DataError(
+                f"no feature {', '.join(missing)}, which the posterior has weights for",
+                parameter="features",
+                code="missing-feature",
+            )
         table = _feature_table(features, len(texts), names)
         sources = None if source is None else [source]
         lists = NBest.from_lists([texts], [table], names, sources=sources)
@@ -262,7 +274,7 @@ class Reranker:
         Args:
             sizes: numbers of candidates; a program serves all lists of similar sizes.
         """
-        lists = NBest.from_lists([], [], self.feature_names)
+        lists = NBest.from_lists([], [], (*self.draws.features, *self.draws.fixed))
         for size in sizes:
             self._decider(lists).warm_up(size)
 

@@ -1,0 +1,384 @@
+"""The web application: lists in JSON in, choices and probabilities out."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.resources import files
+from time import perf_counter
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+import bpa_ppl
+from bpa_ppl.decoding import Reranker
+from bpa_ppl.errors import BpaError, DataError, quoted
+from bpa_ppl.features.recipes import columns_of
+from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import capture_notes
+from bpa_ppl.registry import RULES
+
+LOGGER = logging.getLogger("bpa_ppl.serving")
+_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+#: The page loads its own script and style only, and talks to this service only.
+_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"
+_STATIC = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a request may take.
+
+    Attributes:
+        body: bytes of its body.
+        candidates: candidates of all its lists.
+        seconds: until it is answered, in work or waiting for it.
+        threads: requests in work at once.
+        waiting: requests that may wait for a thread.
+    """
+
+    body: int = 16 * 2**20
+    candidates: int = 100_000
+    seconds: float = 30.0
+    threads: int = 2
+    waiting: int = 1000
+
+
+class Refused(Exception):
+    """A request that is answered with an error.
+
+    Args:
+        status: of HTTP.
+        message: what is wrong, in one sentence.
+        code: a short name of the kind of error.
+    """
+
+    def __init__(self, status: int, message: str, code: str):
+        super().__init__(message)
+        self.status, self.message, self.code = status, message, code
+
+
+@dataclass(eq=False)
+class Service:
+    """The state of the service: its reranker, which `reload` replaces.
+
+    Attributes:
+        load: returns the reranker.
+        limits: what a request may take.
+    """
+
+    load: Callable[[], Reranker]
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        self.reranker = self.load()
+        self._threads = anyio.CapacityLimiter(self.limits.threads)
+        self._waiting = 0
+
+    async def reload(self) -> None:
+        """Load the posterior again; keep the one in use if that fails."""
+        try:
+            self.reranker = await anyio.to_thread.run_sync(self.load)
+            log(event="reload", status="done")
+        except BpaError as error:
+            log(event="reload", status="failed", error=error.message)
+
+    async def rerank(self, request: Request) -> tuple[Any, dict[str, Any]]:
+        """Return the answer to a request, and what is logged of it."""
+        records, single = await self._records(request)
+        count = sum(len(record["candidates"]) for record in records)
+        log_fields = {"lists": len(records), "candidates": count}
+        if count > self.limits.candidates:
+            raise Refused(
+                413,
+                f"{count:,} candidates: a request may have {self.limits.candidates:,}; send the "
+                "lists in several requests",
+                "too-many-candidates",
+            )
+        if self._waiting >= self.limits.waiting:
+            raise Refused(503, "too many requests are waiting: try again later", "busy")
+        self._waiting += 1
+        try:
+            with anyio.fail_after(self.limits.seconds):
+                work = partial(answers, self.reranker, records)
+                result = await anyio.to_thread.run_sync(
+                    work, limiter=self._threads, abandon_on_cancel=True
+                )
+        except TimeoutError as error:
+            raise Refused(
+                503,
+                f"not answered within {self.limits.seconds:g} seconds: send fewer candidates, or "
+                "try again later",
+                "timeout",
+            ) from error
+        finally:
+            self._waiting -= 1
+        return (result[0] if single else result), log_fields
+
+    async def _records(self, request: Request) -> tuple[list[dict[str, Any]], bool]:
+        """Return the lists of a request, and whether it has a single one."""
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > self.limits.body:
+                raise Refused(
+                    413,
+                    f"the body is larger than {self.limits.body:,} bytes: send the lists in "
+                    "several requests",
+                    "too-large",
+                )
+        kind = request.headers.get("content-type", "").partition(";")[0].strip()
+        try:
+            if kind in _LINES:
+                content = msgspec.json.Decoder().decode_lines(bytes(body))
+            else:
+                content = msgspec.json.decode(bytes(body))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Refused(400, f"the body is not valid JSON: {error}", "bad-json") from error
+        records = content if isinstance(content, list) else [content]
+        if not records:
+            raise Refused(422, "there is no list to rerank", "no-data")
+        for number, record in enumerate(records, 1):
+            if not (isinstance(record, dict) and isinstance(record.get("candidates"), list)):
+                raise Refused(
+                    422,
+                    f"list {number} is not an object with candidates: send "
+                    '{"candidates": [{"text": "a cat", "lm": -1.5}]}, or an array of such objects',
+                    "bad-list",
+                )
+            if not record["candidates"]:
+                raise Refused(422, f"list {number} has no candidates", "no-data")
+        return records, not isinstance(content, list)
+
+    def description(self) -> dict[str, Any]:
+        """Return what the model expects, as plain data."""
+        reranker = self.reranker
+        attrs = reranker.draws.attrs
+        return {
+            "features": list(reranker.required_features),
+            "optional_features": reranker.feature_names[len(reranker.required_features) :],
+            "computed_features": list(columns_of(attrs)),
+            "metric": attrs.get("oracle_metric"),
+            "sampler": attrs.get("sampler"),
+            "rule": RULES.name_of(reranker.rule),
+            "draws": len(reranker.draws.flat),
+            "check": "skipped" if reranker.options.unchecked else "passed",
+            "version": bpa_ppl.__version__,
+            "limits": {
+                "body": self.limits.body,
+                "candidates": self.limits.candidates,
+                "seconds": self.limits.seconds,
+            },
+        }
+
+
+def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the choice and the probabilities for each list.
+
+    Args:
+        reranker: chooses.
+        records: lists as in JSON lines: `candidates` with a `text` and numbers; `id` and `source`
+            if they have them.
+
+    Raises:
+        BpaError: if a list does not fit the posterior.
+
+    >>> import numpy as np
+    >>> from bpa_ppl import Draws
+    >>> reranker = Reranker(Draws({"weights": np.ones((1, 4, 1))}, ("lm",)), unchecked=True)
+    >>> candidates = [{"text": "a", "lm": 0.0}, {"text": "b", "lm": 40.0}]
+    >>> answers(reranker, [{"id": "x", "candidates": candidates}])
+    [{'id': 'x', 'choice': 1, 'text': 'b', 'probability': 1.0, 'probabilities': [...], ...}]
+    """
+    for number, record in enumerate(records, 1):
+        for position, candidate in enumerate(record["candidates"]):
+            _check_numbers(candidate, f"candidate {position} of list {number}", reranker)
+    # Equal or missing ids are allowed here: every record is a list.
+    numbered = [{**record, "id": number} for number, record in enumerate(records)]
+    with capture_notes() as notes:
+        predictions = reranker.predict(NBest.from_records(numbered))
+    results = []
+    for s, record in enumerate(records):
+        probabilities, choice = predictions[s], int(predictions.choice[s])
+        results.append(
+            {
+                "id": record.get("id"),
+                "choice": choice,
+                "text": predictions.lists.texts(s)[choice],
+                "probability": float(probabilities[choice]),
+                "probabilities": probabilities.tolist(),
+                "notes": list(dict.fromkeys(note.message for note in notes)),
+            }
+        )
+    return results
+
+
+def _check_numbers(candidate: Any, where: str, reranker: Reranker) -> None:
+    """Raise a DataError unless a candidate has a number for each feature of the posterior."""
+    for name in reranker.required_features if isinstance(candidate, dict) else ():
+        value = candidate.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            found = "missing" if value is None else f"{quoted(value)}, not a number"
+            raise DataError(
+                f"{name} of {where} is {found}: give a number for each of "
+                f"{', '.join(reranker.required_features)}",
+                code="missing-feature",
+            )
+
+
+def application(
+    load: Callable[[], Reranker],
+    limits: Limits | None = None,
+    *,
+    started: Callable[[Service], None] | None = None,
+) -> Starlette:
+    """Return the application of the service, for uvicorn or another ASGI server.
+
+    Args:
+        load: returns the reranker, now and at each reload.
+        limits: what a request may take.
+        started: called with the service when the event loop runs.
+
+    Raises:
+        BpaError: if the posterior cannot be used.
+    """
+    service = Service(load, limits or Limits())
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        if started is not None:
+            started(service)
+        yield
+
+    async def rerank(request: Request) -> Response:
+        start = perf_counter()
+        fields: dict[str, Any] = {}
+        try:
+            result, fields = await service.rerank(request)
+            response = Response(msgspec.json.encode(result), media_type="application/json")
+        except Refused as error:
+            response = _error(error.status, error.message, error.code)
+        except BpaError as error:
+            response = _error(422, error.message, error.code, error.parameter)
+        except ClientDisconnect:
+            response = _error(499, "the client closed the connection", "closed")
+        milliseconds = round(1000 * (perf_counter() - start), 2)
+        log(event="rerank", status=response.status_code, ms=milliseconds, **fields)
+        return response
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def model(request: Request) -> Response:
+        return JSONResponse(service.description())
+
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(openapi_description(service))
+
+    return Starlette(
+        routes=[
+            Route("/rerank", rerank, methods=["POST"]),
+            Route("/health", health),
+            Route("/model", model),
+            Route("/openapi.json", openapi),
+            *(Route("/" if n == "index.html" else f"/{n}", _static(n)) for n in _STATIC),
+        ],
+        lifespan=lifespan,
+    )
+
+
+def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
+    content = files("bpa_ppl.serving").joinpath("static", name).read_text("utf-8")
+    headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
+
+    async def page(request: Request) -> Response:
+        return Response(content, media_type=_STATIC[name], headers=headers)
+
+    return page
+
+
+def _error(status: int, message: str, code: str, parameter: str | None = None) -> Response:
+    return JSONResponse({"error": message, "code": code, "parameter": parameter}, status)
+
+
+def log(**fields: Any) -> None:
+    """Log an event as one line of JSON, without any text of a request."""
+    LOGGER.info(json.dumps(fields))
+
+
+def openapi_description(service: Service) -> dict[str, Any]:
+    """Return the OpenAPI description of the service."""
+    numbers = {name: {"type": "number"} for name in service.reranker.required_features}
+    candidate = {
+        "type": "object",
+        "required": ["text", *numbers],
+        "properties": {"text": {"type": "string"}, **numbers},
+    }
+    nbest = {
+        "type": "object",
+        "required": ["candidates"],
+        "properties": {
+            "id": {"description": "returned with the answer"},
+            "source": {"type": "string"},
+            "candidates": {"type": "array", "minItems": 1, "items": candidate},
+        },
+    }
+    answer = {
+        "type": "object",
+        "properties": {
+            "id": {},
+            "choice": {"type": "integer", "description": "position of the chosen candidate"},
+            "text": {"type": "string"},
+            "probability": {"type": "number"},
+            "probabilities": {"type": "array", "items": {"type": "number"}},
+            "notes": {"type": "array", "items": {"type": "string"}},
+        },
+    }
+    error = {
+        "type": "object",
+        "properties": {
+            "error": {"type": "string"},
+            "code": {"type": "string"},
+            "parameter": {"type": ["string", "null"]},
+        },
+    }
+
+    def one_or_many(schema: dict[str, Any]) -> dict[str, Any]:
+        any_of = [schema, {"type": "array", "items": schema}]
+        return {"application/json": {"schema": {"anyOf": any_of}}}
+
+    failures = {
+        status: {"description": text, "content": {"application/json": {"schema": error}}}
+        for status, text in {
+            "400": "not JSON",
+            "413": "too large",
+            "422": "a list does not fit the posterior",
+            "503": "busy, or not answered in time",
+        }.items()
+    }
+    done = {"description": "the choice and the probabilities of each list"}
+    rerank = {
+        "summary": "Choose from one list or several",
+        "requestBody": {"required": True, "content": one_or_many(nbest)},
+        "responses": {"200": {**done, "content": one_or_many(answer)}, **failures},
+    }
+    plain = {"200": {"description": "JSON"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "bpa_ppl", "version": bpa_ppl.__version__},
+        "paths": {
+            "/rerank": {"post": rerank},
+            "/health": {"get": {"summary": "Whether the service runs", "responses": plain}},
+            "/model": {"get": {"summary": "What the model expects", "responses": plain}},
+        },
+    }

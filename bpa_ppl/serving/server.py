@@ -1,0 +1,73 @@
+"""serve: run the application with uvicorn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bpa_ppl.decoding import Reranker
+from bpa_ppl.errors import UsageError
+from bpa_ppl.serving.app import LOGGER, Limits, Service, application
+
+
+def serve(
+    path: str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    limits: Limits | None = None,
+    ready: Callable[[str], None] | None = None,
+    **options: Any,
+) -> None:
+    """Serve a posterior over HTTP until the process is stopped.
+
+    SIGTERM and Ctrl-C finish the requests in work; SIGHUP loads the file again.
+
+    Args:
+        path: the file of the posterior.
+        host: the address to listen on; by default only this machine can connect.
+        port: 0 chooses a free one.
+        limits: what a request may take.
+        ready: called with the URL when connections are accepted.
+        options: of `Reranker`.
+
+    Raises:
+        NotConverged: if the posterior fails its check.
+        DataError: if the posterior cannot be read.
+        UsageError: if the address cannot be used.
+    """
+    import uvicorn
+
+    def load() -> Reranker:
+        reranker = Reranker(path, **options)
+        reranker.warm_up()
+        return reranker
+
+    app = application(load, limits, started=_reload_on_hangup)
+    try:
+        listening = socket.create_server((host, port), backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"cannot listen on {host}:{port} ({error}): choose another port, or 0 for a free one",
+            parameter="port",
+        ) from error
+    if not LOGGER.handlers:
+        LOGGER.addHandler(logging.StreamHandler())
+        LOGGER.propagate = False
+    LOGGER.setLevel(logging.INFO)
+    if ready is not None:
+        ready(f"http://{host}:{listening.getsockname()[1]}")
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=30)
+    with listening:
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _reload_on_hangup(service: Service) -> None:
+    if hasattr(signal, "SIGHUP"):
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(service.reload()))

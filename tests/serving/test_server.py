@@ -1,0 +1,139 @@
+"""The server over real HTTP: load, signals, and the page in a browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpa_ppl import Draws, write_posterior
+
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+BODY = {"candidates": [{"text": f"text {i}", "lm": i % 7, "tm": i % 3} for i in range(20)]}
+
+
+@contextmanager
+def running(posterior: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen]]:
+    """Run `bpa serve`; yield its address and the process."""
+    command = [sys.executable, "-m", "bpa_ppl", "serve", str(posterior), *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        try:
+            assert " at http://" in first, first + process.stderr.read()
+            yield first.split(" at ")[1].strip(), process
+        finally:
+            process.kill()
+
+
+def requests(url: str, clients: int, count: int) -> np.ndarray:
+    """Send requests from several clients at once; return the seconds of each."""
+
+    def send(number: int) -> list[float]:
+        seconds = []
+        with httpx.Client(base_url=url, timeout=60) as client:
+            for _ in range(count // clients):
+                start = perf_counter()
+                response = client.post("/rerank", json=BODY)
+                seconds.append(perf_counter() - start)
+                assert response.status_code == 200, response.text
+        return seconds
+
+    with ThreadPoolExecutor(clients) as threads:
+        return np.concatenate(list(threads.map(send, range(clients))))
+
+
+def test_reload_and_shutdown(posterior: Path, tmp_path: Path) -> None:
+    path = tmp_path / "served.nc"
+    shutil.copy(posterior, path)
+    with running(path, "--port", "0") as (url, process):
+        assert requests(url, clients=4, count=40).size == 40
+        # Another posterior, then a file that cannot be read: that one is not taken.
+        weights = np.random.default_rng(0).normal(1, 0.1, size=(4, 300, 2))
+        for content, draws in ((Draws({"weights": weights}, ("lm", "tm")), 1200), (b"no", 1200)):
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            else:
+                write_posterior(content, path)
+            process.send_signal(signal.SIGHUP)
+            assert process.stderr is not None
+            while json.loads(process.stderr.readline())["event"] != "reload":
+                pass
+            assert httpx.get(f"{url}/model").json()["draws"] == draws
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) in (0, -signal.SIGTERM)
+
+
+def test_a_port_in_use_is_an_error(posterior: Path) -> None:
+    with running(posterior, "--port", "0") as (url, _):
+        command = [sys.executable, "-m", "bpa_ppl", "serve", str(posterior)]
+        command += ["--port", url.rpartition(":")[2]]
+        second = subprocess.run(command, capture_output=True, text=True)
+    assert second.returncode == 2
+    assert "--port" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_the_page_in_a_browser(posterior: Path) -> None:
+    with running(posterior, "--port", "0") as (url, _):
+        command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu"]
+        command += [
+            "--virtual-time-budget=5000",
+            "--enable-logging=stderr",
+            "--dump-dom",
+            f"{url}/",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "Features: lm, tm" in done.stdout
+    assert '<tr class="chosen"><td>0.' in done.stdout
+    assert "CONSOLE" not in done.stderr
+
+
+@pytest.mark.slow
+def test_ten_thousand_requests_of_64_clients(posterior: Path) -> None:
+    with running(posterior, "--port", "0") as (url, _):
+        seconds = 1000 * requests(url, clients=64, count=10_000)
+    median, high = np.quantile(seconds, [0.5, 0.99])
+    print(f"\n{len(seconds)} requests of 64 clients: median {median:.1f} ms, p99 {high:.1f} ms")
+
+
+@pytest.mark.slow
+def test_a_killed_server_can_be_restarted_under_load(posterior: Path) -> None:
+    failures: list[type[Exception]] = []
+    answers: list[Any] = []
+
+    def send(url: str, until: float) -> None:
+        while time.monotonic() < until:
+            try:
+                response = httpx.post(f"{url}/rerank", json=BODY, timeout=30)
+                answers.append((response.status_code, response.json()["text"]))
+            except httpx.TransportError as error:
+                failures.append(type(error))
+                time.sleep(0.05)
+
+    with running(posterior, "--port", "0") as (url, process), ThreadPoolExecutor(8) as threads:
+        work = [threads.submit(send, url, time.monotonic() + 30) for _ in range(8)]
+        time.sleep(3)
+        process.kill()
+        process.wait()
+        with running(posterior, "--port", url.rpartition(":")[2]):
+            for task in work:
+                task.result()
+    assert failures  # while no server ran
+    assert len(set(answers)) == 1
+    assert answers[0][0] == 200
