@@ -25,6 +25,7 @@ from bpa_ppl.notes import warn_user
 
 _LIMIT = 1024  # MiB
 _MIN_COMPILE_SECONDS = 0.1  # by default JAX caches only programs that took a second to compile
+_jax_process: int | None = None  # in which JAX was used first
 _STALE = 3600  # seconds, after which a partial file must be from a killed process
 
 
@@ -38,13 +39,31 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("bpa_ppl")
 
 
-def enable_jax_cache() -> None:
-    """Keep JAX's compiled programs in the cache folder, unless JAX has been given another one."""
+def prepare_jax() -> None:
+    """Keep JAX's compiled programs in the cache folder, unless JAX has been given another one.
+
+    Raises:
+        UsageError: if this process was forked from one that had used JAX: its threads are missing
+            here, so that programs would wait for them forever.
+    """
     import jax
 
+    global _jax_process
+    if not jax_is_usable():
+        raise UsageError(
+            "JAX was used before this process was forked, and cannot run here: start processes "
+            'with multiprocessing.get_context("spawn"), or fork before the first adaptation',
+            code="forked",
+        )
+    _jax_process = os.getpid()
     if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS)
+
+
+def jax_is_usable() -> bool:
+    """Return whether JAX can run: not in a process forked from one in which it was used."""
+    return _jax_process in (None, os.getpid())
 
 
 def key_of(content: object) -> str:

@@ -95,14 +95,16 @@ class Rule(Component, frozen=True):
             exponent=float(draws.attrs.get("likelihood_exponent", 1.0)),
         )
 
-    def votes(self, features: jax.Array, base: jax.Array, voters: Voters) -> jax.Array:
+    def votes(self, features: Any, base: Any, voters: Voters) -> Any:
         """Return the votes of some draws for the hypotheses of one list, (N, K) ↦ (N,).
+
+        JAX traces it; in a process that was forked after JAX was used it gets arrays of NumPy.
 
         Args:
             features: (N, K), relative to one hypothesis, whose scores are 0: the best one under the
                 mean of all voters.
             base: (N,) 0, or `PADDING` for rows beyond the list: it is added to every score.
-            voters: the draws; this is traced by JAX.
+            voters: the draws.
         """
         raise NotImplementedError
 

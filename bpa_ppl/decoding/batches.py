@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bpa_ppl.caching import enable_jax_cache
+from bpa_ppl.caching import jax_is_usable, prepare_jax
 from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, confidence_in
 from bpa_ppl.errors import DataError
@@ -122,9 +122,15 @@ class BatchDecider:
     @cached_property
     def _program(self) -> Callable[[Float32, Float32], jax.Array]:
         """The logarithms of the votes for one list, (N, K), (N,) ↦ (N,), compiled for each N."""
-        enable_jax_cache()
+        prepare_jax()
         groups = tuple(jnp.float32(part) for part in self.voters.in_groups(_GROUP)[:3])
         return partial(_log_scores, self.rule, self.voters.exponent, groups)
+
+    def _log_scores(self, features: Float32, base: Float32) -> Float64:
+        """Return the logarithms of the votes, (N,): by NumPy in a process forked from JAX's."""
+        if jax_is_usable():
+            return np.asarray(self._program(features, base), np.float64)
+        return np.asarray(self.rule.votes(np.float64(features), np.float64(base), self.voters))
 
     @cached_property
     def _some(self) -> Float64:
@@ -160,7 +166,7 @@ class BatchDecider:
             np.subtract(rows, rows[origin], out=features[:size])
             base = np.zeros(len(features), np.float32)
             base[size:] = PADDING
-            scores = np.asarray(self._program(features, base), np.float64)[:size]
+            scores = self._log_scores(features, base)[:size]
             p = np.exp((scores - scores.max()) / self.settings.temperature)
             parts.append(p / p.sum())
         return np.concatenate(parts)
@@ -274,4 +280,5 @@ def _log_scores(
     def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         return rule.votes(features, base, Voters(*group, exponent))
 
-    return rule.combined(jax.lax.map(of_group, groups))
+    result: jax.Array = rule.combined(jax.lax.map(of_group, groups))
+    return result

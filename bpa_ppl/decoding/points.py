@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.decoding.base import Rule, Voters
@@ -20,11 +21,10 @@ class Mean(Rule, frozen=True):
     some draws rank them high by chance; the mean of the scores does not.
     """
 
-    def votes(self, features: jax.Array, base: jax.Array, voters: Voters) -> jax.Array:
+    def votes(self, features: Any, base: Any, voters: Voters) -> Any:
         """Return these draws' part of the mean score."""
-        share = jnp.exp(voters.log_weight)
-        result: jax.Array = features @ (share @ voters.weights) + base * share.sum()
-        return result
+        share = features.__array_namespace__().exp(voters.log_weight)
+        return features @ (share @ voters.weights) + base * share.sum()
 
     def combined(self, parts: jax.Array) -> jax.Array:
         """Return the sum over groups of draws."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from scipy.special import logsumexp
 
 from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.models.probabilities import exp2, log_probabilities
@@ -19,14 +22,16 @@ class Predictive(Rule, frozen=True):
     With w(λ) = p(A|λ)^(1/δ) p(λ|T) it is Eq. 11.
     """
 
-    def votes(self, features: jax.Array, base: jax.Array, voters: Voters) -> jax.Array:
+    def votes(self, features: Any, base: Any, voters: Voters) -> Any:
         """Return the logarithm of the sum over these draws."""
+        is_numpy = isinstance(features, np.ndarray)
 
-        def carefully() -> jax.Array:
+        def carefully() -> Any:
             log_p = log_probabilities(features, voters.weights, base)
-            return jax.nn.logsumexp(voters.exponent * log_p + voters.log_weight[None, :], axis=1)
+            log_joint = voters.exponent * log_p + voters.log_weight[None, :]
+            return (logsumexp if is_numpy else jax.nn.logsumexp)(log_joint, axis=1)
 
-        if voters.exponent != 1.0:
+        if is_numpy or voters.exponent != 1.0:
             return carefully()
         # Without the exponent one exponential a score is enough: the sum over draws is a product
         # with the vector of w(λ) / Z(λ). One hypothesis has the score 0 with every draw, so that

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -17,10 +19,10 @@ class Viterbi(Rule, frozen=True):
 
     needs_density = True
 
-    def votes(self, features: jax.Array, base: jax.Array, voters: Voters) -> jax.Array:
+    def votes(self, features: Any, base: Any, voters: Voters) -> Any:
         """Return the maximum over these draws."""
         log_p = log_probabilities(features, voters.weights, base)
-        return jnp.max(voters.exponent * log_p + voters.log_joint[None, :], axis=1)
+        return (voters.exponent * log_p + voters.log_joint[None, :]).max(axis=1)
 
     def combined(self, parts: jax.Array) -> jax.Array:
         """Return the maximum over groups."""

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.caching import enable_jax_cache
+from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
 from bpa_ppl.errors import UsageError, checked_seed
 from bpa_ppl.models import Likelihood, Prior, log_linear
@@ -86,7 +86,7 @@ def calibrate_sampler(
     else:
         gain = gains(nbest, metric) if resolved.observes == "gains" else None
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
-    enable_jax_cache()
+    prepare_jax()
     with jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
         target = target_of(nbest, matched, prior, likelihood=resolved, gains=gain, model=model)

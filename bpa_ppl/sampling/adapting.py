@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.caching import enable_jax_cache
+from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
 from bpa_ppl.models import (
@@ -183,7 +183,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         cache=options.cache,
         progress=options.progress,
     )
-    enable_jax_cache()
+    prepare_jax()
     _require_differences(sentences)
     likelihood = sentences.resolve_defaults(likelihood)
     scale = _scale(family, sentences, likelihood, options.progress)

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import log_likelihood
 
-from bpa_ppl.caching import enable_jax_cache
+from bpa_ppl.caching import prepare_jax
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
@@ -266,7 +266,7 @@ class Sequential:
                 "posterior from adapt"
             )
         self._first = count - len(self._added)
-        enable_jax_cache()
+        prepare_jax()
         with jax.enable_x64(True):
             self._weighted = _WeightedDraws.of(draws)
             self._base = _BaseDensity.of(draws, self._first)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -150,13 +152,11 @@ def test_the_order_of_features_does_not_matter(draws: Draws) -> None:
         ({"LM0": [1, "x"], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length", "features"),
         ({"LM0": [1, np.nan], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
         ({"LM0": [1, 1e39], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
-        ({"LM0": [1.0, 0.0], "Other": [0.0, 1.0]}, None, None),
+        ({"LM0": [1.0, 0.0], "Other": [0.0, 1.0]}, "missing-feature", "features"),
         (np.zeros((2, 2)), "wrong-length", "features"),
     ],
 )
-def test_bad_features_are_errors(
-    draws: Draws, features: Any, code: str | None, parameter: str | None
-) -> None:
+def test_bad_features_are_errors(draws: Draws, features: Any, code: str, parameter: str) -> None:
     with raises(DataError, code, parameter=parameter):
         Reranker(draws).choose(["a", "b"], features)
 
@@ -202,3 +202,38 @@ def test_features_of_the_posterior_are_computed(tmp_path: Path) -> None:
 def test_external_posteriors_are_taken(lists: NBest, draws: Draws) -> None:
     result = Reranker(external_posterior(draws.weights, NAMES))(lists)
     assert result.texts == Reranker(draws)(lists).texts
+
+
+FORKED = """
+import multiprocessing, warnings
+import numpy as np
+from bpa_ppl import Draws, NBest, Reranker, UsageError, adapt
+warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about forks
+rng = np.random.default_rng(0)
+draws = Draws(
+    {"weights": rng.normal(1, 0.1, size=(4, 500, 3))}, ("a", "b", "c"),
+    log_density=rng.normal(size=(4, 500)), constants={"mode": np.ones(3)},
+)
+lists = NBest.from_lists([["a b", "a c", "b"]] * 5, rng.normal(size=(5, 3, 3)), draws.features)
+rerankers = [Reranker(draws, rule=r) for r in ("predictive", "viterbi", "map", "mean", "mbr")]
+
+def predicted(i):
+    return rerankers[i].predict(lists).probability
+
+def refused(i):
+    try:
+        adapt(lists.with_references(["a b"] * 5), None)
+    except UsageError as error:
+        return error.code
+
+expected = [predicted(i) for i in range(5)]
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    for p, q in zip(pool.map_async(predicted, range(5)).get(60), expected):
+        np.testing.assert_allclose(p, q, atol=2e-6)
+    assert pool.map_async(refused, range(1)).get(60) == ["forked"]
+"""
+
+
+def test_forked_processes_predict_and_refuse_to_adapt() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
