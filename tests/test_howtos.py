@@ -28,6 +28,7 @@ NOT_RUN = {
     "invariance=": "needs lists with segmentations: tests/features/test_invariance.py has them",
     "bpa compare": "takes minutes: tests/cli has a shorter run",
     "marian": "needs weights of Marian",
+    "bpa serve": "runs until it is stopped: tests/serving has it",
 }
 
 
