@@ -277,7 +277,7 @@ class NBest:
         >>> lists.feature_names, lists.extras["system"]
         (('lm',), ('ours',))
         """
-        from bpa_ppl.rows.constructors import from_records
+        from bpa_ppl.rows.readers import from_records
 
         return from_records(records, references, sources, bad, first_id)
 
@@ -313,7 +313,7 @@ class NBest:
         >>> NBest.from_dataframe(frame).features.tolist()
         [[-1.0], [-2.0]]
         """
-        from bpa_ppl.rows.constructors import from_dataframe
+        from bpa_ppl.rows.readers import from_dataframe
 
         return from_dataframe(frame, references, sources, bad, first_id)
 

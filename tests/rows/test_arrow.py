@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.rows.arrow import single_array, values_of
+from bpa_ppl.rows.readers import single_array, values_of
 
 COLUMNS = {
     "floats": pa.array([1.5, -0.0, 1e300]),
