@@ -43,9 +43,8 @@ def quoted(value: object, limit: int = QUOTED) -> str:
 
 def _fit(message: str) -> str:
     """Return a message as one line of limited length."""
-    message = _RUN.sub(
-        lambda match: f"{match[0][: QUOTED // 2]}…{match[0][-QUOTED // 2 :]}", message
-    )
+    half = QUOTED // 2
+    message = _RUN.sub(lambda match: f"{match[0][:half]}…{match[0][-half:]}", message)
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     return printable(message)
@@ -187,11 +186,9 @@ def one_of(value: str, allowed: Collection[str], what: str, parameter: str | Non
     'ter'
     """
     if value not in allowed:
-        raise UsageError(
-            f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}",
-            parameter=parameter or (what if what.isidentifier() else None),
-            code="unknown-name",
-        )
+        problem = f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}"
+        parameter = parameter or (what if what.isidentifier() else None)
+        raise UsageError(problem, parameter=parameter, code="unknown-name")
     return value
 
 
@@ -229,7 +226,6 @@ def checked_seed(seed: Any) -> int:
     # NumPy's integers count as integers, booleans do not.
     is_integer = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not is_integer or not 0 <= int(seed) < SEEDS:
-        raise UsageError(
-            f"a seed is an integer from 0 to {SEEDS - 1}, not {quoted(seed)}", parameter="seed"
-        )
+        problem = f"a seed is an integer from 0 to {SEEDS - 1}, not {quoted(seed)}"
+        raise UsageError(problem, parameter="seed")
     return int(seed)

@@ -134,11 +134,8 @@ def feature_adder(
         tables = [_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
         if repeats := repeated([*nbest.feature_names, *names]):
-            raise DataError(
-                f"there is a feature {repeats[0]} already: give the source another name, as in "
-                "lm=general.txt,name=general",
-                nbest.origin,
-            )
+            problem = f"there is a feature {repeats[0]} already: give the source another name"
+            raise DataError(f"{problem}, as in lm=general.txt,name=general", code="duplicate")
         empty = np.zeros((len(nbest.features), 0), np.float32)
         values = np.concatenate([empty, *(table for _, table in tables)], axis=1)
         return Added(nbest.with_features(names, values), tuple(names for names, _ in tables))
@@ -150,13 +147,9 @@ def _check_needs(nbest: NBest, source: FeatureSource) -> None:
     for need in sorted(source.needs):
         is_extra = need in nbest.extras or need in nbest.sentence_extras
         if not is_extra and getattr(nbest, need, None) is None:
-            raise DataError(
-                f"the features {FEATURES.name_of(source)} need {need}, which the lists do not "
-                f"have: give the {need}",
-                nbest.origin,
-                parameter=need,
-                code=f"missing-{need}",
-            )
+            name = FEATURES.name_of(source)
+            problem = f"the features {name} need {need}, which the lists do not have"
+            raise DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
 
 
 def _columns(
@@ -170,5 +163,6 @@ def _columns(
     shape = (len(nbest.features), len(names))
     if names and values.shape != shape:
         name = FEATURES.name_of(source)
-        raise DataError(f"the features {name} have the shape {values.shape}, not {shape}")
+        problem = f"the features {name} have the shape {values.shape}, not {shape}"
+        raise DataError(problem, code="wrong-length")
     return names, values.reshape(shape)

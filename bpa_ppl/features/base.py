@@ -108,10 +108,9 @@ class FeatureSource(Component, frozen=True):
         """
         files = self.files()
         if len(paths) != len(files):
-            raise UsageError(
-                f"{self.label} was made from {', '.join(files) or 'no file'}: give the path of "
-                f"{counted(len(files), 'file')}, not {', '.join(paths)}"
-            )
+            made = f"{self.label} was made from {', '.join(files) or 'no file'}"
+            problem = f"{made}: give the path of {counted(len(files), 'file')}"
+            raise UsageError(f"{problem}, not {', '.join(paths)}", parameter="moved_files")
         remaining, settings = iter(paths), {}
         for name in () if self.holds else self.paths:
             value = getattr(self, name)
@@ -189,9 +188,8 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             UsageError: if it learns from adaptation lists, and has not been fitted to any.
         """
         if self.unlearned:
-            raise UsageError(
-                f"{self.label}=self has not been fitted yet: use fitted(adaptation lists)"
-            )
+            problem = f"{self.label}=self has not been fitted yet: use fitted(adaptation lists)"
+            raise UsageError(problem, parameter=self.main, code="no-data")
         return self.scorer(getattr(self, self.learned[0]), check=self._setting != SELF)
 
     def cross_fitted_columns(self, nbest: NBest) -> Features:
@@ -206,20 +204,16 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             return self.columns(nbest)
         texts = self.texts_of(nbest)
         folds = fold_of(texts, self.folds)
+        different = dict.fromkeys(chain.from_iterable(texts))
         columns: dict[str, Float64] = {}
         for fold in range(folds.max(initial=-1) + 1):
             inside = folds == fold
             fold_texts = {text for s in np.flatnonzero(inside).tolist() for text in texts[s]}
-            others = [
-                text for text in dict.fromkeys(chain.from_iterable(texts)) if text not in fold_texts
-            ]
+            others = [text for text in different if text not in fold_texts]
             if not "".join(chain.from_iterable(others)).strip():
-                raise DataError(
-                    f"{self.label}=self learns from other adaptation sentences than the one it "
-                    "scores, and these have no two different texts: give more adaptation "
-                    "sentences, or a text of the domain",
-                    nbest.origin,
-                )
+                problem = f"{self.label}=self learns from other sentences than the one it scores"
+                remedy = "give more adaptation sentences, or a text of the domain"
+                raise DataError(f"{problem}: {remedy}", nbest.origin, code="no-data")
             rows = np.repeat(inside, nbest.sizes)
             for name, values in self.scorer(others)(nbest.select(inside)).items():
                 columns.setdefault(name, np.empty(len(rows)))[rows] = values
@@ -249,10 +243,10 @@ class UnknownCheck:
         """Warn if `unknown` of `total` units are too many."""
         if not self.warned and unknown > self.limit * total:
             self.warned = True
-            warn_user(
-                f"{nbest.origin}: {unknown / total:.0%} of the {self.units} are not in {self.text}:"
-                " check that its languages, tokenisation and case are those of the lists"
+            note = (
+                f"{nbest.origin}: {unknown / total:.0%} of the {self.units} are not in {self.text}"
             )
+            warn_user(f"{note}: check that its languages, tokenisation and case are the same")
 
 
 def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:

@@ -284,30 +284,21 @@ def joined(parts: Sequence[Rows]) -> Rows:
     features = parts[0].features
     if len(parts) > 1:
         features = np.concatenate([_with_columns(part, names) for part in parts])
-    scored = any(part.totals is not None for part in parts)
-    totals = [
-        np.full(size, np.nan, np.float32) if part.totals is None else part.totals
-        for part, size in zip(parts, sizes, strict=True)
-    ]
+    single = ("ids", "lines", "totals", "sources", "references")
+    columns = _joined_columns([{n: getattr(part, n) for n in single} for part in parts], sizes)
+    if "totals" in columns:
+        columns["totals"] = np.array(columns["totals"], np.float32)  # None becomes NaN
     extras = _joined_columns([part.extras for part in parts], sizes)
-    of_sentences = _joined_columns(
-        [{SOURCE: part.sources, REFERENCE: part.references} for part in parts], sizes
-    )
-    return Rows(
-        names,
-        np.concatenate([part.ids for part in parts]),
-        np.concatenate([part.lines for part in parts]),
-        features,
-        np.concatenate(totals) if scored else None,
-        tuple(numbers),
-        index,
-        tuple(chain.from_iterable(part.dropped for part in parts)),
+    return parts[0]._replace(
+        names=names,
+        features=features,
+        strings=tuple(numbers),
+        string_index=index,
+        dropped=tuple(chain.from_iterable(part.dropped for part in parts)),
         # An extra of one part without any value may be a feature of another.
-        {name: values for name, values in extras.items() if name not in names},
-        of_sentences.get(SOURCE),
-        of_sentences.get(REFERENCE),
-        _joined_columns([part.sentence_extras for part in parts], sizes),
-        parts[0].totals_normalised,
+        extras={name: values for name, values in extras.items() if name not in names},
+        sentence_extras=_joined_columns([part.sentence_extras for part in parts], sizes),
+        **columns,
     )
 
 

@@ -60,9 +60,9 @@ def from_records(
     """
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
-        rows = zip(*(_listed(values, rule) for values in records.values()), strict=True)
+        columns = [_listed(values, rule) for values in records.values()]
         try:
-            given = [dict(zip(records, row, strict=True)) for row in rows]
+            given = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
         except ValueError as error:
             problem = "the columns of records differ in length"
             raise DataError(problem, parameter="records", code="wrong-length") from error
@@ -73,8 +73,8 @@ def from_records(
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
     schema = _schema(bad, first_id)
-    read = RecordReader(schema).rows(given, range(1, len(given) + 1))
-    return _gathered(read, references, sources, first_id)
+    rows = RecordReader(schema).rows(given, range(1, len(given) + 1))
+    return _gathered(rows, references, sources, first_id)
 
 
 def from_dataframe(
