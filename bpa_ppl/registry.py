@@ -65,7 +65,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if name not in self._members:
             one_of(name, tuple(self), self.kind)
         member = self._members[name]
-        if isinstance(member, EntryPoint):
+        if not isinstance(member, type):
             package = f" of the package {member.dist.name}" if member.dist else ""
             title = f"the {self.kind} {name}, {member.value}{package},"
             try:

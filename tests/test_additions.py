@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,26 +49,19 @@ def lists() -> NBest:
 
 @pytest.fixture
 def installed_recipe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[Path]:
-    """Install a package with the module of a recipe, and change to an empty folder."""
+    tmp_path: Path,
+    install_package: Callable[[str, str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Path:
+    """Install a package with the module of a recipe, and change to its folder."""
     source = RECIPES[request.param][0]
     entry = _ENTRY.match(source)
     assert entry is not None, "the first line of a recipe names its file and its entry point"
-    site, info = tmp_path / "site", tmp_path / "site" / "my_package-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / entry["file"]).write_text(source, "utf-8")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my_package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{entry['group']}]\n{entry['point']}\n")
-    monkeypatch.syspath_prepend(str(site))
+    module = entry["file"].removesuffix(".py")
+    install_package(module, source, f"[{entry['group']}]\n{entry['point']}\n")
     monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    importlib.invalidate_caches()
-    for one in REGISTRIES.values():
-        monkeypatch.setattr(one, "_members", dict(one._members))
-        monkeypatch.setattr(one, "_searched", False)
-    yield tmp_path
-    sys.modules.pop(entry["file"].removesuffix(".py"), None)
+    return tmp_path
 
 
 def test_every_registry_has_a_table_row_and_a_recipe() -> None:

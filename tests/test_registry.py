@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaWarning, DataError, NBest, UsageError, registry
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.quality.base import counted_metrics
 from bpa_ppl.quality.ter import TER
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, WEIGHT_FORMATS, Registry
 
-REGISTRIES = [value for value in vars(registry).values() if isinstance(value, Registry)]
-GROUPS = [component_registry.group for component_registry in REGISTRIES]
 MODULE = '''
 from bpa_ppl.quality import Metric
 
@@ -31,112 +28,85 @@ InstallFunction = Callable[..., None]
 
 
 @pytest.fixture
-def install_entry_point(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[InstallFunction]:
-    """A function that installs a package with entry points."""
-    site, info = tmp_path / "site", tmp_path / "site" / "their_package-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(site))
-    for component_registry in REGISTRIES:
-        monkeypatch.setattr(component_registry, "_members", dict(component_registry._members))
-        monkeypatch.setattr(component_registry, "_offered", {})
-        monkeypatch.setattr(component_registry, "_left_out", set())
-        monkeypatch.setattr(component_registry, "_searched", False)
+def install_entry_points(install_package: Callable[[str, str, str], None]) -> InstallFunction:
+    """A function that installs a package with a component `mine`."""
 
-    def install(*groups: str, value: str = "theirs:Mine", source: str = MODULE) -> None:
-        sys.modules.pop("theirs", None)
-        (site / "theirs.py").write_text(source)
-        points = "".join(f"[{group}]\nmine = {value}\n" for group in groups)
-        (info / "entry_points.txt").write_text(points)
-        importlib.invalidate_caches()
+    def install(*registries: Registry, value: str = "theirs:Mine", source: str = MODULE) -> None:
+        points = "".join(f"[{one.group}]\nmine = {value}\n" for one in registries)
+        install_package("theirs", source, points)
 
-    yield install
-    sys.modules.pop("theirs", None)
+    return install
 
 
-@pytest.fixture
-def lists() -> NBest:
-    return NBest.from_lists([["a cat", "the cat"]], [[[-1.5], [-2.0]]], ["LM0"])
-
-
-@pytest.mark.parametrize("component_registry", REGISTRIES, ids=GROUPS)
 def test_component_of_another_kind_raises(
-    component_registry: Registry, install_entry_point: InstallFunction
+    registries: list[Registry], install_entry_points: InstallFunction
 ) -> None:
     """A metric class is accepted in the group of metrics only."""
-    install_entry_point(component_registry.group)
-    if component_registry is METRICS:
-        assert component_registry["mine"].__name__ == "Mine"
-        return
-    for _ in range(2):  # the failure is not cached
-        with pytest.raises(
-            DataError,
-            match=rf"{component_registry.kind} mine.*{component_registry.group}.*their-package",
-        ):
-            component_registry.resolve("mine")
+    install_entry_points(*registries)
+    assert METRICS["mine"].__name__ == "Mine"
+    for registry in registries:
+        for _ in range(2 if registry is not METRICS else 0):  # the failure is not cached
+            with raises(DataError, "wrong-type", match=f"{registry.kind} mine.* package theirs"):
+                registry.resolve("mine")
 
 
 @pytest.mark.parametrize(
-    ("value", "source", "reason"),
+    ("value", "source", "code", "reason"),
     [
-        ("theirs:function", MODULE, "is a function, not a subclass"),
-        ("theirs:Other", MODULE, "cannot be loaded from theirs:Other .* no attribute 'Other'"),
-        ("theirs:Mine", "raise KeyError('key')", r"cannot be loaded .*their-package\): 'key'"),
-        ("theirs:Mine", "import no_such_module", "No module named 'no_such_module'"),
+        ("theirs:function", MODULE, "wrong-type", "<function function at"),
+        ("theirs:Other", MODULE, "damaged", "theirs:Other .* no attribute 'Other'"),
+        ("theirs:Mine", "raise KeyError('key')", "damaged", "package theirs.*: 'key'"),
+        ("theirs:Mine", "import no_such_module", "damaged", "'no_such_module'"),
     ],
 )
 def test_component_that_cannot_be_loaded_raises(
-    install_entry_point: InstallFunction, value: str, source: str, reason: str
+    install_entry_points: InstallFunction, value: str, source: str, code: str, reason: str
 ) -> None:
-    install_entry_point(METRICS.group, value=value, source=source)
-    with pytest.raises(DataError, match=f"the metric mine.*{reason}"):
+    install_entry_points(METRICS, value=value, source=source)
+    with raises(DataError, code, match=f"the metric mine.*{reason}"):
         METRICS.resolve("mine")
 
 
 def test_other_formats_work_despite_broken_component(
-    install_entry_point: InstallFunction, lists: NBest
+    registries: list[Registry], install_entry_points: InstallFunction
 ) -> None:
-    """Known formats are read without warning; an unknown file warns of the component once."""
-    install_entry_point(*GROUPS)
+    """Files in known formats are read without warning; an unknown file warns once."""
+    install_entry_points(*registries)
+    lists = NBest.from_lists([["a cat", "the cat"]], [[[-1.5], [-2.0]]], ["LM0"])
     for path in ("out", "out.jsonl", "out.csv"):
         bpa.write_nbest(lists, path)
         assert bpa.read_nbest(path).texts(0) == lists.texts(0)
     Path("odd").write_text("what is this\n")
-    with (
-        pytest.warns(BpaWarning, match="left out: the format of n-best lists mine, theirs:Mine"),
-        pytest.raises(DataError, match="not an n-best list in a known format"),
-    ):
+    with pytest.warns(BpaWarning, match="list.* mine, theirs:Mine"), pytest.raises(DataError):
         bpa.read_nbest("odd")
-    with pytest.raises(DataError, match="not an n-best list in a known format"):
+    with pytest.raises(DataError):
         bpa.read_nbest("odd")
 
 
 def test_other_weights_and_metrics_work_despite_broken_component(
-    install_entry_point: InstallFunction,
+    install_entry_points: InstallFunction,
 ) -> None:
-    install_entry_point(WEIGHT_FORMATS.group)
+    install_entry_points(WEIGHT_FORMATS)
     Path("weights").write_text("LM0= 0.5\n")
     with pytest.warns(BpaWarning, match=f"left out: the {WEIGHT_FORMATS.kind} mine"):
         assert bpa.read_weights("weights")["LM0"] == 0.5
     assert bpa.read_weights("weights")["LM0"] == 0.5
-    install_entry_point(METRICS.group, source="raise ValueError('wrong')")
-    with pytest.warns(BpaWarning, match="left out: the metric mine cannot be loaded .*: wrong"):
+    install_entry_points(METRICS, source="raise ValueError('wrong')")
+    with pytest.warns(BpaWarning, match="left out: the metric mine.*: wrong"):
         assert "ter" in counted_metrics()
 
 
 def test_broken_built_in_component_raises() -> None:
     broken: Registry = Registry("metric", "none", METRICS.base, {"mine": "bpa_ppl.none:Mine"})
-    with pytest.raises(DataError, match=r"metric mine cannot be loaded from bpa_ppl\.none"):
+    with raises(DataError, "damaged", match=r"metric mine.*bpa_ppl\.none"):
         dict(broken.loaded())
 
 
-def test_register_rejects_other_classes() -> None:
-    with pytest.raises(UsageError, match=r"mine is the class Jsonl.*\.Metric"):
-        METRICS.register("mine", Jsonl)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="mine is a TER"):
-        METRICS.register("mine", TER())  # type: ignore[arg-type]
+def test_register_rejects_other_classes_and_names_in_use() -> None:
+    for member in (Jsonl, TER()):
+        with raises(UsageError, "wrong-type", parameter="member"):
+            METRICS.register("mine", member)  # type: ignore[arg-type]
+    with raises(UsageError, "duplicate", parameter="name"):
+        NBEST_FORMATS.register("moses", Jsonl)
     assert "mine" not in METRICS
     assert "mine" not in NBEST_FORMATS

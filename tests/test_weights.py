@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from raising import raises
 
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.nbest import NBest
@@ -35,17 +36,17 @@ class TestWeights:
         assert repr(weights) == "Weights({'TM0[1]': 0.25, 'LM0': 0.5, 'TM0[0]': -1})"
 
     def test_rejects_duplicate_names(self) -> None:
-        with pytest.raises(DataError, match=r"moses\.ini: two weights have the same name"):
+        with raises(DataError, "duplicate"):
             Weights([("LM0", 1), ("LM0", 1)], "moses.ini")
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
     def test_rejects_non_finite_values(self, value: float) -> None:
-        with pytest.raises(DataError, match="the weight of LM0 is not a finite number"):
+        with raises(DataError, "bad-number"):
             Weights({"W0": 1, "LM0": value})
 
     @pytest.mark.parametrize("values", [[0.5, 1.0], {"LM0": "high"}, {1: 0.5}, 3, None, "LM0"])
     def test_rejects_values_without_names_or_numbers(self, values: Any) -> None:
-        with pytest.raises(UsageError, match=r"weights are given by name, as {name: number}"):
+        with raises(UsageError, "wrong-type", parameter="values"):
             Weights(values)
 
     def test_updated_returns_new_weights(self) -> None:
@@ -69,7 +70,7 @@ class TestWeights:
         assert dict(weights) == {"TM0[1]": 0.25, "LM0": 0.5 / 1.5, "TM0[0]": -1 / 1.5}
 
     def test_zeros_cannot_be_normalised(self) -> None:
-        with pytest.raises(DataError, match="all zero cannot be normalised"):
+        with raises(DataError, "no-data"):
             Weights({"LM0": 0}).normalised()
 
 
@@ -81,7 +82,7 @@ class TestMatch:
         assert matched.free_names == toy.feature_names
 
     def test_missing_weights_are_named(self, toy: NBest) -> None:
-        with pytest.raises(DataError, match=r"w\.txt: no weight for LM0, TM0\[1\], which"):
+        with raises(DataError, "missing-weight", parameter="defaults"):
             match(Weights({"TM0[0]": 1}, "w.txt"), toy)
 
     def test_defaults_fill_in_and_weights_come_first(self, toy: NBest) -> None:
@@ -106,11 +107,11 @@ class TestMatch:
         assert match(weights, nbest, fixed=[]).free_names == tuple(names)
 
     def test_rejects_unknown_fixed_feature(self, toy: NBest) -> None:
-        with pytest.raises(DataError, match=r"LM1 is not a feature.* LM0, TM0\[0\], TM0\[1\]"):
+        with raises(DataError, "missing-feature", parameter="fixed"):
             match(VALUES, toy, fixed=["LM0", "LM1"])
 
     def test_rejects_fixing_every_feature(self, toy: NBest) -> None:
-        with pytest.raises(DataError, match="every feature is fixed"):
+        with raises(DataError, "no-data", parameter="fixed"):
             match(VALUES, toy, fixed=["LM0", "TM0"])
 
     def test_values_of_free_and_fixed_features(self, toy: NBest) -> None:
@@ -132,15 +133,15 @@ class TestMatch:
 
     @pytest.mark.parametrize("weights", ["w.ini", 3.0, ["a"], [[0.5, 1.0, 2.0]]])
     def test_rejects_weights_without_names(self, toy: NBest, weights: Any) -> None:
-        with pytest.raises(UsageError, match="weights are given by name"):
+        with raises(UsageError, "wrong-type", parameter="weights"):
             match(weights, toy)
 
     def test_rejects_arguments_of_other_types(self, toy: NBest) -> None:
-        with pytest.raises(UsageError, match="weights are given by name"):
+        with raises(UsageError, "wrong-type", parameter="defaults"):
             match(VALUES, toy, defaults=[1.0])  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match="fixed features are a list of names, not 'LM0'"):
+        with raises(UsageError, "wrong-type", parameter="fixed"):
             match(VALUES, toy, fixed="LM0")
-        with pytest.raises(UsageError, match=r"n-best lists \(NBest\), not to 'dev.nbest'"):
+        with raises(UsageError, "wrong-type", parameter="nbest"):
             match(VALUES, "dev.nbest")  # type: ignore[arg-type]
 
 
@@ -183,9 +184,7 @@ class TestUnnamedAndMissingWeights:
         matched = match(given, self.LISTS)
         assert matched.values.tolist() == [1, 2, 3]
         assert matched.spread is None
-        with pytest.raises(
-            DataError, match=r"3 weights without names for 2 features: .*logprob, comet"
-        ):
+        with raises(DataError, "wrong-length"):
             match(given, self.LISTS.without_features("constant"))
 
     def test_spread_is_the_standard_deviation_within_lists(self) -> None:

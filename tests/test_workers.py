@@ -51,7 +51,7 @@ def test_error_in_input_is_raised() -> None:
 
 
 def test_killed_worker_raises_usage_error() -> None:
-    with pytest.raises(UsageError, match="fewer jobs"), parallel_workers(2) as parallel:
+    with raises(UsageError, "damaged", parameter="jobs"), parallel_workers(2) as parallel:
         list(parallel.in_order((n, delayed(kill_itself)(n)) for n in range(9)))
     with parallel_workers(2) as parallel:  # the next work has new processes
         assert next(iter(parallel([delayed(square)(3)])))[0] == 9
