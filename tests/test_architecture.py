@@ -177,6 +177,7 @@ def test_imported_packages_are_declared_dependencies() -> None:
     [
         "import bpa_ppl",
         "import bpa_ppl.formats",
+        "import bpa_ppl.features, bpa_ppl.features.length",
         "import bpa_ppl.nbest, bpa_ppl.weights",
         "import sys; sys.argv = ['bpa', '--help']; from bpa_ppl.cli.app import app; "
         "app(standalone_mode=False)",
@@ -239,46 +240,33 @@ def dotted_name(node: ast.expr, names: dict[str, str]) -> str:
     return ""
 
 
-def assignment_targets(node: ast.AST) -> list[ast.expr]:
-    """Return the targets that a statement assigns or deletes."""
-    if isinstance(node, ast.Assign | ast.Delete):
-        return [t for one in node.targets for t in getattr(one, "elts", [one])]
-    if isinstance(node, ast.AugAssign | ast.AnnAssign):
-        return [node.target]
-    return []
-
-
 def forbidden_accesses(tree: ast.AST) -> set[str]:
     """Return private names of other packages that a module uses, and attributes that it changes."""
     names = imported_names(tree)
     result: set[str] = set()
     for dotted in imported(tree):
-        if dotted.split(".")[0] in ("bpa_ppl", "__future__"):
-            continue
-        if any(map(is_private, dotted.split("."))):
+        top, *parts = dotted.split(".")
+        if top not in ("bpa_ppl", "__future__") and any(map(is_private, parts)):
             result.add(f"private: {dotted}")
-        if dotted.split(".")[0] in ("gc", "signal"):
+        if top in ("gc", "signal"):
             result.add(f"forbidden: {dotted}")
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            dotted = dotted_name(node, names)
-            if dotted == "os._exit":
-                result.add("forbidden: os._exit")
-            elif dotted and dotted.split(".")[0] != "bpa_ppl" and is_private(node.attr):
-                result.add(f"private: {dotted}")
-            elif node.attr == "__class__" and isinstance(node.ctx, ast.Store):
-                result.add("assigned: __class__")
-        for target in assignment_targets(node):
-            # `module.name = …`, and `sys.modules[…] = …` or `del sys.modules[…]`
-            place = target.value if isinstance(target, ast.Subscript) else target
-            dotted = dotted_name(place, names) if isinstance(place, ast.Attribute) else ""
-            if dotted and dotted.split(".")[0] != "bpa_ppl" and dotted != "os.environ":
-                result.add(f"assigned: {dotted}")
-        if isinstance(node, ast.Call) and node.args:
-            function = ast.unparse(node.func)
-            changed = dotted_name(node.args[0], names)
-            if function in ("setattr", "delattr") and changed:
-                result.add(f"assigned: {changed}")
+        # `module.name = …`, and `sys.modules[…] = …` or `del sys.modules[…]`
+        place = node.value if isinstance(node, ast.Subscript) else node
+        dotted = dotted_name(place, names) if isinstance(place, ast.Attribute) else ""
+        changed = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr"):
+            dotted, changed = dotted_name(node.args[0], names), True
+        if changed and isinstance(place, ast.Attribute) and place.attr == "__class__":
+            result.add("assigned: __class__")
+        if dotted.split(".")[0] in ("", "bpa_ppl") or dotted == "os.environ":
+            continue
+        if dotted == "os._exit":
+            result.add("forbidden: os._exit")
+        elif changed:
+            result.add(f"assigned: {dotted}")
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            result.add(f"private: {dotted}")
     return result
 
 

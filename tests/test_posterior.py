@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reference_model
 from external_posterior import autoregressive, external_posterior
+from raising import raises
 from scipy.special import log_expit
 from scipy.stats import norm
 from targets import SENTENCES, TARGETS, integrated
@@ -214,5 +215,5 @@ def test_point_weights_reject_draw_out_of_range(
 
 
 def test_point_weights_reject_unknown_point(posteriors: dict[str, InferenceData]) -> None:
-    with pytest.raises(UsageError, match="choose one of mean, mode, draw"):
+    with raises(UsageError, "unknown-name", parameter="point"):
         point_weights(posteriors["imh"], "median")

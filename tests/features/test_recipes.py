@@ -15,7 +15,7 @@ from bpa_ppl import DataError, NBest, UsageError, adapt, add_features, read_post
 from bpa_ppl.features.base import SELF, Features, FeatureSource
 from bpa_ppl.models import Preparation
 from bpa_ppl.posterior import as_draws, write_posterior
-from bpa_ppl.registry import FEATURES
+from bpa_ppl.registry import FEATURES, Registry
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 OPENED: list[str] = []
@@ -63,10 +63,8 @@ class Known(FeatureSource, frozen=True):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def registered(registries: list[Registry]) -> None:
     """Offer the source, for this test."""
-    monkeypatch.setattr(FEATURES, "_members", dict(FEATURES._members))
-    monkeypatch.setattr(FEATURES, "registered", dict(FEATURES.registered))
     FEATURES.register("known", Known)
     OPENED.clear()
 
