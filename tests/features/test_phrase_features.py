@@ -145,6 +145,8 @@ def test_bad_segmentations(lists: NBest, path: str, segmentation: str, code: str
     with raises(DataError, code, match="hypothesis 1 of sentence 0: "):
         bad = lists.with_extras(segmentation=[segmentation, *others])
         add_features(bad, PhraseMixture(table=path))
+    with raises(DataError, "bad-line", match="a line break"):
+        add_features(lists.with_extras(segmentation=["0=0\n", *others]), PhraseMixture(table=path))
 
 
 def test_missing_inputs(lists: NBest, path: str) -> None:
