@@ -150,7 +150,7 @@ BEFORE = {
     "text.md": """phrases extract memory.fr memory.en memory.align -o dev.parquet
         phrases extract general.fr general.en general.align -o out.parquet""",
 }
-QUICK = ("decode-once.md",)
+QUICK = ("decode-once.md", "README.md")
 
 
 @pytest.mark.parametrize(
