@@ -129,29 +129,16 @@ class TestMatch:
             match(VALUES, toy, fixed="LM0")
 
 
-class TestTotals:
-    WEIGHTS = (0.5, -1.0, 0.25)
-
-    def lists_with_totals(self, toy: NBest, weights: tuple[float, ...]) -> NBest:
-        """Return the lists with the totals of these weights, rounded to six digits."""
-        totals = [float(f"{score:.6g}") for score in toy.scores(weights)]
-        return replace(toy, totals=np.array(totals, dtype=np.float32))
-
-    def test_no_warning_for_correct_weights(self, toy: NBest) -> None:
-        with warnings.catch_warnings(action="error"):
-            check_totals(self.lists_with_totals(toy, self.WEIGHTS), self.WEIGHTS)
-            check_totals(toy, self.WEIGHTS)  # no totals to check
-
-    def test_constant_term_of_a_list_is_ignored(self, toy: NBest) -> None:
-        nbest = self.lists_with_totals(toy, self.WEIGHTS)
-        assert nbest.totals is not None
-        shift = np.repeat([5, -7, 0], nbest.sizes).astype(np.float32)
-        with warnings.catch_warnings(action="error"):
-            check_totals(replace(nbest, totals=nbest.totals + shift), self.WEIGHTS)
-
-    def test_warns_of_weights_that_do_not_reproduce_totals(self, toy: NBest) -> None:
-        with pytest.warns(BpaWarning, match=r"do not reproduce the totals of \d\d% of the hyp"):
-            check_totals(self.lists_with_totals(toy, (0.5, -1.0, 0.5)), self.WEIGHTS)
+def test_totals_are_compared_within_lists(toy: NBest) -> None:
+    weights = (0.5, -1.0, 0.25)
+    totals = np.array([float(f"{score:.6g}") for score in toy.scores(weights)], np.float32)
+    shift = np.repeat([5, -7, 0], toy.sizes).astype(np.float32)
+    with warnings.catch_warnings(action="error"):
+        check_totals(toy, weights)  # no totals to check
+        check_totals(replace(toy, totals=totals), weights)
+        check_totals(replace(toy, totals=totals + shift), weights)
+    with pytest.warns(BpaWarning, match=r"do not reproduce the totals of \d\d%"):
+        check_totals(replace(toy, totals=totals), (0.5, -1.0, 0.5))
 
 
 class TestUnnamedAndMissingWeights:

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judged_lists import judged_lists
 from raising import raises
 
-from bpa_ppl import NBest, add_features
+from bpa_ppl import BpaWarning, NBest, add_features
 from bpa_ppl.component import Positive
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features import FeatureSource, of_each_string
 from bpa_ppl.features.base import Features, fold_of
+from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
 from bpa_ppl.registry import FEATURES, Registry
 
@@ -175,3 +177,32 @@ def test_folds_are_the_same_each_time_and_are_shuffled() -> None:
     assert result.tolist() == fold_of(keys, 5).tolist()
     # Neighbours are not dealt out in turn: topics follow one another in a text.
     assert np.mean(np.diff(result) == 1) < 0.5
+
+
+def test_each_value_has_its_own_column() -> None:
+    lists = add_features(judged_lists(2), Indicators(column="system"))
+    assert lists.feature_names[2:] == ("system=ann", "system=bob", "system=eve")
+    assert lists.features[:, 2:].tolist() == np.eye(3).tolist() * 2
+
+
+def test_new_values_have_no_column_and_are_warned_about_once() -> None:
+    fitted = Indicators(column="system").fitted(judged_lists(2, names=("ann", "bob")))
+    with pytest.warns(BpaWarning, match="system eve") as warnings:
+        lists = add_features(judged_lists(2), fitted)
+    assert lists.feature_names[2:] == ("system=ann", "system=bob")
+    assert lists.features[2, 2:].tolist() == [0, 0]
+    assert len(warnings) == 1
+
+
+def test_integers_are_categories() -> None:
+    lists = judged_lists(1).with_extras(year=np.array([2020, 2021, 2020]))
+    assert Indicators(column="year").fitted(lists).values == ("2020", "2021")
+
+
+def test_invalid_columns() -> None:
+    lists = judged_lists(1)
+    with raises(DataError, "missing-systen", parameter="systen"):
+        add_features(lists, Indicators(column="systen"))
+    for values in ([0.5, 1.0, 2.0], [None, "a", "b"]):
+        with raises(DataError, "wrong-type"):
+            add_features(lists.with_extras(other=values), Indicators(column="other"))

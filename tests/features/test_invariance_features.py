@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,9 @@ from bpa_ppl import (
     UsageError,
     adapt,
     add_features,
-    iter_nbest,
     rerank,
 )
 from bpa_ppl.features import Invariance
-from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.posterior import as_draws
 
@@ -238,37 +235,3 @@ def test_the_recipe_is_in_the_posterior(lists: NBest, tmp_path: Path) -> None:
         rerank(lists, posterior)
     moved = {"invariance": subdomains(tmp_path / "moved.parquet")}
     assert rerank(lists, posterior, moved_files=moved).texts == chosen
-
-
-def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
-    folder = shared_data / "phrases"
-    read = iter_nbest(folder / "nbest-seg" / "captions.adapt.nbest.xz")
-    lists = next(iter(read))[:2]
-    read.close()
-    texts = [read_lines(folder / f"corpora/captions.dev.{side}.xz") for side in ("fr", "en")]
-    lists = lists.with_sources(texts[0][: len(lists)])
-    sentences = [[line.split() for line in side] for side in texts]
-    groups = np.arange(len(texts[0])) % K
-    added = Subdomains(*map(NumberedText.of, sentences), groups, WEIGHTS)
-    added.save(tmp_path / "z.parquet")
-    columns: Any = Invariance(subdomains=str(tmp_path / "z.parquet")).columns(lists)
-    counts: list[dict[str, np.ndarray]] = [{}, {}]
-    for part, side in zip(counts, sentences, strict=True):
-        for words, group in zip(side, groups, strict=True):
-            for begin, end in combinations(range(len(words) + 1), 2):
-                if end - begin <= 5:
-                    phrase = " ".join(words[begin:end])
-                    part.setdefault(phrase, np.zeros(K))[group] += 1
-    expected = []
-    for row, spans in enumerate(lists.extras["segmentation"]):
-        sentence = int(np.searchsorted(lists.offsets, row, side="right")) - 1
-        words = texts[0][sentence].split(), lists.text(row).split()
-        total = 0.0
-        for pair in spans.split():
-            ends = [[int(n) for n in span.split("-")] for span in pair.split("=")]
-            phrases = [" ".join(w[e[0] : e[-1] + 1]) for w, e in zip(words, ends, strict=True)]
-            result = [part.get(p, WEIGHTS) for part, p in zip(counts, phrases, strict=True)]
-            total += np.abs(np.subtract(*(one / one.sum() for one in result))).max()
-        expected.append(total)
-    np.testing.assert_allclose(columns["invariance.coherence"], expected, rtol=1e-6)
-    assert len(set(expected)) > 20
