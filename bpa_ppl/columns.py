@@ -144,7 +144,10 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
     if isinstance(parts[0], Mapping):
         groups: Sequence[Any] = parts
         names = dict.fromkeys(chain.from_iterable(groups))
-        return {n: joined(n, [group.get(n) for group in groups], origins) for n in names}
+        several: dict[str, Any] = {
+            name: joined(name, [group.get(name) for group in groups], origins) for name in names
+        }
+        return several
     columns = [part for part in parts if part is not None and not isinstance(part, Mapping)]
     if not columns:
         return None

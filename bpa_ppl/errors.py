@@ -59,6 +59,13 @@ class BpaError(Exception):
             command line prints the option of that name after the message.
         code: a short name of the kind of error that stays the same when the message changes.
 
+    Args:
+        message: one sentence that says what is wrong and how to correct it. Control characters are
+            escaped, and a very long message is shortened.
+        parameter: the parameter that the error is about, where there is one.
+        code: a stable name of the kind of error.
+        location: what precedes the message, in full.
+
     >>> try:
     ...     one_of("wer", ("ter", "bleu"), "metric")
     ... except BpaError as error:
@@ -70,13 +77,17 @@ class BpaError(Exception):
     code = "error"
 
     def __init__(
-        self, message: str, *, parameter: str | None = None, code: str | None = None
+        self,
+        message: str,
+        *,
+        parameter: str | None = None,
+        code: str | None = None,
+        location: str = "",
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = printable(location) + _fit(message)
+        super().__init__(self.message)
         self.parameter = parameter
-        if code is not None:
-            self.code = code
+        self.code = code or self.code
 
 
 class DataError(BpaError, ValueError):
@@ -109,7 +120,7 @@ class DataError(BpaError, ValueError):
         code: str | None = None,
     ) -> None:
         location = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(printable(location) + _fit(message), parameter=parameter, code=code)
+        super().__init__(message, parameter=parameter, code=code, location=location)
         self.path = path
         self.line = line
 
@@ -123,11 +134,6 @@ class UsageError(BpaError, ValueError):
     """
 
     code = "bad-usage"
-
-    def __init__(
-        self, message: str, *, parameter: str | None = None, code: str | None = None
-    ) -> None:
-        super().__init__(_fit(message), parameter=parameter, code=code)
 
 
 class NoSuchSentence(UsageError, IndexError):
@@ -154,7 +160,7 @@ class NotConverged(BpaError):
     code = "not-converged"
 
     def __init__(self, message: str, details: str = "", *, parameter: str | None = None) -> None:
-        super().__init__(printable(message), parameter=parameter)
+        super().__init__(message, parameter=parameter)
         self.details = "".join(f"\n{printable(line)}" for line in details.split("\n") if details)
 
     def __str__(self) -> str:

@@ -119,7 +119,7 @@ class Lexicon(TextSource, frozen=True):
             raise DataError(problem, origin, parameter="pairs", code="no-data")
         with ThreadPoolExecutor(2) as pool:  # the compiled code releases the GIL
             direct, inverse = pool.map(
-                lambda sides: IBM1.estimate(*sides, self.iterations),
+                lambda sides: IBM1.estimate(sides[0], sides[1], self.iterations),
                 ((sources, targets), (targets, sources)),
             )
         if direct.skipped:

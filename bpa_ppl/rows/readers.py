@@ -334,7 +334,7 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
     if CANDIDATES not in table.column_names:
         table = _flat(table)
     columns = {name: single_array(table[name]) for name in table.column_names}
-    lists = columns.get(CANDIDATES, columns.get(TEXT))
+    lists: Any = columns.get(CANDIDATES, columns.get(TEXT))
     nested = CANDIDATES in columns or (lists is not None and _is_list(lists.type))
     lines = schema.records + 1 + np.arange(len(table))
     if nested:
