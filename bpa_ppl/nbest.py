@@ -344,9 +344,8 @@ class NBest:
             name: cols.joined(name, [getattr(table, name) for table in tables], origins)
             for name in _COLUMNS
         }
-        joined["string_index"] = np.concatenate(
-            [numbers[s + t.string_index] for s, t in zip(starts, tables, strict=False)]
-        )
+        index = [numbers[s + t.string_index] for s, t in zip(starts, tables, strict=False)]
+        joined["string_index"] = np.concatenate(index)
         if renumber:
             joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
         return cls(
@@ -559,11 +558,8 @@ class NBest:
         if existing := [name for name in added if name in self.feature_names]:
             problem = f"there is a feature {existing[0]} already: use another name"
             raise DataError(problem, self.origin, parameter="names", code="duplicate")
-        return replace(
-            self,
-            features=np.concatenate([self.features, table], axis=1),
-            feature_names=(*self.feature_names, *added),
-        )
+        features = np.concatenate([self.features, table], axis=1)
+        return replace(self, features=features, feature_names=(*self.feature_names, *added))
 
     def without_features(self, names: str | Iterable[str]) -> NBest:
         """Return the same lists without some features, given by name or by label.
@@ -574,11 +570,7 @@ class NBest:
         left_out = (names,) if isinstance(names, str) else tuple(names)
         check_features(self, left_out, "names")
         kept = [k for k, name in enumerate(self.feature_names) if not matches(name, left_out)]
-        return replace(
-            self,
-            features=self.features[:, kept],
-            feature_names=tuple(self.feature_names[k] for k in kept),
-        )
+        return _features_at(self, kept)
 
     def without(self, *columns: str) -> NBest:
         """Return the same lists without some columns: totals, references, sources, or extras.
@@ -705,17 +697,17 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
     (('LM0',), True)
     """
-    demoted = [name for name in columns if name in nbest.feature_names]
-    if not demoted:
+    names = nbest.feature_names
+    moved = {name: nbest.features[:, names.index(name)] for name in columns if name in names}
+    if not moved:
         return nbest
-    moved = {name: nbest.features[:, nbest.feature_names.index(name)] for name in demoted}
-    kept = [k for k, name in enumerate(nbest.feature_names) if name not in moved]
-    return replace(
-        nbest,
-        features=nbest.features[:, kept],
-        feature_names=tuple(nbest.feature_names[k] for k in kept),
-        extras={**nbest.extras, **moved},
-    )
+    kept = [k for k, name in enumerate(names) if name not in moved]
+    return replace(_features_at(nbest, kept), extras={**nbest.extras, **moved})
+
+
+def _features_at(nbest: NBest, places: list[int]) -> NBest:
+    names = tuple(nbest.feature_names[place] for place in places)
+    return replace(nbest, features=nbest.features[:, places], feature_names=names)
 
 
 #: Name of each column -> `hypothesis` or `sentence`, and the function that converts its values.
@@ -740,8 +732,7 @@ def _with_order(table: NBest, first: NBest) -> NBest:
         raise DataError(f"{problem}: use without_features", table.origin, code="mismatch")
     if table.feature_names == first.feature_names:
         return table
-    order = places_of(first.feature_names, table.feature_names)
-    return replace(table, features=table.features[:, order], feature_names=first.feature_names)
+    return _features_at(table, places_of(first.feature_names, table.feature_names))
 
 
 def _facts(nbest: NBest) -> list[str]:

@@ -245,9 +245,8 @@ class UnknownCheck:
         """Warn if `unknown` of `total` units are too many."""
         if not self.warned and unknown > self.limit * total:
             self.warned = True
-            note = (
-                f"{nbest.origin}: {unknown / total:.0%} of the {self.units} are not in {self.text}"
-            )
+            share = f"{unknown / total:.0%} of the {self.units}"
+            note = f"{nbest.origin}: {share} are not in {self.text}"
             warn_user(f"{note}: check that its languages, tokenisation and case are the same")
 
 

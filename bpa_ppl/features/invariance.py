@@ -75,9 +75,7 @@ class Invariance(FeatureSource, frozen=True):
         for measure in self.measures:
             one_of(measure, MEASURES, f"measure of {self.name}", "features")
         if "kullback-leibler" in self.measures and not self.smoothing:
-            problem = (
-                f"{self.name}: kullback-leibler is infinite where a phrase is never in a subdomain"
-            )
+            problem = f"{self.name}: kullback-leibler is infinite for some phrases"
             raise UsageError(f"{problem}: give smoothing=1, for example", parameter="smoothing")
         if ("subdomain" in self.measures) != (self.z is not None):
             problem = f"{self.name}: the measure subdomain needs z, and only it"

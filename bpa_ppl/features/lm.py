@@ -77,9 +77,8 @@ class LanguageModel(TextSource, frozen=True):
         """Return the references of each sentence."""
         if nbest.references is None:
             problem = f"{self.name}=self learns from references, which the lists do not have"
-            raise DataError(
-                problem, nbest.origin, parameter="references", code="missing-references"
-            )
+            code = "missing-references"
+            raise DataError(problem, nbest.origin, parameter="references", code=code)
         return nbest.references
 
     def read(self) -> tuple[str, ...]:
