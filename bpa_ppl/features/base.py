@@ -381,7 +381,8 @@ def _check_needs(nbest: NBest, source: FeatureSource) -> None:
     for need in sorted(source.needs):
         is_extra = need in nbest.extras or need in nbest.sentence_extras
         if not is_extra and getattr(nbest, need, None) is None:
-            problem = f"the features {FEATURES.name_of(source)} need {need}, which the lists lack"
+            name = FEATURES.name_of(source)
+            problem = f"the features {name} need {need}, which the lists do not have"
             raise DataError(
                 f"{problem}: give the {need}", nbest.origin, parameter=need, code=f"missing-{need}"
             )
