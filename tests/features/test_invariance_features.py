@@ -210,7 +210,7 @@ def test_missing_inputs(lists: NBest, tmp_path: Path) -> None:
         add_features(lists.without("segmentation"), Invariance(subdomains=path))
     with raises(DataError, "missing-sources", parameter="sources"):
         add_features(lists.without("sources"), Invariance(subdomains=path))
-    with pytest.raises(DataError, match=r"absent\.parquet: .*no such file"):
+    with pytest.raises(DataError, match=r"absent\.parquet"):
         add_features(lists, Invariance(subdomains="absent.parquet"))
     bad = lists.with_extras(segmentation=["0=0", *list(lists.extras["segmentation"])[1:]])
     with raises(DataError, "wrong-length"):

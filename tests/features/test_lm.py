@@ -140,7 +140,7 @@ def test_learning_needs_references(toy: NBest) -> None:
     for work in (source.fitted, source.cross_fitted_columns):
         with raises(DataError, "missing-references", parameter="references"):
             work(bare)
-    with pytest.raises(UsageError, match="use fitted"):
+    with raises(UsageError, "no-data", parameter="text"):
         source.columns(toy)
 
 
@@ -173,9 +173,9 @@ def test_bad_texts(tmp_path: Path, toy: NBest) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("\n", encoding="utf-8")
     for source in (LanguageModel(text=str(empty)), LanguageModel(text=str(empty), per_order=True)):
-        with pytest.raises(DataError, match=r"empty\.txt: there is no word"):
+        with pytest.raises(DataError, match=r"empty\.txt"):
             source.columns(toy)
-    with pytest.raises(DataError, match=r"missing\.txt: no such file"):
+    with pytest.raises(DataError, match=r"missing\.txt"):
         LanguageModel(text=str(tmp_path / "missing.txt")).columns(toy)
     for wrong in ("", (), ("a.txt", ""), ("a.txt", "self")):
         with raises(UsageError, parameter="text"):
