@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from bpa_ppl.decoding.base import Rule
-    from bpa_ppl.features import AnySource
+    from bpa_ppl.features.base import AnySource
     from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.models import Likelihood, Prior, PriorFamily
     from bpa_ppl.nbest import NBest

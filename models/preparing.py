@@ -19,7 +19,7 @@ from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
 from bpa_ppl.quality.column import numeric_columns
 
 if TYPE_CHECKING:
-    from bpa_ppl.features import AnySource
+    from bpa_ppl.features.base import AnySource
     from bpa_ppl.features.recipes import MovedFiles
 
 

@@ -73,17 +73,13 @@ class Invariance(FeatureSource, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for measure in self.measures:
-            one_of(measure, MEASURES, f"measure of {self.name}")
+            one_of(measure, MEASURES, f"measure of {self.name}", "features")
         if "kullback-leibler" in self.measures and not self.smoothing:
-            raise UsageError(
-                f"{self.name}: kullback-leibler is infinite where a phrase is never in a "
-                "subdomain: give smoothing above 0, as in smoothing=1"
-            )
+            problem = f"{self.name}: kullback-leibler is infinite for some phrases"
+            raise UsageError(f"{problem}: give smoothing=1, for example", parameter="smoothing")
         if ("subdomain" in self.measures) != (self.z is not None):
-            raise UsageError(
-                f"{self.name}: the measure subdomain needs z, and only it, as in "
-                "features=subdomain,z=3: give both or neither"
-            )
+            problem = f"{self.name}: the measure subdomain needs z, and only it"
+            raise UsageError(f"{problem}, as in features=subdomain,z=3", parameter="z")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -107,9 +103,8 @@ class Invariance(FeatureSource, frozen=True):
         """
         subdomains = Subdomains.load(self.subdomains)
         if self.z is not None and self.z >= subdomains.k:
-            raise UsageError(
-                f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
-            )
+            problem = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
+            raise UsageError(problem, parameter="z")
         sides = CountedPhrases(subdomains, "source"), CountedPhrases(subdomains, "target")
         check = UnknownCheck("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
 

@@ -65,8 +65,8 @@ class PhraseMixture(FeatureSource, frozen=True):
         kinds = ("direct", "inverse") if self.direction == "both" else (self.direction,)
         names = [n for kind in kinds for n in table.columns if n.partition(".")[0] == kind]
         if not names:
-            missing = " or ".join(kinds)
-            raise DataError(f"the table has no column {missing}: create it again", self.table)
+            problem = f"the table has no column {' or '.join(kinds)}: create it again"
+            raise DataError(problem, self.table, parameter="table", code="missing-column")
         source, target = PhraseTree.of(table.sources), PhraseTree.of(table.targets)
         values = [table.columns[name] for name in names]
         in_table = np.maximum(np.transpose(values).reshape(-1, len(values)), self.floor)

@@ -14,7 +14,7 @@ from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.rows import Rows
-from bpa_ppl.rows.records import RecordReader
+from bpa_ppl.rows.readers import RecordReader
 from bpa_ppl.rows.schema import SchemaReader
 
 _LONG = 4096  # bytes from which NumPy counts keys faster than `bytes.count`
@@ -40,7 +40,7 @@ def json_rows(
     options: ReadOptions,
     change: Callable[[Any, int], Any] = lambda record, line: record,
 ) -> Iterator[Rows]:
-    r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.records` has them.
+    r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.readers` has them.
 
     Args:
         blocks: of whole lines.

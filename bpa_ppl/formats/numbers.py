@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.streams import arrow_file
-from bpa_ppl.rows.arrow import values_of
 from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.readers import values_of
 
 
 def finite(token: str | bytes) -> float:

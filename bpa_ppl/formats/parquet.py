@@ -16,7 +16,7 @@ from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, TEXT
-from bpa_ppl.rows.frames import FrameReader
+from bpa_ppl.rows.readers import table_rows
 from bpa_ppl.rows.schema import SchemaReader
 from bpa_ppl.rows.writing import table_of
 
@@ -50,9 +50,9 @@ class Parquet(NBestFormat, frozen=True):
             DataError: with file and row, if it is not a valid Parquet file, or a value is wrong.
         """
         with file.on_disk() as path:
-            reader = FrameReader(SchemaReader(options.origin, options.bad, options.first_id))
+            schema = SchemaReader(options.origin, options.bad, options.first_id)
             for table in self._batches(path, options.origin):
-                yield reader.rows(table)
+                yield table_rows(schema, table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
         """Write the lists, one hypothesis per row.

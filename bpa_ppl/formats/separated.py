@@ -25,8 +25,7 @@ from bpa_ppl.labels import label_of, repeated
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.rows import Rows, SchemaReader
 from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
-from bpa_ppl.rows.frames import columns_of
-from bpa_ppl.rows.records import is_of_sentence
+from bpa_ppl.rows.readers import columns_of, is_of_sentence
 from bpa_ppl.rows.schema import Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 

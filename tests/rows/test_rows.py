@@ -1,7 +1,8 @@
-"""Columns of Arrow to NumPy and back: what PyArrow and Python say themselves."""
+"""Columns of Arrow as arrays, and words that lists share with their references."""
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.rows.arrow import single_array, values_of
+from bpa_ppl.rows.gathering import _related
+from bpa_ppl.rows.readers import single_array, values_of
 
 COLUMNS = {
     "floats": pa.array([1.5, -0.0, 1e300]),
@@ -56,3 +58,25 @@ def test_tables_are_read_without_pandas(tmp_path: Path):
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["True", "False"]
+
+
+def words(text: str) -> set[str]:
+    """Return the words of a text, or its characters where nothing separates words."""
+    folded = text.lower()
+    split = folded.isascii() or " " in folded.strip()
+    return set(folded.split()) if split else set(folded)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_word_in_common_is_found_in_any_text(seed: int) -> None:
+    rng = random.Random(seed)
+    pieces = ["Cat", "category", "a", "the", "Σας", "ΟΔΟΣ", "οδος", "猫", "犬です", "é", "3", "33"]
+    seen = set()
+    for _ in range(200):
+        texts = [" ".join(rng.choices(pieces, k=rng.randint(1, 2))) for _ in range(3)]
+        references = [" ".join(rng.choices(pieces, k=rng.randint(1, 2)))]
+        known = words(references[0])
+        expected = any(known & words(text) for text in texts)
+        assert _related(references, texts) is expected
+        seen.add(expected)
+    assert seen == {True, False}
