@@ -163,6 +163,36 @@ class AdaptOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UpdateOptions:
+    """How a posterior is updated: the keyword arguments of `update`.
+
+    Args:
+        adaptation_lists: the lists that `adapt` was given, in the same order, with references: new
+            draws then follow the posterior exactly.
+        metric: the criterion, if it has no name or has its own settings.
+        oracle: precomputed oracles of the new sentences, or None.
+        moved_files: as for `rerank`.
+        sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
+        seed: of new draws.
+        jobs: processes of the search for oracles.
+        cache: whether the gains of its sentences are cached on disk.
+        unchecked: use the posterior although it fails its check.
+        progress: True draws a bar on standard error.
+    """
+
+    adaptation_lists: NBest | None = None
+    metric: str | Metric | None = None
+    oracle: Oracles | None = None
+    moved_files: MovedFiles | None = None
+    sampler: str | Sampler = "imh"
+    seed: int = 0
+    jobs: int = 1
+    cache: bool = True
+    unchecked: bool = False
+    progress: bool | Reporter = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class RerankOptions:
     """How translations are chosen: the keyword arguments of `rerank`.
 

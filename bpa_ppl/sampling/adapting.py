@@ -18,6 +18,7 @@ from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
 from bpa_ppl.models import (
     Likelihood,
+    Lists,
     Margin,
     Oracle,
     Preference,
@@ -29,6 +30,7 @@ from bpa_ppl.models import (
     preparation,
     tabulate,
 )
+from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
 from bpa_ppl.models.priors.isotropic import (
     Isotropic,
     build_prior,
@@ -60,12 +62,7 @@ from bpa_ppl.sampling.density import (
 )
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale
-from bpa_ppl.sampling.sentences import (
-    Sentences,
-    add_preferences,
-    domain_numbers,
-    observe_sentences,
-)
+from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.uninformed import warn_uninformed
 from bpa_ppl.weights import (
     EQUAL,
@@ -86,7 +83,6 @@ if TYPE_CHECKING:
 _PRIOR_DRAWS = 1000
 #: The scale of the prior under preferences, in units of the expected one.
 _SHARE_OF_PREFERENCES = 0.5
-_ONLY_EQUAL = "features of which less is better are for equal weights alone"
 #: Metrics for which a margin of 2 edits is the best of the likelihoods, on held-out sentences.
 _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu")
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
@@ -148,24 +144,29 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         and not (options.prior_only or likelihood.observes == "preferences" or options.oracle)
     ):
         raise no_references(nbest.origin)
-    family, defaults = _family(options.prior, options.prior_variance), options.defaults
+    family, defaults, lower = _family(options), options.defaults, options.lower_is_better
+    equal = isinstance(weights, str) and weights == EQUAL
+    started = EQUAL if equal else "none" if weights is None else ""
+    if lower and not equal:
+        problem = "features of which less is better are for equal weights alone"
+        raise UsageError(problem, parameter="lower_is_better", code="conflict")
     prepared = preparation(
         nbest, goal, options.categorical, options.add, options.features, options.exclude
     )
-    started = _started(weights)
     if started:
-        lower = options.lower_is_better or ()
-        initial = _initial_weights(started, prepared.without_criterion(nbest), lower)
+        own, names = prepared.without_criterion(nbest), [lower] if isinstance(lower, str) else lower
+        initial = equal_weights(own, names or ()) if equal else initial_weights(own)
         weights, defaults = None, {**initial, **(defaults or {})}
-    elif options.lower_is_better:
-        raise UsageError(_ONLY_EQUAL, parameter="lower_is_better")
     (nbest, columns), matched = _matched(nbest, weights, prepared, options.fixed, defaults)
     if options.extra is not None:
         canonical = Weights(zip(matched.names, matched.values.tolist(), strict=True))
         extra_fixed = [name for name in matched.fixed_names if name in options.extra.feature_names]
         engine = engine.fitted(options.extra, canonical, fixed=extra_fixed, seed=options.seed)
     build_prior(family, matched)  # raises before anything is scored
-    model = _model(options.model or log_linear, family, matched)
+    model = options.model or log_linear
+    require(model, Callable, "a model is a function of (lists, prior, likelihood)", "model")
+    if model is log_linear and isinstance(family, PriorFamily):
+        model = family.model(matched) or model
     if not started:
         check_totals(nbest, matched.values)
     if options.prior_only:
@@ -192,9 +193,8 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         recorded["scale_learned"] = False
     seed, name = checked_seed(options.seed), SAMPLERS.name_of(engine)
     with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
-        target = _target(
-            sentences, prior, likelihood=likelihood, model=model, seed=seed, progress=report
-        )
+        own_options: dict[str, Any] = {"model": model, "seed": seed, "progress": report}
+        target = _target(sentences, prior, likelihood=likelihood, **own_options)
         draws = draws_of(target, engine.sample(target))
         attrs = _settings(target, likelihood, recorded, engine)
     attrs |= {
@@ -232,23 +232,6 @@ def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
     return Margin() if metric.key in _WITH_MARGIN else Risk()
 
 
-def _started(weights: Any) -> str:
-    """Return the name of the weights to start from where there are no canonical ones."""
-    if weights is None:
-        return "none"
-    return EQUAL if isinstance(weights, str) and weights == EQUAL else ""
-
-
-def _initial_weights(started: str, nbest: NBest, lower_is_better: str | Iterable[str]) -> Weights:
-    """Return the weights to start from, of the features that the lists came with."""
-    lower = [lower_is_better] if isinstance(lower_is_better, str) else list(lower_is_better)
-    if started == EQUAL:
-        return equal_weights(nbest, lower)
-    if lower:
-        raise UsageError(_ONLY_EQUAL, parameter="lower_is_better")
-    return initial_weights(nbest)
-
-
 def _require_differences(sentences: Sentences) -> None:
     """Refuse sentences without any information; log how many have tied best candidates.
 
@@ -262,6 +245,7 @@ def _require_differences(sentences: Sentences) -> None:
             f"all candidates have the same {metric} in each of {len(sizes)} lists, so nothing can "
             "be learned from them: give lists whose candidates differ, or choose another metric",
             sentences.nbest.origin,
+            code="no-data",
         )
     if oracles.share is not None:
         shared = np.add.reduceat(oracles.share > 0, sentences.nbest.offsets[:-1])
@@ -388,47 +372,59 @@ def target_of(
         UsageError: if the model has no site `weights` with one value per free feature.
     """
     domain, multiple = domain_numbers(nbest, preferences), len(jax.devices())
+    judged, rest = (None, None) if domain is None else np.split(domain, [len(nbest)])
     lists = tabulate(
-        nbest,
-        matched,
-        oracle,
-        gains=gains,
-        share=share,
-        domain=None if domain is None else domain[: len(nbest)],
-        multiple=multiple,
+        nbest, matched, oracle, gains=gains, share=share, domain=judged, multiple=multiple
     )
     likelihood = likelihood or Oracle()
     if preferences is not None:
-        rest = None if domain is None else domain[len(nbest) :]
-        lists, likelihood = add_preferences(lists, likelihood, preferences, rest, multiple)
-    prior = prior._replace(names=None)
-
-    def build(likelihood: Likelihood) -> tuple[Program, Data]:
-        prepared, observing = likelihood.prepare(lists)
-        return Program(model, observing), place(Data(prepared, prior))
-
-    return initialise_target(build, likelihood, seed, progress, matched)
+        choices = tabulate(
+            preferences.nbest,
+            preferences.match,
+            preferences.oracles.index,
+            gains=preferences.gains,
+            domain=rest,
+            multiple=multiple,
+        )
+        buckets = len(lists.buckets)
+        likelihood = Mixed(judged=likelihood, preferences=Preference(), buckets=buckets)
+        lists = join_lists(lists, choices)
+    return initialise_target(
+        lists, prior, matched, likelihood, model=model, seed=seed, progress=progress, put=place
+    )
 
 
 def initialise_target(
-    build: Callable[[Likelihood], tuple[Program, Data]],
+    lists: Lists,
+    prior: Prior,
+    matched: Match,
     likelihood: Likelihood,
+    *,
+    model: Model = log_linear,
     seed: int,
     progress: Reporter,
-    matched: Match,
+    put: Callable[[Data], Data] = jax.device_put,
 ) -> Target:
     """Return a posterior with the point where the search for its mode begins.
 
     Args:
-        build: returns the program and the data of a likelihood.
+        lists: the tabulated sentences.
+        prior: of the free features.
+        matched: the canonical weights, matched to the features of the lists.
         likelihood: if it is not log-concave, the search begins at the mode of a similar one.
+        model: the NumPyro program.
         seed: of the sampler.
         progress: receives the progress of the sampling.
-        matched: the canonical weights, matched to the features of the lists.
+        put: moves data to JAX's devices.
 
     Raises:
         UsageError: if the model has no site `weights` with one value per free feature.
     """
+
+    def build(likelihood: Likelihood) -> tuple[Program, Data]:
+        prepared, observing = likelihood.prepare(lists)
+        return Program(model, observing), put(Data(prepared, prior._replace(names=None)))
+
     program, data = build(likelihood)
     require_weights(program, data)
     start, log_concave = starting_point(program, data), likelihood.log_concave_start()
@@ -481,13 +477,12 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     )
 
 
-def _family(prior: str | PriorFamily | Prior, variance: Any) -> PriorFamily | Prior:
+def _family(options: AdaptOptions) -> PriorFamily | Prior:
     """Return the prior, or the family of priors, with its settings."""
+    prior, variance = options.prior, options.prior_variance
     if variance is not None and not (isinstance(prior, str) and prior == "isotropic"):
-        raise UsageError(
-            "a prior variance is a setting of the isotropic prior: leave it out",
-            parameter="prior_variance",
-        )
+        problem = "a prior variance is a setting of the isotropic prior: leave it out"
+        raise UsageError(problem, parameter="prior_variance", code="conflict")
     if isinstance(variance, PriorFamily):
         return variance
     if isinstance(prior, Prior):
@@ -496,47 +491,31 @@ def _family(prior: str | PriorFamily | Prior, variance: Any) -> PriorFamily | Pr
 
 
 def _prior(
-    family: PriorFamily | Prior, matched: Match, scale: float | None
+    family: PriorFamily | Prior, matched: Match, learned: float | None
 ) -> tuple[dict[str, Any], Prior]:
-    """Return the record of the prior, and the prior of the free features."""
+    """Return the record of the prior, and the prior of the free features.
+
+    Variances other than σ_T are logged.
+    """
     if isinstance(family, Prior):
-        prior, missing = complete_prior(family, matched, scale)
+        prior, missing = complete_prior(family, matched, learned)
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         return {"name": kind, **({"isotropic": missing} if missing else {})}, prior
-    settings = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
+    record = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
     if isinstance(family, Isotropic):
-        settings = {"variance": settings["variance"], **_scaled(family, matched, scale)}
-    return {"name": PRIORS.name_of(family), **settings}, build_prior(family, matched, scale)
-
-
-def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:
-    """Return the model, or the model of a prior with several sites."""
-    if not callable(model):
-        raise UsageError(
-            f"a model is a function of (lists, prior, likelihood), not {model!r}",
-            parameter="model",
-        )
-    if model is not log_linear or isinstance(family, Prior):
-        return model
-    return family.model(matched) or model
-
-
-def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[str, Any]:
-    """Return the record of the variances other than σ_T, and log them."""
-    single = {"single": family.single} if family.single else {}
-    scaled = family.scaled(matched)
-    if not scaled:
-        return single
-    means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
-    nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
-    scale = family.scale if learned is None else learned
-    log_info(
-        f"no canonical weight for {', '.join(scaled)}: the prior has "
-        + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
-        + f" and standard deviation {scale:.3g} / spread, with the spread of each feature within "
-        "the lists"
-    )
-    return {**single, "scale": scale, "scale_learned": learned is not None, "spread": scaled}
+        record = {name: record[name] for name in ("variance", "single") if record[name]}
+        if scaled := family.scaled(matched):
+            means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
+            nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
+            scale = family.scale if learned is None else learned
+            log_info(
+                f"no canonical weight for {', '.join(scaled)}: the prior has "
+                + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
+                + f" and standard deviation {scale:.3g} / spread, with the spread of each feature "
+                "within the lists"
+            )
+            record |= {"scale": scale, "scale_learned": learned is not None, "spread": scaled}
+    return {"name": PRIORS.name_of(family), **record}, build_prior(family, matched, learned)
 
 
 #: Cached, because looking up the version of a package takes a millisecond.

@@ -150,12 +150,15 @@ def require_weights(program: Program, data: Data) -> None:
             raise
         raise UsageError(
             "a model takes three arguments, (lists, prior, likelihood), like "
-            f"bpa_ppl.models.log_linear: {error}"
+            f"bpa_ppl.models.log_linear: {error}",
+            parameter="model",
+            code="wrong-type",
         ) from error
     if shape != (features,):
         raise UsageError(
             f"the model needs a site `weights` with one value for each of the {features} free "
-            "features"
+            "features",
+            parameter="model",
         )
 
 

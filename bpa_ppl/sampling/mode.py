@@ -163,7 +163,8 @@ def require_mode(target: Target) -> Mode:
     if not mode.converged:
         raise DataError(
             f"no mode of this posterior was found in {MAX_ITERATIONS} Newton steps: use the "
-            "sampler nuts, which needs no mode"
+            "sampler nuts, which needs no mode",
+            parameter="sampler",
         )
     return mode
 
