@@ -350,8 +350,7 @@ class Draws:
         if set(features) != set(self.features):
             differing = ", ".join(sorted(set(features) ^ set(self.features)))
             raise DataError(
-                f"posteriors of different features cannot be compared: {differing}",
-                code="mismatch",
+                f"posteriors of different features cannot be compared: {differing}", code="mismatch"
             )
         columns = [self.features.index(name) for name in features]
         return Draws(

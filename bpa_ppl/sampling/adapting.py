@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache as cached
-from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,13 @@ import numpy.typing as npt
 
 from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
-from bpa_ppl.errors import DataError, UsageError, checked_seed, require
+from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.models import (
     Likelihood,
     Lists,
     Margin,
     Oracle,
     Preference,
-    Preparation,
     Prior,
     PriorFamily,
     Risk,
@@ -31,14 +29,7 @@ from bpa_ppl.models import (
     tabulate,
 )
 from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
-from bpa_ppl.models.priors.isotropic import (
-    Isotropic,
-    build_prior,
-    complete_prior,
-    expected_scale,
-    learns_scale,
-    variances,
-)
+from bpa_ppl.models.priors import isotropic
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
 from bpa_ppl.options import AdaptOptions, with_options_and_settings
@@ -48,18 +39,8 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, has_preferences, resolve
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
-from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
-from bpa_ppl.sampling.density import (
-    constrained,
-    constrained_draws,
-    evaluate,
-    log_priors,
-    model_info,
-    prior_draws,
-    require_weights,
-    starting_point,
-    unflatten,
-)
+from bpa_ppl.sampling import density
+from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Target, place
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
@@ -77,7 +58,6 @@ from bpa_ppl.weights import (
 )
 
 if TYPE_CHECKING:
-    from bpa_ppl.features import Added
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
@@ -157,12 +137,20 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         own, names = prepared.without_criterion(nbest), [lower] if isinstance(lower, str) else lower
         initial = equal_weights(own, names or ()) if equal else initial_weights(own)
         weights, defaults = None, {**initial, **(defaults or {})}
-    (nbest, columns), matched = _matched(nbest, weights, prepared, options.fixed, defaults)
+    if weights is not None and (
+        not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
+    ):
+        # Weights without names are of the columns of the original lists.
+        named = match(weights, prepared.without_criterion(nbest), fixed=())
+        weights = dict(zip(named.names, named.values.tolist(), strict=True))
+    nbest, columns = prepared.for_training(nbest)
+    defaults = {**{name: 0.0 for names in columns for name in names}, **(defaults or {})}
+    matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
     if options.extra is not None:
         canonical = Weights(zip(matched.names, matched.values.tolist(), strict=True))
         extra_fixed = [name for name in matched.fixed_names if name in options.extra.feature_names]
         engine = engine.fitted(options.extra, canonical, fixed=extra_fixed, seed=options.seed)
-    build_prior(family, matched)  # raises before anything is scored
+    isotropic.build_prior(family, matched)  # raises before anything is scored
     model = options.model or log_linear
     require(model, Callable, "a model is a function of (lists, prior, likelihood)", "model")
     if model is log_linear and isinstance(family, PriorFamily):
@@ -191,16 +179,25 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     recorded, prior = _prior(family, matched, scale)
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
-    seed, name = checked_seed(options.seed), SAMPLERS.name_of(engine)
+    name = SAMPLERS.name_of(engine)
     with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
-        own_options: dict[str, Any] = {"model": model, "seed": seed, "progress": report}
-        target = _target(sentences, prior, likelihood=likelihood, **own_options)
+        target = _target(
+            sentences, prior, likelihood, model=model, seed=int(options.seed), progress=report
+        )
         draws = draws_of(target, engine.sample(target))
-        attrs = _settings(target, likelihood, recorded, engine)
-    attrs |= {
+        info = density.model_info(target.program, target.data)
+    # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
+    # anyway.
+    uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
+    settings = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
+    attrs = {
+        "sampler": name,
+        "settings": engine.settings(),
+        **({"likelihood": settings} if uses_likelihood else {}),
+        **({"prior": recorded} if info.prior_fields - {"mean"} else {}),
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
-        "seed": seed,
+        "seed": int(options.seed),
         "model": getattr(model, "__name__", str(model)),
         **sentences.record(),
         "lists": sentences.nbest.origin,
@@ -267,10 +264,10 @@ def _scale(
     It is not learned from preferences alone: their marginal likelihood prefers scales that are
     three times as wide as those of the best choices on held-out sentences.
     """
-    features = learns_scale(family, sentences.match)
+    features = isotropic.learns_scale(family, sentences.match)
     if not features:
         return None
-    expected = expected_scale(len(features))
+    expected = isotropic.expected_scale(len(features))
     if likelihood.observes == "preferences":
         return float(f"{_SHARE_OF_PREFERENCES * expected:.3g}")
     if not len(sentences.nbest):
@@ -281,55 +278,19 @@ def _scale(
         sentences = sentences._replace(gains=None)
     with reporter(progress, "learn the scale of the prior"):
         return learn_scale(
-            partial(_target, sentences, likelihood=likelihood),
-            lambda scale: build_prior(family, sentences.match, scale),
+            lambda prior: _target(sentences, prior, likelihood),
+            lambda scale: isotropic.build_prior(family, sentences.match, scale),
             len(features),
         )
 
 
-def _settings(
-    target: Target, likelihood: Likelihood, prior: dict[str, Any], sampler: Sampler
-) -> dict[str, Any]:
-    """Return the record of sampler, likelihood and prior, as far as the model uses them.
-
-    A custom model may ignore one of them; settings folded into the lists have an effect anyway.
-    """
-    info = model_info(target.program, target.data)
-    uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
-    record = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
-    return {
-        "sampler": SAMPLERS.name_of(sampler),
-        "settings": sampler.settings(),
-        **({"likelihood": record} if uses_likelihood else {}),
-        **({"prior": prior} if info.prior_fields - {"mean"} else {}),
-    }
-
-
-def _matched(
-    nbest: NBest,
-    weights: AnyWeights,
-    preparation: Preparation,
-    fixed: Iterable[str] | None,
-    defaults: Mapping[str, float] | None,
-) -> tuple[Added, Match]:
-    """Return the lists with the features that are adapted, and the weights matched to them."""
-    added = preparation.for_training(nbest)
-    if weights is not None and (
-        not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
-    ):
-        # Weights without names are of the columns of the original lists.
-        result = match(weights, preparation.without_criterion(nbest), fixed=())
-        weights = dict(zip(result.names, result.values.tolist(), strict=True))
-    zeros = {name: 0.0 for names in added.columns for name in names}
-    return added, match(weights, added.nbest, fixed=fixed, defaults=zeros | dict(defaults or {}))
-
-
-def _target(sentences: Sentences, prior: Prior, **options: Any) -> Target:
+def _target(sentences: Sentences, prior: Prior, likelihood: Likelihood, **options: Any) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
     return target_of(
         sentences.nbest,
         sentences.match,
         prior,
+        likelihood=likelihood,
         oracle=sentences.oracles.index,
         gains=sentences.gains,
         share=sentences.oracles.share,
@@ -426,11 +387,11 @@ def initialise_target(
         return Program(model, observing), put(Data(prepared, prior._replace(names=None)))
 
     program, data = build(likelihood)
-    require_weights(program, data)
-    start, log_concave = starting_point(program, data), likelihood.log_concave_start()
+    density.require_weights(program, data)
+    start, log_concave = density.starting_point(program, data), likelihood.log_concave_start()
     if log_concave is not None:
         mode = find_mode(*build(log_concave), start)
-        start = unflatten(mode.position, start) if mode.converged else start
+        start = density.unflatten(mode.position, start) if mode.converged else start
     return Target(program, data, start, seed, progress, matched)
 
 
@@ -440,9 +401,9 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     The prior is recorded only if the density depends on it: a custom model may have another one.
     """
     program, data, match = target.program, target.data, target.match
-    info, likelihood = model_info(program, data), sampled.log_likelihood
+    info, likelihood = density.model_info(program, data), sampled.log_likelihood
     if likelihood is None:
-        likelihood = evaluate(program, data, sampled.z)[1]
+        likelihood = density.evaluate(program, data, sampled.z)[1]
     prior = {
         f"prior_{name}": value
         for name, value in data.prior._asdict().items()
@@ -450,13 +411,13 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     }
     constants = {"canonical": match.values[match.free], **prior}
     if sampled.mode is not None:
-        mode = unflatten(sampled.mode, target.start)
-        constants["mode"] = constrained(program, data, mode)[WEIGHTS]
-    from_prior = prior_draws(program, data, _PRIOR_DRAWS, target.seed)
+        mode = density.unflatten(sampled.mode, target.start)
+        constants["mode"] = density.constrained(program, data, mode)[WEIGHTS]
+    from_prior = density.prior_draws(program, data, _PRIOR_DRAWS, target.seed)
     arrays = jax.device_get(
         {
-            "values": constrained_draws(program, data, sampled.z),
-            "warmup": constrained_draws(program, data, sampled.warmup) if sampled.warmup else {},
+            "values": density.constrained_draws(program, data, sampled.z),
+            "warmup": density.constrained_draws(program, data, sampled.warmup),
             "prior": {name: values[None] for name, values in from_prior.items()},
             "constants": constants,
         }
@@ -467,7 +428,7 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         log_weight=sampled.log_weight,
         log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
         log_likelihood=likelihood,
-        log_prior=log_priors(program, data, arrays["values"]),
+        log_prior=density.log_priors(program, data, arrays["values"]),
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         sites=info.latent,
@@ -487,7 +448,7 @@ def _family(options: AdaptOptions) -> PriorFamily | Prior:
         return variance
     if isinstance(prior, Prior):
         return prior
-    return PRIORS.resolve(prior, {} if variance is None else variances(variance))
+    return PRIORS.resolve(prior, {} if variance is None else isotropic.variances(variance))
 
 
 def _prior(
@@ -498,11 +459,11 @@ def _prior(
     Variances other than σ_T are logged.
     """
     if isinstance(family, Prior):
-        prior, missing = complete_prior(family, matched, learned)
+        prior, missing = isotropic.complete_prior(family, matched, learned)
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         return {"name": kind, **({"isotropic": missing} if missing else {})}, prior
     record = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
-    if isinstance(family, Isotropic):
+    if isinstance(family, isotropic.Isotropic):
         record = {name: record[name] for name in ("variance", "single") if record[name]}
         if scaled := family.scaled(matched):
             means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
@@ -515,7 +476,8 @@ def _prior(
                 "within the lists"
             )
             record |= {"scale": scale, "scale_learned": learned is not None, "spread": scaled}
-    return {"name": PRIORS.name_of(family), **record}, build_prior(family, matched, learned)
+    prior = isotropic.build_prior(family, matched, learned)
+    return {"name": PRIORS.name_of(family), **record}, prior
 
 
 #: Cached, because looking up the version of a package takes a millisecond.

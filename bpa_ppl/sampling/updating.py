@@ -16,13 +16,10 @@ stores their tables, 4 (Q + 2) bytes per hypothesis, which is 32 kB per sentence
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from numpyro.infer import log_likelihood
 
 from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.columns import counted
@@ -40,6 +37,7 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.adapting import draws_of, initialise_target
 from bpa_ppl.sampling.base import Data, Program
+from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.proposals import POOR_PARETO_K
 from bpa_ppl.sampling.sentence_buckets import (
     ObservedSentences,
@@ -56,8 +54,6 @@ if TYPE_CHECKING:
 
 #: New draws are made if the weights leave fewer than this share of the draws, or this number.
 _MIN_SHARE, _MIN_DRAWS = 0.1, 100.0
-#: Draws evaluated side by side: their scores of one list still fit into a cache.
-_BLOCK = 256
 _RATIO, _MEAN, _COVARIANCE = "log_ratio", "summary_mean", "summary_covariance"
 _SITES = {WEIGHTS, LOG_NU}  # that a likelihood depends on
 _SITE, _COUNT = "oracle", "adaptation_sentences"
@@ -97,14 +93,12 @@ class _WeightedDraws:
 
     Attributes:
         draws: as the sampler returned them.
-        values: site -> (blocks, `_BLOCK`, …) on JAX's device; the last block is padded.
         efficiency: effective draws per draw.
         log_ratio: (n,) log importance weights, not smoothed.
         added: (n, …) log-likelihoods of the sentences added since, one array per step.
     """
 
     draws: Draws
-    values: dict[str, Any]
     efficiency: float
     log_ratio: Float64
     added: tuple[np.ndarray, ...] = ()
@@ -118,10 +112,7 @@ class _WeightedDraws:
         if draws.kind == "chains" or _RATIO in draws.statistics:
             per_draw = np.nan_to_num(ess(draws.weights, "mean")) / count
             efficiency = float(np.clip(per_draw, 0.0, 1.0).min())
-        order = np.arange(-(-count // _BLOCK) * _BLOCK).reshape(-1, _BLOCK) % count
-        flat = {n: np.concatenate(draws.values[n]) for n in _SITES & set(draws.values)}
-        values = {name: jnp.asarray(value[order]) for name, value in flat.items()}
-        return cls(draws, values, efficiency, log_ratio.reshape(-1))
+        return cls(draws, efficiency, log_ratio.reshape(-1))
 
     def smoothed(self) -> tuple[Float64, float, float]:
         """Return smoothed log weights (n,), their k̂, and the effective number of draws."""
@@ -270,11 +261,7 @@ class Sequential:
         return tuple(self._steps)
 
     def add(
-        self,
-        nbest: NBest,
-        *,
-        oracle: Oracles | None = None,
-        progress: bool | Reporter = False,
+        self, nbest: NBest, *, oracle: Oracles | None = None, progress: bool | Reporter = False
     ) -> Step:
         """Condition on some more sentences, all in one step.
 
@@ -290,7 +277,9 @@ class Sequential:
         """
         with reporter(progress, "update") as report, jax.enable_x64(True):
             observed = self._recipe.observe(nbest, oracle, progress=report, **self._search)
-            weighted = self._weighted.weighted_by(self._log_likelihoods(observed))
+            weighted = self._weighted.weighted_by(
+                self._log_likelihoods(observed, self._weighted.draws)
+            )
             _, k_hat, size = weighted.smoothed()
             added, kind = self._added + observed, ""
             if k_hat > POOR_PARETO_K or size < max(
@@ -334,19 +323,16 @@ class Sequential:
             )
         )
 
-    def _log_likelihoods(
-        self, sentences: ObservedSentences, blocks: int | None = None
-    ) -> np.ndarray:
+    def _log_likelihoods(self, sentences: ObservedSentences, draws: Draws) -> np.ndarray:
         """Return the log-likelihood of each of some sentences under every draw, (n, S)."""
         mean = self._recipe.match.free_values
         stacked = stack_buckets(sentences.buckets, len(mean))
         lists, observing = self._recipe.likelihood.prepare(stacked)
         # Only the likelihood matters: a program needs a prior, whatever it is.
         data = jax.device_put(Data(lists, Prior(mean, np.ones_like(mean))))
-        values = {name: value[:blocks] for name, value in self._weighted.values.items()}
-        result = np.asarray(_log_likelihoods(Program(log_linear, observing), data, values))
-        count = len(self._weighted.log_ratio)
-        return result.reshape(-1, result.shape[-1])[:count, : len(sentences)]
+        sites = {name: draws.values[name] for name in _SITES & set(draws.values)}
+        result = evaluate(Program(log_linear, observing), data, sites)[1][_SITE]
+        return result.reshape(len(draws.flat), -1)
 
     def _new_draws(self, added: ObservedSentences, report: Reporter) -> _WeightedDraws:
         """Draw from the posterior given all added sentences and the earlier ones."""
@@ -418,8 +404,8 @@ class Sequential:
             # New draws from a Gaussian have no log-likelihoods of those sentences to compare.
             return self._recipe.observe(lists, training=True, **self._search)
         sentences = self._recipe.observe_again(lists, recorded[:first], **self._search)
-        computed = self._log_likelihoods(sentences, blocks=1)
-        stored = np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[: len(computed), :first]
+        computed = self._log_likelihoods(sentences, draws)
+        stored = np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[:, :first]
         if not np.allclose(computed, stored, rtol=1e-3, atol=1e-2):
             raise DataError(
                 "the lists are not those that the posterior was adapted to: the observations have "
@@ -497,16 +483,3 @@ def _recorded_sentences(draws: Draws) -> ObservedSentences:
             code="damaged",
         )
     return ObservedSentences((), index, score, ids)
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(program: Program, data: Data, values: dict[str, jax.Array]) -> jax.Array:
-    """Return log-likelihoods of sentences under blocks of draws, (B, D, …) ↦ (B, D, S) float32."""
-
-    def of_draw(draw: dict[str, jax.Array]) -> jax.Array:
-        sites = log_likelihood(program, draw, *data, batch_ndims=0)
-        total: jax.Array = sum(sites.values())
-        return total.astype(jnp.float32)
-
-    result: jax.Array = jax.lax.map(jax.vmap(of_draw), values)
-    return result

@@ -55,9 +55,7 @@ def moments() -> tuple[np.ndarray, np.ndarray]:
         "imh",
     ],
 )
-def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(
-    sampler: str,
-) -> None:
+def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(sampler: str) -> None:
     target = TARGETS["balanced"]()
     posterior = adapt(
         target.pool,

@@ -197,8 +197,7 @@ def log_likelihood(one: NBest, weights: np.ndarray, likelihood: str, setting: fl
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "name", "setting"),
-    [("margin", "gamma", 1.5), ("risk", "kappa", 0.7)],
+    ("likelihood", "name", "setting"), [("margin", "gamma", 1.5), ("risk", "kappa", 0.7)]
 )
 def test_the_recorded_likelihood_is_that_of_the_formula(
     likelihood: str, name: str, setting: float

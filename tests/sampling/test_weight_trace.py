@@ -7,7 +7,12 @@ import pytest
 from reference_model import log_likelihood, log_prior, predictive
 
 from bpa_ppl import NBest, UsageError, Weights, adapt, check, oracles, rerank
-from bpa_ppl.sampling.weight_trace import WeightTrace, visited_weights
+from bpa_ppl.sampling.weight_trace import WeightTrace
+
+
+def visited_weights(toy: NBest, weights: Weights) -> np.ndarray:
+    sampler = WeightTrace(restarts=5).fitted(toy, weights, fixed=None, seed=3)
+    return np.asarray(sampler.visited)
 
 
 @pytest.fixture
@@ -18,17 +23,17 @@ def weights() -> Weights:
 def test_visited_weights_are_those_of_mert_in_the_length_of_the_canonical(
     toy: NBest, weights: Weights
 ) -> None:
-    visited = visited_weights(toy, weights, restarts=5, seed=3)
+    visited = visited_weights(toy, weights)
     assert visited[0] == pytest.approx(weights.values_array)
     np.testing.assert_allclose(np.abs(visited).sum(axis=1), 1.0)
     assert len(np.unique(visited.round(9), axis=0)) >= 5
-    again = visited_weights(toy, weights, restarts=5, seed=3)
+    again = visited_weights(toy, weights)
     np.testing.assert_array_equal(visited, again)
 
 
 @pytest.mark.parametrize("delta", [1.0, 4.0])
 def test_decisions_are_those_of_the_equation(toy: NBest, weights: Weights, delta: float) -> None:
-    visited = visited_weights(toy, weights, restarts=5, seed=3)
+    visited = visited_weights(toy, weights)
     sampler = WeightTrace(visited=visited, delta=delta)
     sample = adapt(toy, weights, sampler=sampler, likelihood="oracle", prior_variance=0.2)
     chosen = oracles(toy, preference=toy.scores(weights.values_array)).index
@@ -46,12 +51,12 @@ def test_decisions_are_those_of_the_equation(toy: NBest, weights: Weights, delta
 def test_visited_weights_are_found_on_the_development_set(toy: NBest, weights: Weights) -> None:
     found = adapt(toy, weights, sampler="weight-trace", extra=toy, restarts=5, seed=3)
     assert found.attrs["extra"] == toy.origin
-    visited = visited_weights(toy, weights, restarts=5, seed=3)
+    visited = visited_weights(toy, weights)
     np.testing.assert_allclose(found["posterior"]["weights"].values[0], visited)
 
 
 def test_it_is_checked_as_a_weighted_sample(toy: NBest, weights: Weights) -> None:
-    visited = visited_weights(toy, weights, restarts=5, seed=3)
+    visited = visited_weights(toy, weights)
     sample = adapt(toy, weights, sampler=WeightTrace(visited=visited))
     assert "ESS of the weights" in {finding.name for finding in check(sample).findings}
 
