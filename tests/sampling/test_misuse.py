@@ -60,27 +60,11 @@ def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
     assert found["posterior"]["weights"].shape == (4, 2, 1)
 
 
-def _one_weight(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
-    numpyro.sample("weights", dist.Normal(0.0, 1.0))
-
-
 def _noncentred(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     raw = numpyro.sample("raw", dist.Normal(jnp.zeros_like(prior.mean), 1.0).to_event(1))
     weights = numpyro.deterministic("weights", prior.mean + 0.3 * raw)
     with numpyro.plate("sentence", len(lists.oracle)):
         numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)
-
-
-def test_a_model_needs_one_weight_a_feature() -> None:
-    pool = reference_model.pairs([[1.0, 2.0]], ["A", "B"])
-    with pytest.raises(UsageError, match="each of the 2 free features"):
-        adapt(
-            pool,
-            {"A": 0.5, "B": 1.0},
-            oracle=reference_model.given(0),
-            sampler="nuts",
-            model=_one_weight,
-        )
 
 
 def test_weights_may_be_deterministic() -> None:
