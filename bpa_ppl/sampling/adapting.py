@@ -113,7 +113,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
-    require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
+    require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
     kind = options.chosen()[1]
     likelihood = default_likelihood(goal, nbest) if kind is None else LIKELIHOODS.resolve(kind)

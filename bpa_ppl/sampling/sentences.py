@@ -231,7 +231,7 @@ def score_sentences(
             oracle = oracles(
                 nbest, criterion, ties=ties, preference=preference, progress=report, **options
             )
-    require(oracle, Oracles, "oracles come from the function oracles")
+    require(oracle, Oracles, "oracles come from the function oracles", "oracle")
     values = None
     if likelihood.observes == "gains":
         with reporter(progress, "gains") as report:

@@ -9,6 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 import reference_model
+from raising import raises
 from targets import NAMES
 
 from bpa_ppl import NBest, UsageError, adapt, rerank
@@ -97,5 +98,5 @@ def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
         numpyro.sample("scale", dist.HalfNormal(1.0))
         numpyro.sample("weights", dist.Normal(prior.mean, 1.0).to_event(1))
 
-    with pytest.raises(UsageError, match="other sites"):
+    with raises(UsageError, "not-supported", parameter="sampler"):
         heuristic(lists, model=wider)
