@@ -140,7 +140,9 @@ class Draws:
             *(self.values, self.log_likelihood, self.log_prior, self.predictive, self.statistics),
             {"log_weight": self.log_weight, "log_density": self.log_density},
         )
-        arrays = [(*item, actual[:2]) for group in groups for item in group.items()]
+        arrays: list[tuple[str, Any, tuple[int, ...]]] = [
+            (name, values, actual[:2]) for group in groups for name, values in group.items()
+        ]
         arrays += [(name, self.constants.get(name), (size,)) for name in _BY_FEATURE]
         arrays.append(("prior_covariance", self.constants.get("prior_covariance"), (size, size)))
         for name, values, shape in arrays:

@@ -152,7 +152,9 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         engine = engine.fitted(options.extra, canonical, fixed=extra_fixed, seed=options.seed)
     isotropic.build_prior(family, matched)  # raises before anything is scored
     model = options.model or log_linear
-    require(model, Callable, "a model is a function of (lists, prior, likelihood)", "model")
+    if not callable(model):
+        problem = f"a model is a function of (lists, prior, likelihood), not {model!r}"
+        raise UsageError(problem, parameter="model", code="wrong-type")
     if model is log_linear and isinstance(family, PriorFamily):
         model = family.model(matched) or model
     if not started:

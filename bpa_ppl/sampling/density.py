@@ -245,9 +245,8 @@ def constrained(program: Program, data: Data, z: Sites) -> Sites:
 
 def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites for z with leading dimensions (chains, draws)."""
-    if not z or model_info(program, data).unconstrained:
-        return z
-    return _constrained_draws(program, data, z)
+    info = model_info(program, data)
+    return z if not z or info.unconstrained else _constrained_draws(program, data, z)
 
 
 @partial(jax.jit, static_argnums=0)
