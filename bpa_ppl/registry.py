@@ -260,7 +260,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         "heuristic": "bpa_ppl.sampling.heuristic:Heuristic",
         "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
         "laplace": "bpa_ppl.sampling.laplace:Laplace",
-        "map": "bpa_ppl.sampling.map:Map",
+        "map": "bpa_ppl.sampling.mode:Map",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
         "rwm-isotropic": "bpa_ppl.sampling.rwm:IsotropicRandomWalk",

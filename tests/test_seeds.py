@@ -20,7 +20,7 @@ from bpa_ppl.experiments.samplers import run_samplers
 from bpa_ppl.posterior import Draws
 from bpa_ppl.quality import bootstrap
 from bpa_ppl.registry import SAMPLERS, TUNERS
-from bpa_ppl.sampling.weight_trace import visited_weights
+from bpa_ppl.sampling.weight_trace import WeightTrace
 
 INVALID_SEEDS = [-1, 2**63, 1.5, "a", None, True, 10**5000, np.float64(1), SEEDS]
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
@@ -37,7 +37,7 @@ SAMPLING = [name for name in SAMPLERS if name != "weight-trace"]
 FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
     **{name: partial(bpa_ppl.reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},
-    "visited weights": partial(visited_weights, weights=WEIGHTS),
+    "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),
     "bootstrap": lambda nbest, seed: bootstrap.resamples(10, 3, seed=seed),
     "comparison": lambda nbest, seed: run_samplers(nbest, WEIGHTS, ["map"], seed=seed),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),

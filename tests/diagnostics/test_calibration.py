@@ -18,9 +18,7 @@ from bpa_ppl.diagnostics.calibration import RANKED, Calibration, Replication, ca
 from bpa_ppl.diagnostics.significance import bands, uniformity
 from bpa_ppl.experiments.calibration import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.models import Prior
-from bpa_ppl.sampling import RandomWalk, Sampled, Target, target_of
-from bpa_ppl.sampling.chains import Plan, run_chains
-from bpa_ppl.sampling.mode import dispersed_starts, require_mode
+from bpa_ppl.sampling import RandomWalk, target_of
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis, RandomWalkState
 from bpa_ppl.weights import match
 
@@ -167,7 +165,7 @@ def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
 class Drifting(RandomWalk):
     """A walk with a drift that its accept ratio ignores."""
 
-    def __init__(self, model: Any, settings: Any, covariance: jax.Array):
+    def __init__(self, model: Any, covariance: jax.Array):
         super().__init__(model, proposal_variance=2.0, covariance=covariance)
         self._drift = 0.5 * jnp.linalg.cholesky(covariance).sum(axis=1)[None]
 
@@ -181,11 +179,8 @@ class Drifting(RandomWalk):
 class DriftingSampler(RandomWalkMetropolis, frozen=True):
     """Chains of the drifting walk."""
 
-    def sample(self, target: Target) -> Sampled:
-        mode = require_mode(target)
-        plan = Plan(Drifting, target.program, self, ("accept_prob", "potential_energy"))
-        start = dispersed_starts(target, mode, self.chains)
-        return run_chains(plan, target, mode.covariance, start)
+    def kernel(self, program: Any, covariance: jax.Array, z: Any) -> Drifting:
+        return Drifting(program, covariance)
 
 
 def test_a_wrong_accept_ratio_is_found() -> None:

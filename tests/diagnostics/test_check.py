@@ -15,7 +15,8 @@ from html_outline import Outline
 from bpa_ppl import check
 from bpa_ppl.diagnostics import Finding, Report, Thresholds
 from bpa_ppl.posterior import Draws, as_draws, import_arviz
-from bpa_ppl.posterior.arviz_functions import TAILS, InferenceData
+from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.statistics import TAILS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -27,7 +27,8 @@ from bpa_ppl.diagnostics.comparison.statistics import (
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.diagnostics.significance import holm
 from bpa_ppl.posterior import as_draws, import_arviz
-from bpa_ppl.posterior.arviz_functions import TAILS, InferenceData
+from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.statistics import TAILS
 
 NAMES = ("LM0", "TM0", "WP0")
 Change = Callable[[np.ndarray], np.ndarray]

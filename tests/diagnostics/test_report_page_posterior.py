@@ -18,7 +18,8 @@ from bpa_ppl.diagnostics import Thresholds, check
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.diagnostics.report_tables import highest_density
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
-from bpa_ppl.posterior.arviz_functions import TAILS, arviz_data, generation
+from bpa_ppl.posterior.arviz_functions import arviz_data, generation
+from bpa_ppl.posterior.statistics import TAILS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
