@@ -207,10 +207,7 @@ class Averaged(Metric, frozen=True):
     counted: ClassVar[bool] = True
     decimals: ClassVar[int] = 4
 
-    @property
-    def width(self) -> int:
-        """2: the score, and one sentence."""
-        return 2
+    width = 2
 
     def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
         """Return (hypotheses, 2) the score and 1."""

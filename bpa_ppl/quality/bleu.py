@@ -50,10 +50,7 @@ class BLEU(SacreMetric, frozen=True):
     lowercase: bool = False
     smoothing: Smoothing = "exp"
 
-    @property
-    def width(self) -> int:
-        """S, the number of counts per hypothesis: 9."""
-        return 2 * ORDER + 1
+    width = 2 * ORDER + 1
 
     def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's BLEU with these settings."""

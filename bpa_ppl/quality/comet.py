@@ -40,10 +40,7 @@ class Comet(Averaged, frozen=True):
     batch: Count = 8
     gpus: CountOrNone = 0
 
-    @property
-    def title(self) -> str:
-        """COMET."""
-        return "COMET"
+    title = "COMET"
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return the model and the version of the package."""
@@ -90,10 +87,7 @@ class CometKiwi(Comet, frozen=True):
 
     model: str = "Unbabel/wmt22-cometkiwi-da"
 
-    @property
-    def title(self) -> str:
-        """COMETKiwi."""
-        return "COMETKiwi"
+    title = "COMETKiwi"
 
 
 @lru_cache(1)

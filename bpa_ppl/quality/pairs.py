@@ -148,12 +148,10 @@ class Edited:
         from bpa_ppl.quality.tercom import count_edits
 
         # Each reference is a separate list, whose hypotheses are the rows.
-        hypotheses = take_sentences(self._text, np.tile(rows, len(columns)))
-        references, count = take_sentences(self._text, columns), len(columns)
+        count, hypotheses = len(columns), len(rows) * len(columns)
+        text = take_sentences(self._text, np.concatenate([np.tile(rows, count), columns]))
         starts = np.arange(count + 1)
-        edits = count_edits(
-            hypotheses, references, starts * len(rows), starts, self._vocabulary, False
-        )
+        edits = count_edits(*text, starts * len(rows), starts + hypotheses, self._vocabulary, False)
         return np.asarray(edits).reshape(count, len(rows)).T
 
     def _percent(self, edits: Int64, columns: Int64) -> Float64:

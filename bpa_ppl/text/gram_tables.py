@@ -16,7 +16,6 @@ from numba import njit
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.words import BEGIN, END
 
-_LOWER = np.int64(0xFFFFFFFF)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio (Knuth)
 _FREE = -1
 
@@ -42,11 +41,6 @@ class Grams(NamedTuple):
     def context(self) -> Int64:
         """The (n−1)-gram before the last word; 0 for all unigrams."""
         return self.keys >> 32
-
-    @property
-    def word(self) -> Int64:
-        """The last word."""
-        return self.keys & _LOWER
 
 
 @njit

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import chain, count
+from collections.abc import Mapping, Sequence
+from itertools import chain, count, repeat
 
 import numpy as np
 
@@ -44,6 +44,25 @@ class Vocabulary:
         starts = starts_of(sentences)
         numbers = map(self._numbers.__getitem__, chain.from_iterable(sentences))
         return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+
+def numbered(
+    sentences: Sequence[Sequence[str]], numbers: Mapping[str, int], unknown: int = -1
+) -> Ragged:
+    """Return the words of some sentences as numbers.
+
+    Args:
+        sentences: the words of each.
+        numbers: of the words.
+        unknown: the number of other words.
+
+    >>> words, starts = numbered([["a", "b"], [], ["a"]], {"a": 7})
+    >>> words.tolist(), starts.tolist()
+    ([7, -1, 7], [0, 2, 2, 3])
+    """
+    starts = starts_of(sentences)
+    words = map(numbers.get, chain.from_iterable(sentences), repeat(unknown))
+    return np.fromiter(words, dtype=np.int32, count=starts[-1]), starts
 
 
 def starts_of(parts: Sequence[Sequence[object]]) -> Int64:

@@ -29,8 +29,8 @@ def words_of(text: str) -> list[str]:
     return text.split() if text.isascii() else _between_spaces(text)
 
 
-def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
-    """Yield the words of the lines of a text file, in batches of lines.
+def lines_of(path: AnyPath) -> Iterator[list[str]]:
+    """Yield the lines of a text file in batches.
 
     Raises:
         DataError: if the file cannot be read, or is not UTF-8.
@@ -38,8 +38,17 @@ def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
     line = 1
     for block in read_blocks(path):
         lines = decoded(block, path, line).split("\n")[:-1]
-        yield list(map(words_of, lines))
+        yield lines
         line += len(lines)
+
+
+def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
+    """Yield the words of the lines of a text file, in batches of lines.
+
+    Raises:
+        DataError: if the file cannot be read, or is not UTF-8.
+    """
+    return (list(map(words_of, lines)) for lines in lines_of(path))
 
 
 class Corpus(NamedTuple):
@@ -93,12 +102,22 @@ class Corpus(NamedTuple):
         words, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
         for file, line, sentences in parts:
             numbers, starts = vocabulary.number(sentences)
-            _refuse_special(numbers, starts, file, line)
+            special = np.flatnonzero(numbers < len(SPECIAL))
+            if len(special):
+                raise DataError(
+                    f"the word {SPECIAL[numbers[special[0]]]} is reserved in language models: "
+                    "replace or remove it",
+                    file,
+                    line + int(np.searchsorted(starts, special[0], side="right")),
+                    code="bad-name",
+                )
             words.append(numbers)
             lengths.append(np.diff(starts))
         if len(vocabulary) == len(SPECIAL):
             raise DataError(
-                "there is no word in the text: a language model needs sentences", origin
+                "there is no word in the text: a language model needs sentences",
+                origin,
+                code="no-data",
             )
         starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
         return cls(vocabulary.words(), (np.concatenate(words), starts), origin)
@@ -115,15 +134,3 @@ def _parts(
             line += len(sentences)
             total += len(sentences)
             report(f"{total:,} lines")
-
-
-def _refuse_special(numbers: np.ndarray, starts: np.ndarray, file: str, line: int) -> None:
-    special = numbers < len(SPECIAL)
-    if special.any():
-        index = int(np.argmax(special))
-        raise DataError(
-            f"the word {SPECIAL[numbers[index]]} is reserved in language models: replace or "
-            "remove it",
-            file,
-            line + int(np.searchsorted(starts, index, side="right")),
-        )

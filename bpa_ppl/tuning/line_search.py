@@ -32,13 +32,6 @@ class ErrorSurface(NamedTuple):
     gains: Float64
 
 
-class LineStep(NamedTuple):
-    """The highest gain along a line, and its place as a multiple of the direction."""
-
-    gain: float
-    size: float
-
-
 def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> ErrorSurface:
     """Return the gain of the reranked lists for every x of heights + x · slopes.
 
@@ -55,22 +48,23 @@ def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> 
     sums = np.empty((len(breaks) + 1, counts.shape[1]))
     sums[0] = counts[first].sum(axis=0)
     sums[1:] = (counts[after] - counts[before])[order]
-    return ErrorSurface(breaks[order], problem.gains_of_sums(np.cumsum(sums, axis=0)))
+    metric = problem.metric
+    return ErrorSurface(breaks[order], metric.signed(metric.value(np.cumsum(sums, axis=0))))
 
 
-def best_step(surface: ErrorSurface) -> LineStep:
-    """Return the middle of the best interval; of equally good ones the first.
+def best_step(surface: ErrorSurface) -> tuple[float, float]:
+    """Return the highest gain, and the middle of its interval; of equal ones the first.
 
     >>> best_step(ErrorSurface(np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 3.0])))
-    LineStep(gain=5.0, size=2.0)
+    (5.0, 2.0)
     """
     breaks, gains = surface
     if not len(breaks):
-        return LineStep(float(gains[0]), 0.0)
+        return float(gains[0]), 0.0
     edges = np.concatenate([[breaks[0] - 2 * _BEYOND], breaks, [breaks[-1] + 2 * _BEYOND]])
     wide = np.diff(edges) >= _NARROWEST
     best = int(np.argmax(np.where(wide, gains, -np.inf)))
-    return LineStep(float(gains[best]), float(edges[best] + edges[best + 1]) / 2)
+    return float(gains[best]), float(edges[best] + edges[best + 1]) / 2
 
 
 @njit(nogil=True, cache=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,30 +37,34 @@ class Mert(Tuner, frozen=True):
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return the best weights of all searches."""
         rng = np.random.default_rng(problem.seed)
-        visited: list[Float64] = []
-        best, best_gain = problem.start, -np.inf
-        for restart, start in enumerate(_starts(problem.start, self.restarts, rng), 1):
-            path = list(self._search(problem, start, rng))
-            gain = problem.gain(path[-1])
-            visited += path
-            if gain > best_gain:
-                best, best_gain = path[-1], gain
-            problem.progress(restart, self.restarts, problem.note(best_gain))
-        return Tuned(best, np.array(visited))
+        paths = (list(self._search(problem, start, rng)) for start in self._starts(problem, rng))
+        return problem.best_of(paths, self.restarts)
+
+    def _starts(self, problem: TuningProblem, rng: np.random.Generator) -> Iterator[Float64]:
+        """Yield λ_T, then points of the unit cube, scaled to the length of λ_T (the sum of |λ|)."""
+        yield problem.start
+        length = np.abs(problem.start).sum() or 1.0
+        for _ in range(self.restarts - 1):
+            point = rng.uniform(size=len(problem.start))
+            yield point * length / point.sum()
 
     def _search(
         self, problem: TuningProblem, start: Float64, rng: np.random.Generator
     ) -> Iterator[Float64]:
         """Yield the weights from a starting point to a local optimum."""
+        from bpa_ppl.tuning.line_search import best_step, error_surface
+
         axes = np.ascontiguousarray(problem.lists.features.T)
         weights, gain = start, problem.gain(start)
         yield weights
         while True:
             random = rng.uniform(-1, 1, size=(self.random_directions, len(start)))
             slopes = np.concatenate([axes, random @ axes])
-            move = _best_move(problem, problem.lists.scores(weights), slopes)
+            heights = problem.lists.scores(weights)
+            steps = [best_step(error_surface(problem, heights, line)) for line in slopes]
+            line = int(np.argmax([gain for gain, _ in steps]))
             directions = np.concatenate([np.eye(len(start)), random])
-            candidate = weights + move.size * directions[move.line]
+            candidate = weights + steps[line][1] * directions[line]
             candidate_gain = problem.gain(candidate)
             if candidate_gain > gain:
                 weights = candidate
@@ -83,32 +87,9 @@ class MertPlus(Mert, frozen=True):
         """
         if problem.extra is None:
             raise UsageError(
-                "mert+ also needs the lists of an out-of-domain development set", parameter="extra"
+                "mert+ also needs the lists of an out-of-domain development set",
+                parameter="extra",
+                code="missing-setting",
             )
         both = replace(problem, lists=problem.lists.joined(problem.extra), extra=None)
         return super().tune(both)
-
-
-class _Move(NamedTuple):
-    """The best step along several lines."""
-
-    line: int
-    size: float
-
-
-def _starts(canonical: Float64, count: int, rng: np.random.Generator) -> Iterator[Float64]:
-    """Yield λ_T, then points of the unit cube, scaled to the length of λ_T (the sum of |λ|)."""
-    yield canonical
-    length = np.abs(canonical).sum() or 1.0
-    for _ in range(count - 1):
-        point = rng.uniform(size=len(canonical))
-        yield point * length / point.sum()
-
-
-def _best_move(problem: TuningProblem, heights: Float64, slopes: Float64) -> _Move:
-    """Return the best step along lines that begin at the same scores."""
-    from bpa_ppl.tuning.line_search import best_step, error_surface
-
-    steps = [best_step(error_surface(problem, heights, line)) for line in slopes]
-    line = int(np.argmax([step.gain for step in steps]))
-    return _Move(line, steps[line].size)
