@@ -59,7 +59,7 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
     >>> pairs_of(texts).scores(np.array([1]), np.array([0, 2])).round(1).tolist()
     [[-33.3, -25.0]]
     """
-    one_of(metric, PAIRED, "metric by which texts of a list are compared")
+    one_of(metric, PAIRED, "metric of pairs of texts", "metric")
     return Edited(texts) if metric == "ter" else NgramPairs(texts, characters=metric == "chrf")
 
 

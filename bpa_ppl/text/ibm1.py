@@ -92,9 +92,8 @@ class IBM1:
         0.89
         """
         if iterations < 1:
-            raise UsageError(
-                f"EM needs at least one iteration, not {iterations}", parameter="iterations"
-            )
+            message = f"EM needs at least one iteration, not {iterations}"
+            raise UsageError(message, parameter="iterations")
         if len(sources) != len(targets):
             raise DataError(
                 f"{len(sources)} source sentences and {len(targets)} target sentences: line n of "
@@ -103,11 +102,8 @@ class IBM1:
             )
         for name, side in (("sources", sources), ("targets", targets)):
             if len(side) and isinstance(side[0], str):
-                raise UsageError(
-                    "a sentence must be a sequence of words: split the text first",
-                    parameter=name,
-                    code="wrong-type",
-                )
+                message = "a sentence is a sequence of words: split the text first"
+                raise UsageError(message, parameter=name, code="wrong-type")
         pairs = [(s, t) for s, t in zip(sources, targets, strict=True) if s and t]
         if not pairs:
             raise DataError("no pair of sentences has words on both sides", code="no-data")
@@ -188,7 +184,7 @@ class IBM1:
         [0.0, -16.1181]
         """
         if not 0 < floor <= 1:
-            raise UsageError(f"floor must be a probability above 0, not {floor!r}")
+            raise UsageError(f"a probability above 0, not {floor!r}", parameter="floor")
         source, target = numbered(sources, self.source_words), numbered(targets, self.target_words)
         first = np.arange(len(sources)) if source_of is None else np.asarray(source_of, np.int64)
         second = np.arange(len(targets)) if target_of is None else np.asarray(target_of, np.int64)
@@ -201,9 +197,8 @@ class IBM1:
             )
         for name, index, side in (("source_of", first, sources), ("target_of", second, targets)):
             if len(index) and not 0 <= index.min() <= index.max() < len(side):
-                raise UsageError(
-                    f"sentences are numbered from 0 to {len(side) - 1}", parameter=name
-                )
+                message = f"sentences are numbered from 0 to {len(side) - 1}"
+                raise UsageError(message, parameter=name)
         starts = np.concatenate([[0], np.cumsum(np.diff(target[1])[second])]).astype(np.int64)
         pairs = _Pairs(source, target, first, second, starts)
         # Look-ups are shared over runs of pairs with the same source, or the same target.

@@ -41,7 +41,8 @@ class KenlmModel(TextModel):
         except ImportError as error:
             raise UsageError(
                 f"{path} is a binary file of KenLM, whose Python module is not installed: "
-                "pip install bpa_ppl[kenlm], or give the model as an ARPA file"
+                "pip install bpa_ppl[kenlm], or give the model as an ARPA file",
+                code="not-supported",
             ) from error
         opened = InputFile(path)
         with opened.on_disk() as file:
@@ -52,6 +53,7 @@ class KenlmModel(TextModel):
                 raise DataError(
                     f"KenLM cannot read this model: create it again with build_binary ({error})",
                     opened.origin,
+                    code="damaged",
                 ) from error
         self.order = int(self._model.order)
 

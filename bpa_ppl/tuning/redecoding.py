@@ -175,7 +175,8 @@ class Command:
             if placeholder not in self.line:
                 raise UsageError(
                     f"the decoder command has no {placeholder}: write it where the command expects "
-                    "the name of that file"
+                    "the name of that file",
+                    parameter="line",
                 )
 
     def __call__(self, weights: Weights) -> NBest:
@@ -190,6 +191,7 @@ class Command:
         for placeholder, path in {"{weights}": inputs, "{nbest}": output}.items():
             line = line.replace(placeholder, shlex.quote(str(path)))
         remedy = f"run it manually: {line}"
+        keep = False
         try:
             format = "dense" if self.template is None else "moses.ini"
             write_weights(weights, inputs, template=self.template, format=format)
@@ -203,15 +205,15 @@ class Command:
                     f"{messages[-1] if messages else 'without a message'}; {remedy}"
                 )
             if not output.is_file():
-                raise DataError(f"the decoder command wrote no n-best lists; {remedy}")
-            lists = self.read(output)
+                message = f"the decoder command wrote no n-best lists; {remedy}"
+                raise DataError(message, code="missing-file")
+            return self.read(output)
         except DataError:
+            keep = True
             raise
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
-        return lists
+        finally:
+            if not keep:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class Merged(NamedTuple):
