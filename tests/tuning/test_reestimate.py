@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, corpus_score, reestimate
 from bpa_ppl.quality import TER
@@ -48,8 +49,6 @@ def test_a_tuner_with_its_settings_is_as_good_as_its_name(toy: NBest) -> None:
     given = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), metric=TER())
     assert given.weights == named.weights
     assert given.metric == "ter"
-    with pytest.raises(UsageError, match="has its settings already: leave restarts out"):
-        reestimate(toy, CANONICAL, tuner=Mert(), restarts=3)
 
 
 class Halved(Tuner, frozen=True):
@@ -68,10 +67,8 @@ def test_a_custom_tuner_has_a_name(toy: NBest, monkeypatch: pytest.MonkeyPatch) 
     TUNERS.register("halved", Halved)
     found = reestimate(toy, CANONICAL, tuner="halved", share=0.25)
     assert found.weights == Weights({name: 0.25 * value for name, value in CANONICAL.items()})
-    with pytest.raises(UsageError, match="the tuner halved has no setting epochs: it has share"):
+    with raises(UsageError, "unknown-setting", parameter="epochs"):
         reestimate(toy, CANONICAL, tuner="halved", epochs=2)
-    with pytest.raises(UsageError, match="remove them"):
-        reestimate(toy, CANONICAL, tuner="halved", extra=toy)
 
 
 def test_weights_are_matched_by_name(toy: NBest) -> None:
@@ -116,34 +113,33 @@ def test_the_second_set_matters(toy: NBest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "parameter"),
     [
-        ({"tuner": "powell"}, "unknown tuner 'powell': choose one of mert, mert\\+, mira, pro"),
-        ({"metric": "chrf"}, "no tuner can optimise chrf, .*: choose one of ter, bleu"),
-        ({"tuner": "pro", "epochs": 3}, "the tuner pro has no setting epochs: it has iterations"),
-        ({"restarts": 0}, "restarts must be an integer ≥ 1, not 0"),
-        ({"tuner": "mert+"}, "mert\\+ also needs the lists of an out-of-domain"),
+        ({"tuner": "powell"}, "unknown-name", "tuner"),
+        ({"metric": "chrf"}, "not-supported", "metric"),
+        ({"tuner": "pro", "epochs": 3}, "unknown-setting", "epochs"),
+        ({"restarts": 0}, "invalid-setting", "restarts"),
+        ({"tuner": "mert+"}, "missing-setting", "extra"),
+        ({"tuner": "mira", "extra": None}, "conflict", "extra"),
     ],
 )
-def test_invalid_arguments_are_refused(toy: NBest, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        reestimate(toy, CANONICAL, **arguments)
-
-
-def test_a_second_set_for_another_tuner_is_refused(toy: NBest) -> None:
-    with pytest.raises(UsageError, match="remove them"):
-        reestimate(toy, CANONICAL, tuner="mira", extra=toy)
+def test_invalid_arguments_are_refused(
+    toy: NBest, arguments: dict[str, Any], code: str, parameter: str
+) -> None:
+    extra = {"extra": toy} if "extra" in arguments else {}
+    with raises(UsageError, code, parameter=parameter):
+        reestimate(toy, CANONICAL, **{**arguments, **extra})
 
 
 def test_lists_that_cannot_be_used_are_refused(toy: NBest) -> None:
-    with pytest.raises(DataError, match="no references"):
+    with raises(DataError, "missing-references", parameter="references"):
         reestimate(replace(toy, references=None), CANONICAL)
-    with pytest.raises(DataError, match="no weight for TM0"):
+    with pytest.raises(DataError, match="TM0"):
         reestimate(toy, Weights({"LM0": 1.0}))
-    with pytest.raises(DataError, match="no sentences"):
+    with raises(DataError, "no-data"):
         reestimate(toy.select([]), CANONICAL)
     other = replace(toy, feature_names=("LM0", "TM0[0]", "Extra0"))
-    with pytest.raises(DataError, match=r"Extra0.*give lists of the same decoder"):
+    with raises(DataError, "mismatch", match="Extra0"):
         reestimate(toy, CANONICAL, tuner="mert+", extra=other)
 
 
