@@ -164,8 +164,8 @@ def gains(
     ([-1.0, 0.0, -2.0], [1.52, 2.0, 0.62])
     """
     require(nbest, NBest, "gains are of n-best lists (NBest)", "nbest")
-    options = {"jobs": jobs, "cache": cache, "progress": progress}
-    return _score_each(nbest, resolve(metric, nbest), "gains", {}, **options)
+    config = resolve(metric, nbest)
+    return _score_each(nbest, config, "gains", {}, jobs=jobs, cache=cache, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,8 +260,8 @@ class _Inputs(NamedTuple):
     def apply(self, method: Callable[..., Any]) -> Any:
         """Call a method of the metric."""
         extra = {"sources": self.sources, "columns": self.columns}
-        given = {name: value for name, value in extra.items() if value is not None}
-        return method(self.texts, self.references, **given)
+        present = {name: value for name, value in extra.items() if value is not None}
+        return method(self.texts, self.references, **present)
 
 
 def _inputs(

@@ -50,13 +50,13 @@ def test_preferences_and_rankings_are_choices(lists: NBest, extras: dict, expect
 
 def test_ties_add_a_third_option_to_all_pairs(lists: NBest) -> None:
     none = "(no difference)"
-    given = {"preferences": [[[2, 0]], []], "ties": [None, [[0, 1]]], "rankings": [None, [[2, 1]]]}
-    assert choices_by_text(lists, **given) == [
+    extras = {"preferences": [[[2, 0]], []], "ties": [None, [[0, 1]]], "rankings": [None, [[2, 1]]]}
+    assert choices_by_text(lists, **extras) == [
         (["c", "a", none], 0),
         (["e", "f", none], 2),
         (["g", "f"], 0),
     ]
-    result = choice_sets(lists.with_sentence_extras(**given))
+    result = choice_sets(lists.with_sentence_extras(**extras))
     assert result.tie.tolist() == [0, 0, 1, 0, 0, 1, 0, 0]
     assert result.nbest.features[[2, 5]].tolist() == [[3.0, 0.5], [1.5, 1.5]]
     assert result.nbest.sentence_ids.tolist() == [7, 9, 9]
@@ -70,9 +70,9 @@ def test_tie_option_without_observed_ties(lists: NBest) -> None:
 
 
 def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCaptureFixture) -> None:
-    given = [[[2, 0], [0, 2], [1, 0], [0, 2]], [[0, 1]]]
+    preferences = [[[2, 0], [0, 2], [1, 0], [0, 2]], [[0, 1]]]
     with caplog.at_level("INFO", "bpa_ppl"):
-        assert len(choices_by_text(lists, preferences=given)) == 5
+        assert len(choices_by_text(lists, preferences=preferences)) == 5
     assert "1 pair of candidates preferred in both directions" in caplog.text
 
 

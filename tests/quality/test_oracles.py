@@ -36,8 +36,8 @@ def brute_force(nbest: NBest, metric: str, scores: np.ndarray) -> tuple[list, li
         values = [scored[text] for text in texts]
         best.append(sign * max(sign * value for value in values))
         among = [h for h, value in enumerate(values) if value == best[-1]]
-        own = scores[nbest.rows(s)]
-        preferred = [h for h in among if own[h] == max(own[h] for h in among)]
+        preference = scores[nbest.rows(s)]
+        preferred = [h for h in among if preference[h] == max(preference[h] for h in among)]
         index.append(min(preferred, key=lambda h: (texts[h], nbest.features[nbest.rows(s)][h], h)))
         tied.append(len(among))
         share += [(h in preferred) / len(preferred) for h in range(len(texts))]

@@ -65,10 +65,10 @@ def test_the_command_decodes_with_the_weights(everything: NBest, decoder: Comman
 def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) -> None:
     reports: list[tuple[int, float, int]] = []
 
-    def keep(iteration: int, found: Reestimation, added: int) -> None:
-        reports.append((iteration, found.after, added))
+    def keep(iteration: int, result: Reestimation, added: int) -> None:
+        reports.append((iteration, result.after, added))
 
-    found = redecode(
+    result = redecode(
         decoder(CANONICAL), CANONICAL, decoder, report=keep, metric="ter", returned="last"
     )
     assert [iteration for iteration, _, _ in reports] == list(range(1, len(reports) + 1))
@@ -76,14 +76,14 @@ def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) 
     assert reports[-1][2] == 0
     assert all(added > 0 for _, _, added in reports[:-1])
     # The best of everything is in the lists by now: they can mislead no longer.
-    best = everything.chosen(everything.best(everything.scores(found.weights.values_array)))
+    best = everything.chosen(everything.best(everything.scores(result.weights.values_array)))
     assert corpus_score(best, everything.references or (), "ter").value == pytest.approx(
-        found.after
+        result.after
     )
-    assert found.after == reports[-1][1]
-    assert found.scores is not None
-    ter, bleu = found.scores.after
-    assert ter.value == pytest.approx(found.after)
+    assert result.after == reports[-1][1]
+    assert result.scores is not None
+    ter, bleu = result.scores.after
+    assert ter.value == pytest.approx(result.after)
     assert bleu == corpus_score(best, everything.references or (), "bleu")
 
 
@@ -94,10 +94,10 @@ def test_the_loop_ends_at_its_start_if_there_are_no_new_hypotheses(everything: N
         calls.append(weights)
         return everything
 
-    found = redecode(everything, CANONICAL, decode, tuner="mira", epochs=3)
+    result = redecode(everything, CANONICAL, decode, tuner="mira", epochs=3)
     assert len(calls) == 1
     again = reestimate(everything, CANONICAL, tuner="mira", epochs=3)
-    assert found.weights == again.weights == calls[0]
+    assert result.weights == again.weights == calls[0]
 
 
 def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
@@ -117,10 +117,10 @@ def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
 def test_a_template_is_renewed_for_the_decoder(decoder: Command, tmp_path: Path) -> None:
     template = tmp_path / "moses.ini"
     template.write_text("[threads]\n2\n[weight]\nLM0= 9\nTM0= 9 9\nOther0= 3\n")
-    seen = tmp_path / "seen"
-    line = f"cp {{weights}} {shlex.quote(str(seen))} && {decoder.line}"
+    copy = tmp_path / "copy"
+    line = f"cp {{weights}} {shlex.quote(str(copy))} && {decoder.line}"
     Command(line, decoder.read, template)(CANONICAL)
-    assert seen.read_text() == "[threads]\n2\n[weight]\nLM0= 1\nTM0= 0.1 -0.2\nOther0= 3\n"
+    assert copy.read_text() == "[threads]\n2\n[weight]\nLM0= 1\nTM0= 0.1 -0.2\nOther0= 3\n"
 
 
 @pytest.mark.parametrize("line", ["decode {weights}", "decode {nbest}"])
@@ -189,8 +189,8 @@ START = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
 def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None:
     def loop(**options: object) -> Redecoded:
         decode = Wandering(first.feature_names)
-        wanted: dict = {"tuner": Turning(), "metric": "ter", "iterations": 4, **options}
-        return redecode(first, START, decode, **wanted)
+        settings: dict = {"tuner": Turning(), "metric": "ter", "iterations": 4, **options}
+        return redecode(first, START, decode, **settings)
 
     best, last = loop(), loop(returned="last")
     assert best.weights["LM0"] == -1
@@ -212,10 +212,10 @@ def test_the_start_is_returned_if_nothing_is_better(first: NBest) -> None:
     texts = [[*first.texts(0), "e"]]  # more than four: the tuner is wrong at once
     features = [np.append(first.features, [[0.8, 0, 0]], axis=0)]
     lists = NBest.from_lists(texts, features, first.feature_names, references=first.references)
-    found = redecode(lists, right, lambda weights: lists, tuner=Turning(), metric="ter")
-    assert (found.iteration, found.after) == (0, 0.0)
-    assert dict(found.weights) == right
-    assert "none of 1 iterations was better than the start" in str(found)
+    result = redecode(lists, right, lambda weights: lists, tuner=Turning(), metric="ter")
+    assert (result.iteration, result.after) == (0, 0.0)
+    assert dict(result.weights) == right
+    assert "none of 1 iterations was better than the start" in str(result)
 
 
 class Interrupted(Exception):
@@ -239,7 +239,7 @@ def test_a_loop_that_was_killed_goes_on(
             raise Interrupted
         return decoder(weights)
 
-    def report(iteration: int, found: Reestimation, added: int) -> None:
+    def report(iteration: int, result: Reestimation, added: int) -> None:
         if when == "reporting" and iteration == after:
             raise Interrupted
 

@@ -29,26 +29,28 @@ def reranked(lists: NBest, weights: Weights, metric: str) -> float:
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> None:
     extra = toy if tuner == "mert+" else None
-    found = reestimate(toy, CANONICAL, tuner=tuner, metric=metric, extra=extra)
-    assert found.before == pytest.approx(reranked(toy, CANONICAL, metric))
-    assert found.after == pytest.approx(reranked(toy, found.weights, metric))
-    assert found.scores is not None
-    sides = zip((CANONICAL, found.weights), (found.scores.before, found.scores.after), strict=True)
-    for weights, scores in sides:
+    result = reestimate(toy, CANONICAL, tuner=tuner, metric=metric, extra=extra)
+    assert result.before == pytest.approx(reranked(toy, CANONICAL, metric))
+    assert result.after == pytest.approx(reranked(toy, result.weights, metric))
+    assert result.scores is not None
+    sides = zip(
+        (CANONICAL, result.weights), (result.scores.before, result.scores.after), strict=True
+    )
+    for weights, scores in scored:
         assert scores[0].metric == metric
         assert {s.metric: s.value for s in scores} == pytest.approx(
             {name: reranked(toy, weights, name) for name in ("ter", "bleu")}
         )
-    assert found.weights.names == toy.feature_names
-    assert found.visited.shape[1] == len(toy.feature_names)
-    assert found.metric == metric
+    assert result.weights.names == toy.feature_names
+    assert result.visited.shape[1] == len(toy.feature_names)
+    assert result.metric == metric
 
 
 def test_a_tuner_with_its_settings_is_as_good_as_its_name(toy: NBest) -> None:
     named = reestimate(toy, CANONICAL, tuner="mert", metric="TER", restarts=3)
-    given = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), metric=TER())
-    assert given.weights == named.weights
-    assert given.metric == "ter"
+    by_object = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), metric=TER())
+    assert by_object.weights == named.weights
+    assert by_object.metric == "ter"
 
 
 class Halved(Tuner, frozen=True):
@@ -65,8 +67,8 @@ class Halved(Tuner, frozen=True):
 def test_a_custom_tuner_has_a_name(toy: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TUNERS, "_members", dict(TUNERS._members))
     TUNERS.register("halved", Halved)
-    found = reestimate(toy, CANONICAL, tuner="halved", share=0.25)
-    assert found.weights == Weights({name: 0.25 * value for name, value in CANONICAL.items()})
+    result = reestimate(toy, CANONICAL, tuner="halved", share=0.25)
+    assert result.weights == Weights({name: 0.25 * value for name, value in CANONICAL.items()})
     with raises(UsageError, "unknown-setting", parameter="epochs"):
         reestimate(toy, CANONICAL, tuner="halved", epochs=2)
 
@@ -79,11 +81,11 @@ def test_weights_are_matched_by_name(toy: NBest) -> None:
 def test_fixed_weights_stay_and_count(toy: NBest) -> None:
     partly = replace(toy, feature_names=("UnknownWordPenalty0", "TM0[0]", "TM0[1]"))
     weights = Weights({"UnknownWordPenalty0": 5.0, "TM0[0]": -0.2, "TM0[1]": 0.3})
-    found = reestimate(partly, weights, metric="ter")
-    assert found.weights["UnknownWordPenalty0"] == 5.0
-    assert (found.visited[:, 0] == 5.0).all()
-    assert found.weights["TM0[0]"] != -0.2
-    assert found.after == pytest.approx(reranked(partly, found.weights, "ter"))
+    result = reestimate(partly, weights, metric="ter")
+    assert result.weights["UnknownWordPenalty0"] == 5.0
+    assert (result.visited[:, 0] == 5.0).all()
+    assert result.weights["TM0[0]"] != -0.2
+    assert result.after == pytest.approx(reranked(partly, result.weights, "ter"))
     freed = reestimate(partly, weights, metric="ter", fixed=[])
     assert freed.weights["UnknownWordPenalty0"] != 5.0
     one = reestimate(partly, weights, metric="ter", fixed=["TM0"]).weights
@@ -92,17 +94,17 @@ def test_fixed_weights_stay_and_count(toy: NBest) -> None:
 
 def test_features_without_a_weight_take_the_default(toy: NBest) -> None:
     few = Weights({"LM0": 0.5, "TM0[0]": -0.2})
-    found = reestimate(toy, few, defaults={"TM0[1]": 0.3})
-    assert found.weights == reestimate(toy, CANONICAL).weights
+    result = reestimate(toy, few, defaults={"TM0[1]": 0.3})
+    assert result.weights == reestimate(toy, CANONICAL).weights
 
 
 def test_columns_of_the_second_set_may_be_ordered_differently(toy: NBest) -> None:
     order = [2, 0, 1]
     names = tuple(toy.feature_names[i] for i in order)
     shuffled = replace(toy, features=toy.features[:, order], feature_names=names)
-    wanted: dict[str, Any] = {"tuner": "mert+", "metric": "ter"}
-    same = reestimate(toy, CANONICAL, extra=toy, **wanted)
-    assert reestimate(toy, CANONICAL, extra=shuffled, **wanted).weights == same.weights
+    settings: dict[str, Any] = {"tuner": "mert+", "metric": "ter"}
+    same = reestimate(toy, CANONICAL, extra=toy, **settings)
+    assert reestimate(toy, CANONICAL, extra=shuffled, **settings).weights == same.weights
 
 
 def test_the_second_set_matters(toy: NBest) -> None:
@@ -146,9 +148,9 @@ def test_lists_that_cannot_be_used_are_refused(toy: NBest) -> None:
 def test_a_weight_without_a_feature_is_noted_once(toy: NBest) -> None:
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
-        found = reestimate(toy, {**CANONICAL, "Unseen0": 1.0})
+        result = reestimate(toy, {**CANONICAL, "Unseen0": 1.0})
     assert [note.category for note in noted] == [BpaWarning]
-    assert "Unseen0" not in found.weights
+    assert "Unseen0" not in result.weights
 
 
 def test_zero_weights_are_a_start(toy: NBest) -> None:

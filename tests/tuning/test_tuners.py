@@ -68,11 +68,11 @@ def test_the_same_seed_gives_the_same_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", TUNERS)
 def test_the_result_was_visited_and_progress_reported(name: str) -> None:
-    seen: list[tuple[int, int, str]] = []
+    reports: list[tuple[int, int, str]] = []
     problem = problem_of(random_lists(3), np.array([0.3, 0.3, 0.4]))
-    tuned = run(name, replace(problem, progress=lambda *report: seen.append(report)))
+    tuned = run(name, replace(problem, progress=lambda *report: reports.append(report)))
     assert (tuned.visited == tuned.weights).all(axis=1).any()
-    assert [done for done, _, _ in seen] == list(range(1, seen[-1][1] + 1))
+    assert [done for done, _, _ in reports] == list(range(1, reports[-1][1] + 1))
 
 
 @pytest.mark.parametrize("name", TUNERS)
