@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, Streams, check_parallel
-from bpa_ppl.text.vocabulary import Vocabulary, starts_of
+from bpa_ppl.text.words import Vocabulary, starts_of
 
 
 class TER(SacreMetric, frozen=True):
@@ -34,7 +34,7 @@ class TER(SacreMetric, frozen=True):
     key: ClassVar[str] = "ter"
     lower_is_better: ClassVar[bool] = True
     counted: ClassVar[bool] = True
-    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.tercom", "bpa_ppl.text.vocabulary")
+    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.tercom", "bpa_ppl.text.words")
     normalized: bool = False
     no_punct: bool = False
     asian_support: bool = False

@@ -284,7 +284,7 @@ def count_edits(
         vocabulary: the number of distinct words.
         only_best: hypotheses that cannot have the fewest edits of their list may get PRUNED.
 
-    >>> from bpa_ppl.text.vocabulary import Vocabulary
+    >>> from bpa_ppl.text.words import Vocabulary
     >>> vocabulary = Vocabulary()
     >>> text = vocabulary.number([["b", "c", "a"], ["a", "b"], ["a", "b", "c"]])
     >>> count_edits(*text, np.array([0, 2]), np.array([2, 3]), len(vocabulary), False).tolist()

@@ -27,7 +27,7 @@ from numba import njit
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.text.vocabulary import Ragged, numbered
+from bpa_ppl.text.words import Ragged, numbered
 
 Sentences = Sequence[Sequence[str]]
 

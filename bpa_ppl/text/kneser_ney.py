@@ -7,7 +7,7 @@ from the counts of counts, normalise, interpolate with the lower order. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,8 +16,7 @@ from numba import njit
 
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.gram_tables import Grams, framed, longer
-from bpa_ppl.text.vocabulary import Ragged
-from bpa_ppl.text.words import BEGIN, SPECIAL, Corpus
+from bpa_ppl.text.words import BEGIN, SPECIAL, Corpus, Ragged
 
 #: Discounts of counts of 1, 2, and 3 or more for texts that are too small to estimate them.
 FALLBACK = (0.5, 1.0, 1.5)
@@ -38,17 +37,25 @@ def count_grams(
         report: called with what is being counted.
     """
     text, position = framed(*corpus.sentences)
-    vocabulary = len(corpus.words)
-    words = np.arange(vocabulary, dtype=np.int64)
-    empty = np.zeros(vocabulary, dtype=np.int32)
+    return [table for table, _ in _orders(text, position, len(corpus.words), order, report)]
+
+
+def _orders(
+    text: Int32,
+    position: Int32,
+    vocabulary: int,
+    order: int,
+    report: Callable[[str], object] = lambda note: None,
+) -> Iterator[tuple[Grams, Int32]]:
+    """Yield the n-grams of each order, and the number of the one that ends at each position."""
+    words, empty = np.arange(vocabulary), np.zeros(vocabulary, np.int32)
     count = np.bincount(text, minlength=vocabulary)
-    grams = [Grams(words, empty, count, words == BEGIN, empty[:0])]
     ids = text
+    yield Grams(words, empty, count, words == BEGIN, empty[:0]), ids
     for n in range(2, order + 1):
         report(f"{n}-grams")
         table, ids = longer(ids, text, position, n)
-        grams.append(Grams(*table))
-    return grams
+        yield Grams(*table), ids
 
 
 def estimate(grams: Sequence[Grams]) -> tuple[list[Float32], list[Float32], tuple[int, ...]]:
@@ -166,22 +173,20 @@ class WeightedText(NamedTuple):
         >>> text.firsts.tolist(), text.longest.tolist()
         ([0, 5, 8], [5, 6, 7])
         """
-        text, index = framed(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
-        vocabulary = words + len(SPECIAL)
-        empty = np.zeros(vocabulary, np.int32)
-        contexts, suffixes, first, ids = [empty], [empty], [0, vocabulary], text
-        longest = text.copy()
-        for n in range(2, order + 1):
-            (keys, suffix, _, _, _), ids = longer(ids, text, index, n)
-            complete = index >= n - 1
-            longest[complete] = ids[complete] + np.int32(first[-1])
-            contexts.append((keys >> 32).astype(np.int32))
-            suffixes.append(suffix)
-            first.append(first[-1] + len(keys))
-        starts = sentences[1] + np.arange(len(sentences[1]))
-        firsts = np.array(first, np.int64)
+        text, position = framed(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
+        longest, firsts, tables = text.copy(), [0], list[Grams]()
+        orders = _orders(text, position, words + len(SPECIAL), order)
+        for n, (table, ids) in enumerate(orders, 1):
+            complete = position >= n - 1
+            longest[complete] = ids[complete] + np.int32(firsts[-1])
+            firsts.append(firsts[-1] + len(table.keys))
+            tables.append(table)
         return cls(
-            longest[index > 0], starts, firsts, np.concatenate(contexts), np.concatenate(suffixes)
+            longest[position > 0],
+            sentences[1] + np.arange(len(sentences[1])),
+            np.array(firsts, np.int64),
+            np.concatenate([table.context.astype(np.int32) for table in tables]),
+            np.concatenate([table.suffix for table in tables]),
         )
 
     def log_probabilities(

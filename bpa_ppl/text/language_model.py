@@ -13,8 +13,7 @@ from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.gram_tables import Tables, word_scores
 from bpa_ppl.text.kneser_ney import count_grams, estimate
-from bpa_ppl.text.vocabulary import numbered, starts_of
-from bpa_ppl.text.words import SPECIAL, UNKNOWN, Corpus
+from bpa_ppl.text.words import SPECIAL, UNKNOWN, Corpus, numbered, starts_of
 
 #: The maximum order of an estimated model.
 LONGEST = 5

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from bpa_ppl.nbest import Float64, Int32, Int64
-from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.text.words import Ragged
 
 
 @njit
@@ -59,7 +59,7 @@ def count_matches(
         ref_list_starts: (sentences + 1,) the first reference of each sentence, then their number.
         longest: N, the maximum order.
 
-    >>> from bpa_ppl.text.vocabulary import Vocabulary
+    >>> from bpa_ppl.text.words import Vocabulary
     >>> vocabulary = Vocabulary()
     >>> hyps = vocabulary.number([["a", "b", "a", "a"]])
     >>> refs = vocabulary.number([["a", "b", "a"], ["a"]])

@@ -45,10 +45,10 @@ class TuningLists:
 
     def best(self, weights: Float64) -> Int64:
         """Return (sentences,) the row of the highest score of each list; ties go to the first."""
-        from bpa_ppl.tuning.line_search import best_rows
-
-        rows: Int64 = best_rows(self.scores(weights), self.offsets)
-        return rows
+        scores, starts = self.scores(weights), self.offsets[:-1]
+        highest = np.maximum.reduceat(scores, starts)
+        rows = np.flatnonzero(scores == np.repeat(highest, np.diff(self.offsets)))
+        return rows[np.searchsorted(rows, starts)]
 
     def gain(self, metric: Metric, weights: Float64) -> float:
         """Return the corpus score of the lists reranked, in percent; higher is better."""

@@ -17,7 +17,7 @@ from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.text.ibm1 import Rows, co_occurring, longest_run, sentences_of_words
-from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.text.words import Ragged
 
 #: A lexicon: t of each pair of words that occur together, and of each word given the empty word.
 Table = tuple[Float64, Float64]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import problem_of, random_lists
 
-from bpa_ppl.tuning.line_search import ErrorSurface, best_step, envelopes, error_surface
+from bpa_ppl.tuning.mert import ErrorSurface, best_step, envelopes, error_surface
 
 
 def midpoints(breaks: np.ndarray) -> np.ndarray:

@@ -33,9 +33,7 @@ def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> N
     assert result.before == pytest.approx(reranked(toy, CANONICAL, metric))
     assert result.after == pytest.approx(reranked(toy, result.weights, metric))
     assert result.scores is not None
-    sides = zip(
-        (CANONICAL, result.weights), (result.scores.before, result.scores.after), strict=True
-    )
+    scored = (CANONICAL, result.scores.before), (result.weights, result.scores.after)
     for weights, scores in scored:
         assert scores[0].metric == metric
         assert {s.metric: s.value for s in scores} == pytest.approx(
