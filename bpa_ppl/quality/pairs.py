@@ -124,19 +124,12 @@ class Edited:
 
         They are at least 1 for texts that differ.
         """
-        # Each k-th occurrence of a word is a column of zeros and ones: products count overlaps.
-        words, _ = self._text
-        owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        grouped = np.lexsort((words, owner))
-        first = np.ones(len(words), bool)
-        first[1:] = np.any(np.diff([owner[grouped], words[grouped]]) != 0, axis=0)
-        begins = np.flatnonzero(first)
-        nth = np.arange(len(words)) - np.repeat(begins, np.diff([*begins, len(words)]))
-        column = np.unique(nth * self._vocabulary + words[grouped], return_inverse=True)[1]
-        occurs = np.zeros((len(self.lengths), column.max(initial=-1) + 1), np.float32)
-        occurs[owner[grouped], column] = 1
-        longest = np.maximum(self.lengths[:, None], self.lengths[columns])
-        bounds = longest - (occurs @ occurs[columns].T).astype(np.int64)
+        from bpa_ppl.quality.tercom import lower_bounds
+
+        count = len(self.lengths)
+        text = take_sentences(self._text, np.concatenate([np.arange(count), columns]))
+        refs = count, count + len(columns)
+        bounds = lower_bounds(*text, (0, count), refs, np.zeros(self._vocabulary, np.int32)).T
         return np.asarray(np.maximum(bounds, self._same[:, None] != self._same[columns]))
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:

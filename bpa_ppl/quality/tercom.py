@@ -225,14 +225,9 @@ def _edits(
         shifts += 1
 
 
-@njit(inline="always")  # compiles faster
-def _lower_bounds(
-    text: Int32,
-    starts: Int64,
-    hyps: tuple[int, int],
-    refs: tuple[int, int],
-    occurs: Int32,
-    lowest: Int64,
+@njit(nogil=True, cache=True)
+def lower_bounds(
+    text: Int32, starts: Int64, hyps: tuple[int, int], refs: tuple[int, int], occurs: Int32
 ) -> Int64:
     """Return (references, hypotheses) edits of one list that any order of the words needs.
 
@@ -244,7 +239,6 @@ def _lower_bounds(
         hyps: the first hypothesis of the list, and the end.
         refs: the first reference, and the end.
         occurs: a zero for each word of the vocabulary.
-        lowest: (hypotheses,) large numbers, lowered to the least of the bounds of each.
     """
     bounds = np.empty((refs[1] - refs[0], hyps[1] - hyps[0]), np.int64)
     for r in range(refs[0], refs[1]):
@@ -259,7 +253,6 @@ def _lower_bounds(
                 occurs[text[i]] += 1
             longest = max(starts[h + 1] - starts[h], starts[r + 1] - starts[r])
             bounds[r - refs[0], h - hyps[0]] = longest - overlap
-            lowest[h] = min(lowest[h], longest - overlap)
         for i in range(starts[r], starts[r + 1]):
             occurs[text[i]] -= 1
     return bounds
@@ -291,7 +284,6 @@ def count_edits(
     [1, 1]
     """
     edits = np.full(hyps_of[-1], PRUNED, np.int64)
-    lowest = edits.copy()
     occurs = np.zeros(vocabulary, np.int32)
     longest = cells = 0
     for s in range(len(hyps_of) - 1):
@@ -311,12 +303,15 @@ def count_edits(
     for s in range(len(hyps_of) - 1):
         hyps = hyps_of[s], hyps_of[s + 1]
         refs = refs_of[s], refs_of[s + 1]
-        bounds = _lower_bounds(text, starts, hyps, refs, occurs, lowest)
+        bounds = lower_bounds(text, starts, hyps, refs, occurs)
+        lowest = bounds[0].copy()
+        for r in range(1, len(bounds)):
+            lowest = np.minimum(lowest, bounds[r])
         limit = PRUNED - 1
         level, left = 0, hyps[1] - hyps[0]
         while left > 0 and level <= limit:
             for h in range(hyps[0], hyps[1]):
-                if lowest[h] != level:
+                if lowest[h - hyps[0]] != level:
                     continue
                 left -= 1
                 for r in range(refs[0], refs[1]):

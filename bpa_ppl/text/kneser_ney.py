@@ -174,19 +174,21 @@ class WeightedText(NamedTuple):
         ([0, 5, 8], [5, 6, 7])
         """
         text, position = framed(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
-        longest, firsts, tables = text.copy(), [0], list[Grams]()
+        longest, firsts = text.copy(), [0]
+        contexts, suffixes = list[Int32](), list[Int32]()
         orders = _orders(text, position, words + len(SPECIAL), order)
         for n, (table, ids) in enumerate(orders, 1):
             complete = position >= n - 1
             longest[complete] = ids[complete] + np.int32(firsts[-1])
             firsts.append(firsts[-1] + len(table.keys))
-            tables.append(table)
+            contexts.append(table.context.astype(np.int32))
+            suffixes.append(table.suffix)
         return cls(
             longest[position > 0],
             sentences[1] + np.arange(len(sentences[1])),
             np.array(firsts, np.int64),
-            np.concatenate([table.context.astype(np.int32) for table in tables]),
-            np.concatenate([table.suffix for table in tables]),
+            np.concatenate(contexts),
+            np.concatenate(suffixes),
         )
 
     def log_probabilities(
