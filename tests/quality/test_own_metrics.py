@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,15 +90,6 @@ class Copied(Metric, frozen=True):
         return each(lists, sources, lambda text, source: text == source)
 
 
-@pytest.fixture
-def registered_metrics(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Register the metrics for one test."""
-    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
-    for kind in (Overlap, Lengths, Brevity, Copied):
-        METRICS.register(kind.key, kind)
-    return iter(())
-
-
 def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
     tables = [np.arange(len(row), dtype=float)[:, None] for row in texts]
     return NBest.from_lists(texts, tables, ["LM0"], references=[[r] for r in references])
@@ -107,71 +98,70 @@ def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
 LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])
 
 
-def test_sentence_scores_are_enough_for_oracles_headroom_and_gains(
-    registered_metrics: None,
-) -> None:
-    result = oracles(LISTS, "overlap", cache=False)
+def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
+    metric = Overlap()
+    result = oracles(LISTS, metric, cache=False)
     assert (result.index.tolist(), result.metric) == ([1, 0], "overlap")
     assert result.signature == "overlap|nrefs:1"
-    room = headroom(LISTS, metric="overlap", cache=False)
+    room = headroom(LISTS, metric=metric, cache=False)
     assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
-    assert corpus_score(["a b", "a"], [["a b c"], ["a"]], "overlap").value == pytest.approx(250 / 3)
-    np.testing.assert_allclose(gains(LISTS, "overlap"), [2, 3, 0, 1, 0])
+    assert corpus_score(["a b", "a"], [["a b c"], ["a"]], metric).value == pytest.approx(250 / 3)
+    np.testing.assert_allclose(gains(LISTS, metric), [2, 3, 0, 1, 0])
     with raises(UsageError, "not-supported", parameter="metric", match="overlap .* ter or bleu"):
-        statistics(LISTS, "overlap")
+        statistics(LISTS, metric)
     with raises(UsageError, "not-supported", parameter="metric", match="overlap"):
-        reestimate(LISTS, {"LM0": 1.0}, metric="overlap")
-
-
-def test_sentence_scores_are_enough_to_adapt(registered_metrics: None) -> None:
-    posterior = adapt(LISTS, {"LM0": 1.0}, metric="overlap", sampler="laplace")
+        reestimate(LISTS, {"LM0": 1.0}, metric=metric)
+    posterior = adapt(LISTS, {"LM0": 1.0}, metric=metric, sampler="laplace")
     assert posterior.attrs["oracle_metric"] == "overlap"
-    mean = float(posterior["posterior"]["weights"].mean())
-    assert mean < 1  # the second of three, then the first of two: λ is too large
+    # The second of three, then the first of two: λ is too large.
+    assert float(posterior["posterior"]["weights"].mean()) < 1
 
 
-@pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
-def test_counts_and_value_are_enough_to_tune(registered_metrics: None, tuner: str) -> None:
+@pytest.mark.parametrize(
+    ("tuner", "settings"),
+    [
+        ("mert", {"restarts": 2}),
+        ("mira", {"step": 1.0}),
+        ("pro", {"interpolation": 1.0, "iterations": 2}),
+    ],
+)
+def test_counts_and_value_are_enough_to_tune(
+    tuner: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
+    METRICS.register("lengths", Lengths)
     worse = lists_of([["a b c", "a b", "x"], ["a", "b c"]], ["a b c", "a"])
-    result = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **FEW[tuner])
-    assert result.before == 75.0
-    assert result.after == 0.0
+    result = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **settings)
+    assert (result.before, result.after) == (75.0, 0.0)
     assert counted_metrics() == ("ter", "bleu", "lengths")
 
 
-FEW: dict[str, dict[str, Any]] = {
-    "mert": {"restarts": 2},
-    "mira": {"step": 1.0},
-    "pro": {"interpolation": 1.0, "iterations": 2},
-}
-
-
-def test_counts_give_statistics_and_corpus_scores(registered_metrics: None) -> None:
-    counted = statistics(LISTS, "lengths")
+def test_counts_give_statistics_and_corpus_scores() -> None:
+    counted = statistics(LISTS, Lengths())
     assert counted.counts.tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
-    score = corpus_score(LISTS.chosen([0, 1]), LISTS.references, "lengths")
+    score = corpus_score(LISTS.chosen([0, 1]), LISTS.references, Lengths())
     assert counted.corpus([0, 4]) == score.value == 50.0
-    assert resolve(Lengths(weight=2)).value(np.array([1.0, 4.0])) == 50.0
+    assert Lengths(weight=2).value(np.array([1.0, 4.0])) == 50.0
     assert Lengths(weight=2).signature([("a",)]) == "lengths|nrefs:1|weight:2"
 
 
-def test_metric_without_references_and_sources(registered_metrics: None) -> None:
+def test_metric_without_references_and_sources() -> None:
     bare = NBest.from_lists([["a b", "a"], ["c"]], [np.zeros((2, 1)), np.zeros((1, 1))], ["LM0"])
-    assert oracles(bare, "brevity").index.tolist() == [1, 0]
-    assert gains(bare, "brevity").tolist() == [-2.0, -1.0, -1.0]
-    assert headroom(bare, metric="brevity").oracle.value == -1.0
-    assert corpus_score(["a b"], None, "brevity").value == -2.0
+    assert oracles(bare, Brevity()).index.tolist() == [1, 0]
+    assert gains(bare, Brevity()).tolist() == [-2.0, -1.0, -1.0]
+    assert headroom(bare, metric=Brevity()).oracle.value == -1.0
+    assert corpus_score(["a b"], None, Brevity()).value == -2.0
     with raises(DataError, "missing-references", parameter="references"):
         gains(bare, "ter")
 
 
-def test_metric_with_sources(registered_metrics: None) -> None:
-    assert corpus_score(["a", "b"], None, "copied", sources=["a", "c"]).value == 0.5
-    for call in (lambda: corpus_score(["a"], None, "copied"), lambda: oracles(LISTS, "copied")):
+def test_metric_with_sources() -> None:
+    metric = Copied()
+    assert corpus_score(["a", "b"], None, metric, sources=["a", "c"]).value == 0.5
+    assert oracles(LISTS.with_sources(["x", "b c"]), metric).index.tolist() == [2, 1]
+    for call in (lambda: corpus_score(["a"], None, metric), lambda: oracles(LISTS, metric)):
         with raises(DataError, "missing-sources", parameter="sources"):
             call()
-    translated = LISTS.with_sources(["x", "b c"])
-    assert oracles(translated, "copied").index.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("metric", [TER(no_punct=True), BLEU(lowercase=True), CHRF(beta=3)])
