@@ -47,20 +47,14 @@ def write_small_arpa(folder: Path, text: str) -> Path:
 
 
 def models_equal(one: NgramModel, other: NgramModel) -> bool:
-    arrays = zip(one.tables, other.tables, strict=True)
-    return one.words == other.words and all(np.array_equal(a, b) for a, b in arrays)
+    return one.words == other.words and all(map(np.array_equal, one.tables, other.tables))
 
 
 def test_reads_arpa_of_another_program(tmp_path: Path) -> None:
     model = read_arpa(write_small_arpa(tmp_path, SMALL))
     assert model.counts == (5, 3)
     result = model.log_probabilities([["a"], ["a", "b"], ["b", "a", "x"], []]) / np.log(10)
-    by_hand = [
-        -0.1 - 0.2,
-        -0.1 - 0.3 - 1,
-        (-0.5 - 0.5) - 0.5 + (-0.25 - 2) - 1,
-        -0.5 - 1,
-    ]
+    by_hand = [-0.1 - 0.2, -0.1 - 0.3 - 1, (-0.5 - 0.5) - 0.5 + (-0.25 - 2) - 1, -0.5 - 1]
     np.testing.assert_allclose(result, by_hand, atol=1e-6)
     assert model.unknown([["b", "a", "x", "<s>", "</s>", "<unk>"]]).tolist() == [4]
 

@@ -13,7 +13,6 @@ from raising import raises
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, corpus_score, reestimate
 from bpa_ppl.quality import TER
 from bpa_ppl.registry import TUNERS
-from bpa_ppl.tuning import Tuned, Tuner, TuningProblem
 from bpa_ppl.tuning.mert import Mert
 
 CANONICAL = Weights({"LM0": 0.5, "TM0[0]": -0.2, "TM0[1]": 0.3})
@@ -30,18 +29,16 @@ def reranked(lists: NBest, weights: Weights, metric: str) -> float:
 def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> None:
     extra = toy if tuner == "mert+" else None
     result = reestimate(toy, CANONICAL, tuner=tuner, metric=metric, extra=extra)
-    assert result.before == pytest.approx(reranked(toy, CANONICAL, metric))
-    assert result.after == pytest.approx(reranked(toy, result.weights, metric))
     assert result.scores is not None
     scored = (CANONICAL, result.scores.before), (result.weights, result.scores.after)
     for weights, scores in scored:
-        assert scores[0].metric == metric
+        assert scores[0].metric == result.metric == metric
         assert {s.metric: s.value for s in scores} == pytest.approx(
             {name: reranked(toy, weights, name) for name in ("ter", "bleu")}
         )
     assert result.weights.names == toy.feature_names
-    assert result.visited.shape[1] == len(toy.feature_names)
-    assert result.metric == metric
+    values = [scores[0].value for _, scores in scored]
+    assert [result.before, result.after] == pytest.approx(values)
 
 
 def test_a_tuner_with_its_settings_is_as_good_as_its_name(toy: NBest) -> None:
@@ -49,26 +46,6 @@ def test_a_tuner_with_its_settings_is_as_good_as_its_name(toy: NBest) -> None:
     by_object = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), metric=TER())
     assert by_object.weights == named.weights
     assert by_object.metric == "ter"
-
-
-class Halved(Tuner, frozen=True):
-    """A tuner from outside the package."""
-
-    share: float = 0.5
-
-    def tune(self, problem: TuningProblem) -> Tuned:
-        """Return a share of the weights."""
-        weights = self.share * problem.start
-        return Tuned(weights, weights[None])
-
-
-def test_a_custom_tuner_has_a_name(toy: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TUNERS, "_members", dict(TUNERS._members))
-    TUNERS.register("halved", Halved)
-    result = reestimate(toy, CANONICAL, tuner="halved", share=0.25)
-    assert result.weights == Weights({name: 0.25 * value for name, value in CANONICAL.items()})
-    with raises(UsageError, "unknown-setting", parameter="epochs"):
-        reestimate(toy, CANONICAL, tuner="halved", epochs=2)
 
 
 def test_weights_are_matched_by_name(toy: NBest) -> None:
@@ -103,13 +80,6 @@ def test_columns_of_the_second_set_may_be_ordered_differently(toy: NBest) -> Non
     settings: dict[str, Any] = {"tuner": "mert+", "metric": "ter"}
     same = reestimate(toy, CANONICAL, extra=toy, **settings)
     assert reestimate(toy, CANONICAL, extra=shuffled, **settings).weights == same.weights
-
-
-def test_the_second_set_matters(toy: NBest) -> None:
-    against = toy.with_references([("cat",), ("hello",), ("three",)])
-    alone = reestimate(toy, CANONICAL, metric="ter")
-    both = reestimate(toy, CANONICAL, tuner="mert+", metric="ter", extra=against)
-    assert both.after > alone.after
 
 
 @pytest.mark.parametrize(
