@@ -1,4 +1,4 @@
-"""The error surface along a line is exact: brute-force reranking agrees everywhere on it."""
+"""The error surface along a line, compared with brute-force reranking."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def midpoints(breaks: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_surface_is_what_reranking_gives(seed: int, whole: bool) -> None:
+def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
     lists = random_lists(seed, whole=whole)
     rng = np.random.default_rng(seed)
     start, direction = rng.normal(size=(2, 3))
     problem = problem_of(lists, start)
     surface = error_surface(problem, lists.scores(start), lists.features @ direction)
-    # Points far out too: a line search that misses a breakpoint errs from there on.
+    # Distant points too: a missed breakpoint changes the surface from there on.
     inside = np.concatenate([midpoints(surface.breaks), rng.normal(scale=3, size=200)])
     clear = np.abs(inside[:, None] - surface.breaks).min(axis=1) > 1e-9
     for x in inside[clear]:

@@ -53,7 +53,7 @@ def published(runs: list[dict[str, float]], metric: str) -> float:
 
 
 @pytest.mark.parametrize("metric", ["bleu", "ter"])
-def test_the_statistics_are_read_as_they_were_meant(
+def test_statistics_give_the_published_scores(
     original: Callable[[str], TuningLists], results: Any, start: np.ndarray, metric: str
 ) -> None:
     gain = abs(problem_of(original(metric), start, metric).gain(start))

@@ -1,4 +1,4 @@
-"""The outer loop: lists grow until the decoder finds nothing new, with a command as decoder."""
+"""The loop with a decoder: merged lists, commands as decoders, and resuming."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WORDS = ["the", "cat", "sat", "on", "a", "mat"]
 
 @pytest.fixture
 def everything() -> NBest:
-    """All that the decoder could say: long lists, of which it shows the best few."""
+    """All hypotheses of the decoder, which returns the best of them."""
     rng = np.random.default_rng(11)
     texts = [
         [" ".join(rng.permutation(WORDS)[: rng.integers(2, 7)]) for _ in range(60)]
@@ -97,7 +97,7 @@ def test_the_loop_ends_at_its_start_if_there_are_no_new_hypotheses(everything: N
     assert result.weights == again.weights == calls[0]
 
 
-def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
+def test_limit_of_iterations_is_warned_about(toy: NBest) -> None:
     count = iter(range(100))
 
     def decode(weights: Weights) -> NBest:
@@ -111,7 +111,7 @@ def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
         redecode(toy, start, decode, iterations=0)
 
 
-def test_a_template_is_renewed_for_the_decoder(decoder: Command, tmp_path: Path) -> None:
+def test_weights_are_written_into_the_template(decoder: Command, tmp_path: Path) -> None:
     template = tmp_path / "moses.ini"
     template.write_text("[threads]\n2\n[weight]\nLM0= 9\nTM0= 9 9\nOther0= 3\n")
     copy = tmp_path / "copy"
@@ -146,7 +146,7 @@ def test_a_command_that_fails_is_an_error(
 
 
 class Turning(Tuner, frozen=True):
-    """A tuner that is right once, and wrong from then on."""
+    """A tuner that finds the best weights in the first iteration only."""
 
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return weights that depend on the number of hypotheses alone."""
@@ -157,7 +157,7 @@ class Turning(Tuner, frozen=True):
 
 @pytest.fixture
 def first() -> NBest:
-    """Where a loop begins: four hypotheses, of which the canonical weights like the worst."""
+    """The lists of a first decoding, whose first-best is wrong."""
     texts = [["the cat sat down", "a", "b c", "d"]]
     features = [[[-1.0, 0, 0], [0.5, 0, 0], [0.6, 0, 0], [0.7, 0, 0]]]
     names = ["LM0", "TM0[0]", "TM0[1]"]
@@ -168,7 +168,7 @@ START = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
 
 
 @pytest.mark.filterwarnings("ignore:stopped after:bpa_ppl.errors.BpaWarning")
-def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None:
+def test_best_iteration_is_returned(first: NBest) -> None:
     def loop(returned: str = "best") -> Redecoded:
         count = iter(range(9))
 
@@ -209,11 +209,11 @@ def test_the_start_is_returned_if_nothing_is_better(first: NBest) -> None:
 
 
 class Interrupted(Exception):
-    """What stands for a kill."""
+    """Raised to interrupt a loop."""
 
 
 @pytest.mark.parametrize("when", ["decoding", "reporting"])
-def test_a_loop_that_was_killed_goes_on(
+def test_interrupted_loop_is_resumed(
     everything: NBest, decoder: Command, tmp_path: Path, when: str
 ) -> None:
     options: dict = {"metric": "ter", "restarts": 3}
@@ -236,7 +236,7 @@ def test_a_loop_that_was_killed_goes_on(
     with pytest.raises(Interrupted):
         redecode(begin, CANONICAL, decode, report=report, **options)
     before = len(calls)
-    for _ in range(2):  # what is complete is not worked on again
+    for _ in range(2):  # complete iterations are not repeated
         again = redecode(begin, CANONICAL, decode, **options)
         assert again.weights == whole.weights
         assert again.visited.tolist() == whole.visited.tolist()

@@ -1,4 +1,4 @@
-"""What every tuner has in common, and what each of them alone must do."""
+"""Properties of all tuners, and of each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(name: str, problem: TuningProblem, **settings: Any) -> Tuned:
 
 
 @pytest.mark.parametrize("name", TUNERS)
-def test_a_tuner_is_a_component(name: str) -> None:
+def test_tuners_are_components(name: str) -> None:
     tuner = TUNERS.resolve(name, FEW[name])
     assert isinstance(tuner, Tuner)
     assert tuner == pickle.loads(pickle.dumps(tuner)) != TUNERS[name]()
@@ -132,7 +132,7 @@ def test_one_step_of_mira() -> None:
     np.testing.assert_allclose(full.weights, 4 / 5 * np.array([2.0, -1.0]))
 
 
-def test_the_classifier_of_pro_has_its_known_answer() -> None:
+def test_classifier_of_pro_solves_its_equation() -> None:
     # n pairs that differ by 1: λ is where the penalty λ balances 2·C·n·p(wrong order).
     (weight,) = pro._classifier(np.ones((7, 1)), np.zeros(7), np.zeros(1), penalty=0.5)
     assert weight == pytest.approx(2 * 0.5 * 7 / (1 + np.exp(weight)), rel=1e-4)
