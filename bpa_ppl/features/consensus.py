@@ -70,8 +70,7 @@ class Consensus(FeatureSource, frozen=True):
         if self.metric is not None:
             return {f"{self.name}.{self.metric}": self._scores(nbest, self.metric)}
         from bpa_ppl.text.ngrams import expected_matches
-        from bpa_ppl.text.vocabulary import Vocabulary
-        from bpa_ppl.text.words import words_of
+        from bpa_ppl.text.words import Vocabulary, words_of
 
         group, string, inverse = distinct(nbest)
         weights = np.zeros(len(group))

@@ -18,8 +18,7 @@ from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.phrases.tree import PhraseTree
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.language_model import TextModel
-from bpa_ppl.text.vocabulary import Ragged
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.text.words import Ragged, sentences_of
 
 _SENTENCES = 20_000  # per batch
 _HALF = 32  # bits of the number of a target phrase

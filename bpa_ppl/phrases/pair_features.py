@@ -25,8 +25,7 @@ from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.vocabulary import Vocabulary
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.text.words import Vocabulary, sentences_of
 
 #: Features of OUT: how general a pair is.
 GENERAL = (

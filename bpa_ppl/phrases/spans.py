@@ -7,7 +7,7 @@ import numpy.typing as npt
 from numba import njit
 
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
-from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.text.words import Ragged
 
 #: Kinds of errors in a line of alignment points, or of spans.
 MALFORMED, OUTSIDE, UNCOVERED = 1, 2, 3

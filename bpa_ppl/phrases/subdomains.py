@@ -23,8 +23,7 @@ from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.table_files import as_data_errors, is_parquet
-from bpa_ppl.text.vocabulary import Ragged, Vocabulary
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.text.words import Ragged, Vocabulary, sentences_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

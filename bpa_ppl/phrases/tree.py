@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.phrases.spans import count_phrases, fill_slots, find_spans, number_spans
-from bpa_ppl.text.vocabulary import Ragged, starts_of
+from bpa_ppl.text.words import Ragged, starts_of
 
 
 class PhraseTree:

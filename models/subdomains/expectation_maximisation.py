@@ -32,7 +32,7 @@ from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.progress import Reporter
-from bpa_ppl.text.expected_kneser_ney import WeightedText
+from bpa_ppl.text.kneser_ney import WeightedText
 from bpa_ppl.text.language_model import LONGEST
 from bpa_ppl.workers import Parallel
 

@@ -16,8 +16,8 @@ from numba import njit
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
-from bpa_ppl.text.ibm1_compiled import Rows, co_occurring, longest_run, sentences_of_words
-from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.text.ibm1 import Rows, co_occurring, longest_run, sentences_of_words
+from bpa_ppl.text.words import Ragged
 
 #: A lexicon: t of each pair of words that occur together, and of each word given the empty word.
 Table = tuple[Float64, Float64]
@@ -47,8 +47,8 @@ class Lexicons:
         self._sides = {"source": source.sentences, "target": target.sentences}
         self._sizes = {"source": len(source.words), "target": len(target.words)}
         with_source = sentences_of_words(source.sentences, len(source.words))
-        with_target = sentences_of_words(target.sentences, len(target.words))
-        rows = co_occurring(with_target, source.sentences, len(source.words))
+        sizes = len(source.words), len(target.words)
+        rows = co_occurring(source.sentences, target.sentences, sizes)
         source_words = np.repeat(np.arange(len(source.words), dtype=np.int32), np.diff(rows[0]))
         #: The source word and the target word of each pair of words, (pairs,) each.
         self.words: dict[Side, Int32] = {"source": source_words, "target": rows[1]}

@@ -77,7 +77,7 @@ def reference_features(table: PhraseCounts) -> dict[str, list[float]]:
                 result[f"out.{what}.mean.{name}"].append(sum(values) / len(values))
                 result[f"out.{what}.least.{name}"].append(min(values))
             for n in (1, 2):
-                perplexity = models[side, n].perplexity([words[side]])
+                perplexity = np.exp(-models[side, n].by_word([words[side]])[0].mean())
                 result[f"in.{n}gram.{name}"].append(perplexity)
             known = {word for line in IN[side] for word in line}
             result[f"in.unknown.{name}"].append(sum(word not in known for word in words[side]))
