@@ -30,8 +30,8 @@ from bpa_ppl.models.instance_weighting.mixture import (
     unconstrained,
 )
 from bpa_ppl.nbest import Float32
+from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.mixtures import pairs_of_both
-from bpa_ppl.phrases.tables import PhraseCounts
 
 NAMES = ("one", "two", "three")
 VARIANTS = [

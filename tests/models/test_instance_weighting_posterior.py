@@ -30,7 +30,7 @@ from bpa_ppl.models.instance_weighting.mixture import (
     unconstrained,
 )
 from bpa_ppl.models.instance_weighting.posterior import laplace, mean_probabilities
-from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.posterior import as_draws
 
 NAMES = ("one", "two")

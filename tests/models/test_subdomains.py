@@ -17,8 +17,8 @@ from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.models.subdomains import Settings, induce
 from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, em
 from bpa_ppl.models.subdomains.lexicon import Lexicons
-from bpa_ppl.phrases.pairs import Side
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.phrases.tables import Side
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.workers import parallel_workers
 

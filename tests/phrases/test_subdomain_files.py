@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from raising import raises
 
 from bpa_ppl import DataError
 from bpa_ppl.phrases import NumberedText, Subdomains
@@ -68,19 +69,19 @@ def test_winners_and_posteriors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("assignment", "weights", "message"),
+    ("assignment", "weights", "code"),
     [
-        (HARD[:3], (0.25, 0.25, 0.5), "3 assignments for 4 source and 4 target sentences"),
-        ([0, 1, 3, 0], (0.25, 0.25, 0.5), "numbered from 0 to 2"),
-        ([0, -1, 1, 0], (0.25, 0.25, 0.5), "numbered from 0 to 2"),
-        (SOFT, (0.5, 0.5), "3 posteriors of each pair for 2 subdomains"),
-        (2 * SOFT, (0.25, 0.25, 0.5), r"the posteriors P\(z . e, f\) are not probabilities"),
-        (SOFT * np.nan, (0.25, 0.25, 0.5), "are not probabilities"),
-        (HARD, (0.5, -0.5, 1.0), r"the weights P\(z\) are not probabilities"),
+        (HARD[:3], (0.25, 0.25, 0.5), "wrong-length"),
+        ([0, 1, 3, 0], (0.25, 0.25, 0.5), "bad-number"),
+        ([0, -1, 1, 0], (0.25, 0.25, 0.5), "bad-number"),
+        (SOFT, (0.5, 0.5), "mismatch"),
+        (2 * SOFT, (0.25, 0.25, 0.5), "bad-number"),
+        (SOFT * np.nan, (0.25, 0.25, 0.5), "bad-number"),
+        (HARD, (0.5, -0.5, 1.0), "bad-number"),
     ],
 )
-def test_rejects_invalid_subdomains(assignment: Any, weights: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_rejects_invalid_subdomains(assignment: Any, weights: Any, code: str) -> None:
+    with raises(DataError, code):
         example(assignment, weights)
 
 
@@ -101,17 +102,15 @@ def test_rejects_other_files(tmp_path: Path) -> None:
     facts = json.dumps({"weights": [1.0], "settings": {}}).encode()
     wrong = table.replace_schema_metadata({b"bpa_subdomains": facts})
     parquet.write_table(wrong, tmp_path / "wrong.parquet")
-    none = "not a file of subdomains"
-    for name, message in {
-        "cut.parquet": "not a valid Parquet file",
-        "text": none,
-        "empty": "empty",
-        "bare.parquet": none,
-        "none.parquet": none,
-        "twisted.parquet": none,
-        "holes.parquet": none,
-        "wrong.parquet": "numbered from 0 to 0",
-        "absent": "no such file",
+    for name, code in {
+        "cut.parquet": "damaged",
+        "empty": "no-data",
+        "wrong.parquet": "bad-number",
+        "text": "unknown-format",
+        "bare.parquet": "unknown-format",
+        "none.parquet": "unknown-format",
+        "twisted.parquet": "unknown-format",
+        "holes.parquet": "unknown-format",
     }.items():
-        with pytest.raises(DataError, match=f"{name}: .*{message}"):
+        with raises(DataError, code, match=name):
             Subdomains.load(tmp_path / name)
