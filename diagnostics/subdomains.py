@@ -84,27 +84,20 @@ def typical_words(subdomains: Subdomains, side: Side, top: int) -> list[list[str
     """
     text = subdomains.text(side)
     inside = text.word_counts().T @ subdomains.posteriors().astype(np.float64)
-    scores = _log_odds(inside)
+    everywhere = inside.sum(axis=1, keepdims=True)
+    prior = _PRIOR * everywhere / max(everywhere.sum(), 1.0)
+    log_odds, variance = [], 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for counts in (inside, everywhere - inside):
+            total = counts.sum(axis=0) + _PRIOR
+            log_odds.append(np.log(counts + prior) - np.log(total - counts - prior))
+            variance += 1 / (counts + prior)
+        scores = np.nan_to_num((log_odds[0] - log_odds[1]) / np.sqrt(variance))
     order = np.argsort(-scores, axis=0, kind="stable")[:top]
     return [
         [text.words[word] for word in words if scores[word, z] > _MIN_Z]
         for z, words in enumerate(order.T)
     ]
-
-
-def _log_odds(inside: Float64) -> Float64:
-    """Return (words, K) z-scores of the log-odds of (words, K) counts."""
-    everywhere = inside.sum(axis=1, keepdims=True)
-    prior = _PRIOR * everywhere / max(everywhere.sum(), 1.0)
-    outside = everywhere - inside
-
-    def log_odds(counts: Float64) -> Float64:
-        total = counts.sum(axis=0) + _PRIOR
-        return np.asarray(np.log(counts + prior) - np.log(total - counts - prior))
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.sqrt(1 / (inside + prior) + 1 / (outside + prior))
-        return np.asarray(np.nan_to_num((log_odds(inside) - log_odds(outside)) / deviation))
 
 
 def along(subdomains: Subdomains, parts: int = 100) -> Float64:
@@ -252,41 +245,30 @@ def subdomains_page(
     settings = [(name, _printed(value)) for name, value in subdomains.settings.items()]
     provenance = Table(("what", "value"), settings) if settings else Text("It is not recorded.")
     chosen = pairs or associated_words(subdomains, min_count)
+    sizes = subdomains.posteriors().sum(axis=0, dtype=np.float64)
     sections = [
-        Section("Subdomains", _sizes(subdomains)),
+        Section("Subdomains", _sizes(subdomains, sizes)),
         Section("Typical words", [Text(_TYPICAL), Table(("z", *SIDES), rows)]),
         Section("Phrases", phrase_blocks),
         Section("Pairs least coherent", _pairs(subdomains, chosen, min_count, top)),
         Section("How they were induced", [provenance]),
     ]
     kind = "hard: each pair is in one" if subdomains.hard else "soft: each pair is partly in all"
-    largest = f"the largest has {_shares(subdomains).max(initial=0):.0%}"
+    largest = f"the largest has {sizes.max() / max(len(subdomains), 1):.0%}"
     size = f"{subdomains.k} subdomains of {counted(len(subdomains), 'sentence pair')} ({kind})"
     return page(title, Verdict(f"{size}; {largest}."), sections)
 
 
-def _shares(result: Subdomains) -> Float64:
-    return np.asarray(result.posteriors().sum(axis=0, dtype=np.float64) / max(len(result), 1))
-
-
-def _sizes(subdomains: Subdomains) -> list[Block]:
+def _sizes(subdomains: Subdomains, sizes: Float64) -> list[Block]:
     """Return the table of sizes, and the figure of the shares along the corpus."""
     inside = subdomains.posteriors().astype(np.float64)
-    sums = inside.sum(axis=0)
-    lengths = [np.diff(text.starts) for text in (subdomains.source, subdomains.target)]
-    means = [side_lengths @ inside / np.where(sums > 0, sums, 1) for side_lengths in lengths]
+    lengths = [np.diff(subdomains.text(side).starts) for side in SIDES]
+    means = [side_lengths @ inside / np.where(sizes > 0, sizes, 1) for side_lengths in lengths]
+    shares = sizes / max(len(subdomains), 1)
+    columns = zip(sizes, shares, subdomains.weights, *means, strict=True)
     rows = [
-        (
-            f"{z}",
-            f"{sums[z]:.0f}",
-            f"{share:.1%}",
-            f"{weight:.4f}",
-            f"{source:.1f}",
-            f"{target:.1f}",
-        )
-        for z, (share, weight, source, target) in enumerate(
-            zip(_shares(subdomains), subdomains.weights, *means, strict=True)
-        )
+        (str(z), f"{size:.0f}", f"{share:.1%}", f"{weight:.4f}", f"{source:.1f}", f"{target:.1f}")
+        for z, (size, share, weight, source, target) in enumerate(columns)
     ]
     header = ("z", "sentence pairs", "share", "P(z)", "words, source", "words, target")
     blocks: list[Block] = [Table(header, rows, "Words: mean per sentence.")]

@@ -151,19 +151,16 @@ def _batches(paths: Sequence[AnyPath]) -> Iterator[list[list[bytes]]]:
     """
     files = [_lines(path) for path in paths]
     done = 0
-    while True:
-        batch = [list(islice(lines, _SENTENCES)) for lines in files]
+    while any(batch := [list(islice(lines, _SENTENCES)) for lines in files]):
         sizes = [len(part) for part in batch]
-        if len(set(sizes)) > 1:
-            short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
+        short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
+        if min(sizes) < max(sizes):
             raise DataError(
                 f"has {done + min(sizes)} lines, and {origin_name(long)} has more: each file must "
                 "have one line per sentence pair",
                 origin_name(short),
                 code="wrong-length",
             )
-        if not sizes[0]:
-            return
         yield batch
         done += sizes[0]
 

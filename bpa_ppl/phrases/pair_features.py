@@ -15,12 +15,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
-from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in
+from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
@@ -127,41 +126,21 @@ def word_statistics(sentences: Sequence[Sequence[str]]) -> WordStatistics:
     """
     vocabulary = Vocabulary()
     words, starts = vocabulary.number(sentences)
-    length, count = len(sentences), len(vocabulary)
-    frequency, holding, documents, distance = _spread_of(words, starts, count)
+    length, size = len(sentences), len(vocabulary)
+    # The distinct pairs of a word and a sentence, sorted.
+    keys = words * np.int64(length) + np.repeat(np.arange(length), np.diff(starts))
+    word, sentence = np.divmod(np.unique(keys), max(length, 1))
+    gaps = np.where(np.diff(word) == 0, np.diff(sentence), np.inf)
+    nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
+    nearest[np.isinf(nearest)] = length / 2
+    distance, holding = sums(word, nearest, size), np.bincount(word, minlength=size)
+    documents = np.flatnonzero(np.diff(word * length + sentence // DOCUMENT, prepend=-1))
     return WordStatistics(
         pa.array(vocabulary.words(), pa.large_string()),
-        frequency,
-        documents,
+        np.bincount(words, minlength=size).astype(np.float64),
+        np.bincount(word[documents], minlength=size).astype(np.float64),
         distance / (length - length / (holding + 1) + _EPSILON),
     )
-
-
-@njit(nogil=True, cache=True)
-def _spread_of(words: Int32, starts: Int64, count: int) -> tuple[Float64, ...]:
-    """Return of each word: occurrences, sentences, documents, distances to the nearest others."""
-    length = len(starts) - 1
-    frequency, holding, documents = np.zeros(count), np.zeros(count), np.zeros(count)
-    distance = np.zeros(count)
-    last = np.full(count, -1)
-    last_gap = np.full(count, length)  # distance between the last two sentences
-    for s in range(length):
-        for word in words[starts[s] : starts[s + 1]]:
-            frequency[word] += 1
-            if last[word] == s:
-                continue
-            holding[word] += 1
-            if last[word] < 0:
-                documents[word] += 1
-            else:
-                documents[word] += last[word] // DOCUMENT != s // DOCUMENT
-                gap = s - last[word]
-                distance[word] += min(last_gap[word], gap)
-                last_gap[word] = gap
-            last[word] = s
-    for word in range(count):
-        distance[word] = length / 2 if holding[word] == 1 else distance[word] + last_gap[word]
-    return frequency, holding, documents, distance
 
 
 def pair_features(
@@ -287,8 +266,6 @@ def _translation(
         yield f"{origin}.ibm1.{name}", np.exp(-logs / predicted.lengths[predicted.number])
 
 
-#: Kinds of negative examples: see `svm_feature`.
-NEGATIVES = ("source", "no-common")
 #: The name of the column.
 SVM = "svm"
 _EXAMPLES = 100_000
@@ -328,7 +305,7 @@ def svm_feature(
     """
     from sklearn.svm import LinearSVC
 
-    one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
+    one_of(negatives, ("source", "no-common"), "kind of negative examples", "negatives")
     seed = checked_seed(seed)
     common = inside.rows_of(outside) >= 0
     in_source = inside.marginals_of("source", outside.sources) > 0

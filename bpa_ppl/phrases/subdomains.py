@@ -291,13 +291,9 @@ class CountedPhrases:
     def __init__(self, subdomains: Subdomains, side: Side):
         from bpa_ppl.phrases.tree import PhraseTree  # compiled
 
-        self._text = subdomains.text(side)
-        hard = subdomains.hard
-        k = subdomains.k
-        self._groups: Int16 = subdomains.winners() if hard else np.zeros(0, np.int16)
-        self._shares: Float32 = np.zeros((0, k), np.float32) if hard else subdomains.posteriors()
+        self._text, self._assignment = subdomains.text(side), subdomains.assignment
         self.tree = PhraseTree()
-        self._counted = np.zeros((1, k))
+        self._counted = np.zeros((1, subdomains.k))
 
     def numbers(self, phrases: Iterable[str]) -> Int32:
         """Return (phrases,) int32, the numbers of phrases, words separated by spaces."""
@@ -318,7 +314,7 @@ class CountedPhrases:
             # The number in the tree of each word of the text; −1 if it is in no phrase.
             word_numbers = self.tree.known_words(word.encode() for word in self._text.words)[0]
             text = word_numbers[self._text.numbers], self._text.starts
-            self._counted = self.tree.count(text, self._groups, self._shares, self._counted)
+            self._counted = self.tree.count(text, self._assignment, self._counted)
         return np.asarray(self._counted[numbers])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -212,7 +212,7 @@ class PhraseTable(PhrasePairs):
             a dot distinguishes tables: `direct.in`.
     """
 
-    columns: Mapping[str, Float64] = field(default_factory=dict)
+    columns: Mapping[str, Float64]
 
     @classmethod
     def on(cls, pairs: PhrasePairs, columns: Mapping[str, npt.ArrayLike]) -> PhraseTable:

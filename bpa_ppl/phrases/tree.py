@@ -80,22 +80,18 @@ class PhraseTree:
         found: Int32 = _number_spans(sentences, starts, begin, words, tree, self._size, False)[0]
         return found
 
-    def count(
-        self,
-        sentences: Ragged,
-        groups: npt.NDArray[np.int16],
-        shares: Float32,
-        counted: Float64,
-    ) -> Float64:
+    def count(self, sentences: Ragged, assignment: npt.NDArray[Any], counted: Float64) -> Float64:
         """Return (nodes, K) the counts of each phrase of the tree in each group of sentences.
 
         Args:
             sentences: words numbered as in the tree, −1 for one that is in no phrase.
-            groups: (sentences,) the group of each; empty if `shares` is used.
-            shares: (sentences, K), the share of each sentence in each group.
+            assignment: (sentences,) int16, the group of each, or (sentences, K) float32, its share
+                in each group.
             counted: (n, K), the counts of the first n nodes, which are copied.
         """
         counts = np.vstack([counted, np.zeros((self._size - len(counted), counted.shape[1]))])
+        groups = assignment if assignment.ndim == 1 else np.zeros(0, np.int16)
+        shares = assignment if assignment.ndim == 2 else np.zeros((0, 0), np.float32)
         table = self._slots, self._nodes
         _count_phrases(sentences, groups, shares, table, counts, max(len(counted), 1))
         return counts

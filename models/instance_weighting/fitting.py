@@ -253,15 +253,11 @@ def mean_probabilities(
         draws: the number of draws to use, resampled in proportion to their weights.
     """
     sample, problem = as_draws(posterior), variant.apply(problem)
-    chains, per_chain = sample.shape
-    rng = np.random.default_rng(0)
-    chosen = rng.choice(chains * per_chain, size=draws, p=sample.importance)
-    total = np.zeros(len(problem.weight))
-    for number, times in zip(*np.unique(chosen, return_counts=True), strict=True):
-        index = divmod(int(number), per_chain)
-        site = {name: values[index] for name, values in sample.values.items()}
-        weights = np.asarray(site[WEIGHTS], np.float64)
-        phi = Phi(float(site[variant.mixing_name]), float(site.get("gamma", 0.0)), weights)
+    importance, total = sample.importance, np.zeros(len(problem.weight))
+    chosen = np.random.default_rng(0).choice(len(importance), size=draws, p=importance)
+    for draw, times in zip(*np.unique(chosen, return_counts=True), strict=True):
+        site = {k: np.asarray(values[0, draw], np.float64) for k, values in sample.values.items()}
+        phi = Phi(float(site[variant.mixing_name]), float(site.get("gamma", 0.0)), site[WEIGHTS])
         total += times * evaluate_mixture(problem, variant, phi).probability
     return total / draws
 

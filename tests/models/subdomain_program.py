@@ -8,7 +8,7 @@ likelihood and with its gradient: a step of EM sets each probability θ to the n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -92,26 +92,7 @@ def subdomain_mixture(source: PaddedText, target: PaddedText, k: int) -> None:
     second += _translation_log_probabilities(tables["source_given"], target, source)
     joint = jnp.log(weights)[None] + np.log(0.5) + jnp.logaddexp(first, second)
     with numpyro.plate("sentence_pairs", len(source.words)):
-        numpyro.sample("pairs", MarginalFactor(joint), obs=jnp.zeros(len(source.words)))
-
-
-class MarginalFactor(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
-    """An observation with a latent choice summed out; the observed value is not used.
-
-    Args:
-        joint: (…, K) log p(choice, observation).
-    """
-
-    arg_constraints: ClassVar[dict[str, Any]] = {}
-    support = dist.constraints.real
-
-    def __init__(self, joint: Any):
-        self.joint = joint
-        super().__init__(batch_shape=joint.shape[:-1])
-
-    def log_prob(self, value: Any) -> Any:
-        """Return (…) log p(observation)."""
-        return logsumexp(self.joint, axis=-1)
+        numpyro.factor("pairs", logsumexp(joint, axis=-1))
 
 
 def _sentence_log_probabilities(table: Any, text: PaddedText) -> Any:

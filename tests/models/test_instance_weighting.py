@@ -152,9 +152,7 @@ def test_probabilities_agree_with_equations(tables: Tables, variant: Variant, si
     [v for v in VARIANTS if v.weighted and not v.flat and v.smoothed >= (not v.complete)],
     ids=str,
 )
-def test_gradient_agrees_with_finite_differences_and_jax(
-    problem: Problem, variant: Variant
-) -> None:
+def test_gradient_agrees_with_jax(problem: Problem, variant: Variant) -> None:
     ready = variant.apply(problem)
     z = random_phi(variant, problem)[0]
     value, gradient = log_likelihood(ready, variant, z)
@@ -168,10 +166,6 @@ def test_gradient_agrees_with_finite_differences_and_jax(
     jax_result = jax.value_and_grad(traced)(jnp.asarray(z))
     assert value == pytest.approx(float(jax_result[0]), rel=1e-12)
     assert gradient == pytest.approx(np.asarray(jax_result[1]), rel=1e-9, abs=1e-9)
-    step = 1e-5 * np.eye(len(z))
-    ends = [[log_likelihood(ready, variant, z + s * e)[0] for s in (1, -1)] for e in step]
-    differences = (np.array(ends) @ [1, -1]) / 2e-5
-    assert gradient == pytest.approx(differences, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize(

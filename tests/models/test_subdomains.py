@@ -104,8 +104,7 @@ def program_log_likelihood(order: int, k: int) -> Callable:
         model = numpyro.handlers.substitute(subdomain_mixture, values)
         with numpyro.validation_enabled(False):
             trace = numpyro.handlers.trace(model).get_trace(*rectangles, k)
-        site = trace["pairs"]
-        return site["fn"].log_prob(site["value"]).sum()
+        return trace["pairs"]["fn"].log_factor.sum()
 
     return jax.jit(jax.value_and_grad(likelihood))
 
@@ -181,17 +180,13 @@ def test_lda_recovers_planted_subdomains() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"em": "soft", "folds": 2}])
-def test_result_does_not_depend_on_jobs(settings: dict) -> None:
-    one_job, three_jobs = (induce(*TEXTS, 3, jobs=jobs, **settings) for jobs in (1, 3))
+def test_result_depends_on_seed_but_not_on_jobs(settings: dict) -> None:
+    texts = planted(3, 150, 0.1, words=40)[:2]
+    one_job, three_jobs = (induce(*texts, 3, seed=1, jobs=n, **settings) for n in (1, 3))
     assert one_job.assignment.tobytes() == three_jobs.assignment.tobytes()
     assert one_job.settings == three_jobs.settings
-
-
-def test_result_depends_on_seed_only() -> None:
-    texts = planted(3, 150, 0.1, words=40)[:2]
-    first, again, other = (induce(*texts, 3, em="soft", seed=seed) for seed in (1, 1, 2))
-    assert first.assignment.tobytes() == again.assignment.tobytes()
-    assert first.assignment.tobytes() != other.assignment.tobytes()
+    other = induce(*texts, 3, seed=2, **settings)
+    assert one_job.assignment.tobytes() != other.assignment.tobytes()
 
 
 class Interrupted(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import exp
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from bpa_ppl.phrases.pair_features import (
     pair_features,
     read_corpus,
     svm_feature,
-    word_statistics,
 )
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
@@ -133,15 +133,6 @@ def test_constant_features_and_statistics_of_unknown_words_are_zero() -> None:
     assert np.isfinite(result).all()
 
 
-def test_word_statistics_agree_with_definitions() -> None:
-    statistics = word_statistics(OUT.source)
-    plain = reference_statistics(list(OUT.source))
-    result = zip(*(getattr(statistics, n) for n in statistics._fields[1:]), strict=True)
-    for word, values in zip(statistics.words.to_pylist(), result, strict=True):
-        assert values == pytest.approx(plain.pop(word), rel=1e-6)
-    assert not plain
-
-
 def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("s1 s2\n\ns1\n")
     (tmp_path / "b").write_text("t1 t2\nt1\n")
@@ -173,19 +164,10 @@ def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
     return outside, inside, features.astype(np.float32)
 
 
-@pytest.mark.parametrize("negatives", ["source", "no-common"])
-def test_svm_separates_pairs_of_both_tables(negatives: str) -> None:
-    outside, inside, features = svm_case()
-    result = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
-    common = inside.rows_of(outside) >= 0
-    assert result.shape == (300, 1)
-    assert (result.mean(), result.std()) == pytest.approx((0, 1), abs=1e-5)
-    assert result[common].mean() > result[~common].mean() + 1
-    again = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
-    assert (again == result).all()
-
-
-def test_svm_uses_the_selected_negatives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("negatives", "first"), [("source", 0), ("no-common", 20)])
+def test_svm_separates_pairs_of_both_tables_from_the_selected_negatives(
+    negatives: Literal["source", "no-common"], first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sklearn.svm
 
     observed = {}
@@ -196,17 +178,21 @@ def test_svm_uses_the_selected_negatives(monkeypatch: pytest.MonkeyPatch) -> Non
             return super().fit(x, y)
 
     monkeypatch.setattr(sklearn.svm, "LinearSVC", RecordingSVM)
-    outside, inside, _ = svm_case()
-    features = np.arange(300, dtype=np.float32)[:, None]  # the number of the pair
-    source = outside.texts("source").to_pylist()
-    for negatives, first, last in (("source", 0, 28), ("no-common", 20, 28)):
-        svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
-        taken = {source[int(n)] for n in observed["rows"][~observed["labels"], 0]}
-        numbers = sorted(int(name[1:]) for name in taken)
-        # s28 is the last source with a translation in IN; s20 and later have no common pairs.
-        assert (numbers[0], numbers[-1]) == (first, last)
-        assert observed["labels"].sum() == (inside.rows_of(outside) >= 0).sum()
-    svm_feature(outside, inside, features, examples=50)
+    outside, inside, features = svm_case()
+    common = inside.rows_of(outside) >= 0
+    result = svm_feature(outside, inside, features, negatives=negatives)
+    assert result.shape == (300, 1)
+    assert (result.mean(), result.std()) == pytest.approx((0, 1), abs=1e-5)
+    assert result[common].mean() > result[~common].mean() + 1
+    assert (svm_feature(outside, inside, features, negatives=negatives) == result).all()
+    numbers = np.arange(300, dtype=np.float32)[:, None]  # the feature is the number of the pair
+    svm_feature(outside, inside, numbers, negatives=negatives)
+    rows = observed["rows"][~observed["labels"], 0].astype(int)
+    sources = sorted(int(text[1:]) for text in outside.texts("source", rows).to_pylist())
+    # s28 is the last source with a translation in IN; s20 and later have no common pairs.
+    assert (sources[0], sources[-1]) == (first, 28)
+    assert observed["labels"].sum() == common.sum()
+    svm_feature(outside, inside, features, negatives=negatives, examples=50)
     assert len(observed["rows"]) == 50
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from phrase_pairs import counts_by_pair, pairs_of
 from raising import raises
-from scipy.optimize import check_grad, minimize
-from scipy.special import expit
+from scipy.optimize import minimize
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.phrases import PhraseCounts, PhraseTable, held_out, mix
@@ -75,18 +72,6 @@ def test_published_variant_loses_mass_of_unknown_phrases() -> None:
     result = probability_sums(mixed, "direct", "target")
     assert np.isclose(result.min(), 0.7)
     assert np.isclose(result.max(), 1)
-
-
-def test_concatenation_equals_table_of_both_corpora() -> None:
-    inner, outer = random_table(1), random_table(2)
-    both = PhraseCounts.of(
-        [*inner.texts("source").to_pylist(), *outer.texts("source").to_pylist()],
-        [*inner.texts("target").to_pylist(), *outer.texts("target").to_pylist()],
-        [*inner.count, *outer.count],
-    )
-    mixed, _ = mix(inner, outer, method="concatenate")
-    np.testing.assert_allclose(mixed.columns["direct"], both.conditional("target"))
-    np.testing.assert_allclose(mixed.columns["inverse"], both.conditional("source"))
 
 
 def test_log_linear_table_has_columns_of_both() -> None:
@@ -163,32 +148,6 @@ def test_held_out_pairs_exclude_their_own_counts() -> None:
     supported = expected > 0
     mean = np.average(np.log(expected[supported]), weights=dev.count[supported])
     assert left_out.log_likelihood == pytest.approx(mean, abs=1e-9)
-
-
-def test_strong_and_weak_priors() -> None:
-    inner, outer = random_table(1), random_table(2)
-    counts = counts_of(inner, outer, inner, "target")
-    mixture: Callable = METHODS["map"].probabilities
-    np.testing.assert_allclose(mixture(counts, 1e-12), inner.conditional("target"))
-    np.testing.assert_allclose(mixture(counts, 1e12), counts.p_out, atol=1e-9)
-
-
-def test_likelihood_is_concave_in_alpha() -> None:
-    # The one-dimensional search requires a decreasing derivative.
-    dev = random_table(3)
-    counts = counts_of(random_table(1), random_table(2), dev, "target")
-    supported = (counts.p_in > 0) | (counts.p_out > 0)
-    one, other, weights = counts.p_in[supported], counts.p_out[supported], dev.count[supported]
-
-    def slope(x: np.ndarray) -> np.ndarray:
-        return np.atleast_1d(weights @ ((one - other) / (x[0] * one + (1 - x[0]) * other)))
-
-    def value(x: np.ndarray) -> float:
-        return float(weights @ np.log(x[0] * one + (1 - x[0]) * other))
-
-    alphas = expit(np.linspace(-4, 4, 30))
-    assert (np.diff([slope(np.array([a]))[0] for a in alphas]) < 0).all()
-    assert check_grad(value, slope, np.array([0.4])) < 1e-3
 
 
 def test_rejects_unmixable_tables() -> None:

@@ -103,7 +103,7 @@ def test_files_of_marginals(tmp_path: Path) -> None:
     with raises(DataError, "bad-number", line=2, match=r"src:2: .* '\?'"):
         read_counts(tmp_path / "t", source_counts=source_counts)
     source_counts.write_text(LINES)
-    with raises(DataError, "unknown-format", line=1):
+    with raises(DataError, "bad-line", line=1):
         read_counts(tmp_path / "t", source_counts=source_counts)
 
 
