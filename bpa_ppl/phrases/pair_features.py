@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl.errors import DataError, checked_seed, one_of
+from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
@@ -174,7 +174,9 @@ def pair_features(
         DataError: if the table has no pairs, or no word of one side of it is in its corpus.
         UsageError: if the scale is unknown.
     """
-    one_of(scale, ("plain", "log"), "scale")
+    if scale not in ("plain", "log"):
+        message = f"scale must be plain or log, not {scale!r}"
+        raise UsageError(message, parameter="scale", code="unknown-name")
     if not len(table):
         raise DataError("the table has no phrase pairs", code="no-data")
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)

@@ -113,7 +113,7 @@ def variant_named(form: str, mixture: str = "map") -> Variant:
     >>> variant_named("gamma-0").smoothed
     False
     """
-    settings = FORMS[one_of(form, FORMS, "form")]
+    settings = FORMS[one_of(form, FORMS, "form of instance weighting", "form")]
     return Variant(mixture=one_of(mixture, MIXTURES, "mixture"), **settings)  # type: ignore[arg-type]
 
 

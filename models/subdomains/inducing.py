@@ -80,9 +80,10 @@ def induce(
     one_of(side, SIDES, "side")
     check_backend(backend, scheduler)
     chosen = Settings.configured("induction of subdomains", {"k": k, **settings})
-    for name in sorted(set(settings) - {"seed"}) if induction == "lda" else ():
-        message = f"{name} is a setting of EM, not of LDA: omit it"
-        raise UsageError(message, parameter=name, code="conflict")
+    of_em = sorted(set(settings) - {"seed"})
+    if induction == "lda" and of_em:
+        message = f"{', '.join(of_em)}: settings of EM, not LDA"
+        raise UsageError(message, parameter=of_em[0], code="conflict")
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
         texts = _text(source, "source"), _text(target, "target")

@@ -39,7 +39,7 @@ from bpa_ppl.nbest import Float32
 from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.mixtures import pairs_of_both
 from bpa_ppl.phrases.tables import Side
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior import Draws, as_draws
 
 NAMES = ("one", "two", "three")
 PRIOR = PhiPrior(weight_deviation=1.0, alpha=(2.0, 1.5), scale_deviation=1.5)
@@ -376,25 +376,11 @@ def test_laplace_agrees_with_nuts(dense_problem: Problem) -> None:
     assert alpha == pytest.approx(sites["alpha"].mean(), abs=0.05)
 
 
-def test_mean_probabilities(dense_problem: Problem) -> None:
+def test_mean_over_a_single_draw_equals_its_probabilities(dense_problem: Problem) -> None:
     variant = variant_named("weighted")
-    posterior = laplace(dense_problem, variant, prior=PRIOR, draws=300)
-    mean = mean_probabilities(posterior, dense_problem, variant, draws=60)
+    sites = {"beta": 2.0, "gamma": 0.5, "weights": np.array([1.0, -1.0])}
+    one = Draws({name: np.array([[value]]) for name, value in sites.items()}, NAMES[:2])
+    expected = evaluate_mixture(dense_problem, variant, Phi(*sites.values())).probability
+    mean = mean_probabilities(one, dense_problem, variant, draws=3)
+    assert mean == pytest.approx(expected)
     assert ((mean > 0) == dense_problem.supported).all()
-    at_mode = fit(dense_problem, variant, prior=PRIOR).probabilities(dense_problem)
-    assert mean == pytest.approx(at_mode, abs=0.1)
-    # The mean over a single draw equals the probabilities of this draw.
-    draws = as_draws(posterior)
-    one = replace(
-        draws,
-        values={name: values[:, :1] for name, values in draws.values.items()},
-        kind="point",
-        log_weight=None,
-        log_density=None,
-        log_likelihood={},
-        log_prior={},
-    )
-    site = {name: values[0, 0] for name, values in draws.values.items()}
-    phi = Phi(float(site["beta"]), float(site["gamma"]), site["weights"])
-    expected = evaluate_mixture(dense_problem, variant, phi).probability
-    assert mean_probabilities(one, dense_problem, variant, draws=3) == pytest.approx(expected)

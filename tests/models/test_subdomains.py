@@ -221,24 +221,18 @@ def test_resumes_after_the_last_complete_iteration(mode: str, tmp_path: Path) ->
     assert steps == ["reading"]  # nothing is recomputed
 
 
-def test_unusable_state_is_ignored_with_a_warning(tmp_path: Path) -> None:
+def test_state_of_other_iterations_is_used_and_of_other_settings_is_ignored(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    induce(*TEXTS, 3, state=state)
+    induce(*TEXTS, 3, state=state, iterations=1)
+    more = induce(*TEXTS, 3, state=state, iterations=4)
+    assert more.assignment.tobytes() == induce(*TEXTS, 3, iterations=4).assignment.tobytes()
+    assert len(induce(*TEXTS, 3, iterations=0).settings["log_likelihoods"]) == 1
     with pytest.warns(BpaWarning, match="other settings"):
         result = induce(*TEXTS, 3, state=state, seed=1)
     assert result.assignment.tobytes() == induce(*TEXTS, 3, seed=1).assignment.tobytes()
     state.write_bytes(state.read_bytes()[:500])
     with pytest.warns(BpaWarning, match="damaged"):
         induce(*TEXTS, 3, state=state, seed=1)
-
-
-def test_resumes_with_more_iterations(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    induce(*TEXTS, 3, state=state, iterations=1)
-    more = induce(*TEXTS, 3, state=state, iterations=4)
-    assert more.assignment.tobytes() == induce(*TEXTS, 3, iterations=4).assignment.tobytes()
-    none = induce(*TEXTS, 3, iterations=0)
-    assert len(none.settings["log_likelihoods"]) == 1
 
 
 def test_empty_sentences_and_empty_subdomains() -> None:

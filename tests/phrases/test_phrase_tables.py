@@ -131,7 +131,7 @@ def test_moses_line_endings(end: str, tmp_path: Path) -> None:
     assert read_table(tmp_path / "t").columns["direct"].tolist() == [0.75]
 
 
-@pytest.mark.parametrize("name", ["p.parquet", "p.gz"])
+@pytest.mark.parametrize("name", ["p.parquet", "p.gz", "p"])
 def test_probabilities_round_trip(name: str, tmp_path: Path) -> None:
     columns = {"direct": np.array([0.1, 1 / 3, 1e-9, 1]), "inverse": np.array([1, 0, 0.5, 0.25])}
     write_table(PhraseTable.on(TABLE, columns), tmp_path / name)
@@ -140,6 +140,8 @@ def test_probabilities_round_trip(name: str, tmp_path: Path) -> None:
     assert set(result.columns) == set(columns)
     for column, values in columns.items():
         assert result.columns[column].tolist() == values.tolist()
+    if name == "p":  # p(s|t) is the first column of Moses
+        assert (tmp_path / name).read_text().startswith("la ||| it ||| 1 0.1\n")
 
 
 def test_read_pairs_of_any_table(tmp_path: Path) -> None:
@@ -152,19 +154,6 @@ def test_read_pairs_of_any_table(tmp_path: Path) -> None:
         assert pairs_of(read_pairs(tmp_path / name)) == pairs_of(TABLE)
     assert pairs_of(read_pairs(tmp_path / "extract")) == [("la", "the"), ("le chat", "the cat")]
     assert pairs_of(read_pairs(tmp_path / "table.gz")) == [("la", "it"), ("la", "the")]
-
-
-def test_moses_columns_begin_with_p_of_source_given_target(tmp_path: Path) -> None:
-    columns = {"direct": np.array([0.5, 0.5, 1, 1]), "inverse": np.array([0.25, 0, 0, 0])}
-    write_table(PhraseTable.on(TABLE, columns), tmp_path / "t")
-    assert (tmp_path / "t").read_text().splitlines()[0] == "la ||| it ||| 0.25 0.5"
-
-
-def test_rejects_writing_named_columns_as_text(tmp_path: Path) -> None:
-    for columns in ({"direct": np.ones(4)}, {"direct.in": np.ones(4), "direct.out": np.ones(4)}):
-        with raises(UsageError, "not-supported", parameter="path"):
-            write_table(PhraseTable.on(TABLE, columns), tmp_path / "t.gz")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -238,10 +227,14 @@ def test_rejects_truncated_parquet_and_counts_as_probabilities(tmp_path: Path) -
         read_counts(path)
 
 
-def test_failed_write_leaves_no_file(tmp_path: Path) -> None:
+def test_rejects_tables_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="absent"):
         write_counts(TABLE, tmp_path / "absent" / "t.parquet")
     with raises(DataError, "bad-number"):
         PhraseTable.on(TABLE, {"direct": np.full(4, 1.5)})
     with raises(DataError, "wrong-length"):
         PhraseTable.on(TABLE, {"direct": np.ones(3)})
+    for columns in ({"direct": np.ones(4)}, {"direct.in": np.ones(4), "direct.out": np.ones(4)}):
+        with raises(UsageError, "not-supported", parameter="path"):
+            write_table(PhraseTable.on(TABLE, columns), tmp_path / "t.gz")
+    assert not list(tmp_path.iterdir())

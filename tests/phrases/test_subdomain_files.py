@@ -56,16 +56,13 @@ def test_text_from_files_and_empty_text(tmp_path: Path) -> None:
     assert len(Subdomains.load(tmp_path / "none.parquet")) == 0
 
 
-def test_file_is_readable_by_other_programs(tmp_path: Path) -> None:
-    example().save(tmp_path / "subdomains.parquet")
-    table = parquet.read_table(tmp_path / "subdomains.parquet").to_pylist()
-    assert table[2] == {"source": "une maison Zoé", "target": "a house", "subdomain": 2}
-
-
-def test_winners_and_posteriors() -> None:
+def test_winners_posteriors_and_rows_for_other_programs(tmp_path: Path) -> None:
     assert example(SOFT).winners().tolist() == [1, 0, 2, 2]
     assert example(HARD).posteriors().tolist() == np.eye(3)[HARD].tolist()
     assert str(example(SOFT)) == "Subdomains(4 sentence pairs, K=3, soft)"
+    example().save(tmp_path / "subdomains.parquet")
+    table = parquet.read_table(tmp_path / "subdomains.parquet").to_pylist()
+    assert table[2] == {"source": "une maison Zoé", "target": "a house", "subdomain": 2}
 
 
 @pytest.mark.parametrize(
@@ -92,25 +89,18 @@ def test_rejects_other_files(tmp_path: Path) -> None:
     (tmp_path / "cut.parquet").write_bytes(content[: len(content) // 2])
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "text").write_text("la maison\n")
-    table = parquet.read_table(path)
-    parquet.write_table(table.replace_schema_metadata(None), tmp_path / "bare.parquet")
-    parquet.write_table(table.drop(["subdomain"]), tmp_path / "none.parquet")
-    twisted = table.set_column(2, "subdomain", pa.array(["a", "b", "c", "d"]))
-    parquet.write_table(twisted, tmp_path / "twisted.parquet")
-    holes = table.set_column(2, "subdomain", pa.array([0, None, 1, 2], pa.int16()))
-    parquet.write_table(holes, tmp_path / "holes.parquet")
-    facts = json.dumps({"weights": [1.0], "settings": {}}).encode()
-    wrong = table.replace_schema_metadata({b"bpa_subdomains": facts})
-    parquet.write_table(wrong, tmp_path / "wrong.parquet")
-    for name, code in {
-        "cut.parquet": "damaged",
-        "empty": "no-data",
-        "wrong.parquet": "bad-number",
-        "text": "unknown-format",
-        "bare.parquet": "unknown-format",
-        "none.parquet": "unknown-format",
-        "twisted.parquet": "unknown-format",
-        "holes.parquet": "unknown-format",
+    table, metadata = parquet.read_table(path), b"bpa_subdomains"
+    facts = json.dumps({"weights": [1.0], "settings": {}})
+    for name, other in {
+        "bare": table.replace_schema_metadata(None),
+        "none": table.drop(["subdomain"]),
+        "twisted": table.set_column(2, "subdomain", pa.array(["a", "b", "c", "d"])),
+        "holes": table.set_column(2, "subdomain", pa.array([0, None, 1, 2], pa.int16())),
+        "wrong": table.replace_schema_metadata({metadata: facts}),
     }.items():
-        with raises(DataError, code, match=name):
-            Subdomains.load(tmp_path / name)
+        parquet.write_table(other, tmp_path / f"{name}.parquet")
+    codes = {"cut.parquet": "damaged", "empty": "no-data", "wrong.parquet": "bad-number"}
+    for file in sorted(tmp_path.iterdir()):
+        if file != path:
+            with raises(DataError, codes.get(file.name, "unknown-format"), match=file.name):
+                Subdomains.load(file)
