@@ -167,7 +167,7 @@ def _add_up(
     by_source: bool,
     table: Table,
     sums: Float64,
-) -> tuple[Int32, Int32, int, int, int]:
+) -> tuple[Int32, int, Int32]:
     """Set sums to Σ t(word | conditioning word), over these words and the empty word.
 
     Args:
@@ -180,20 +180,20 @@ def _add_up(
         sums: at least one per predicted word; the first ones are set.
 
     Returns:
-        the predicted words, the links, the number of conditioning words, and the steps from one
-        link to that of the next conditioning word, and to that of the next predicted word.
+        the predicted words, the number of conditioning words, and the links, (source words,
+        target words).
     """
     values, empty = table
     words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
     ids = links[0][links[1][s] : links[1][s + 1]]
     width = condition[1][s + 1] - condition[1][s]
-    down, across = (len(words), 1) if by_source else (1, width)
+    grid = ids.reshape((width, len(words)) if by_source else (len(words), width))
     for p in range(len(words)):
         sums[p] = empty[words[p]]
-    for g in range(width):
-        for p in range(len(words)):
-            sums[p] += values[ids[g * down + p * across]]
-    return words, ids, width, down, across
+    for f in range(grid.shape[0]):
+        for e in range(grid.shape[1]):
+            sums[e if by_source else f] += values[grid[f, e]]
+    return words, width, grid
 
 
 @njit(nogil=True, cache=True)
@@ -223,16 +223,13 @@ def _expected_counts(
     counts, null = np.zeros(len(values)), np.zeros(len(empty))
     shares = np.empty(longest_run(predicted[1]))
     for s in np.flatnonzero(weights):
-        words, ids, width, down, across = _add_up(
-            s, links, condition, predicted, by_source, table, shares
-        )
+        words, _, grid = _add_up(s, links, condition, predicted, by_source, table, shares)
         for p in range(len(words)):
             shares[p] = weights[s] / shares[p] if shares[p] > 0 else 0.0
             null[words[p]] += shares[p] * empty[words[p]]
-        for g in range(width):
-            for p in range(len(words)):
-                k = ids[g * down + p * across]
-                counts[k] += shares[p] * values[k]
+        for f in range(grid.shape[0]):
+            for e in range(grid.shape[1]):
+                counts[grid[f, e]] += shares[e if by_source else f] * values[grid[f, e]]
     return counts, null
 
 
@@ -252,7 +249,7 @@ def _log_probabilities(
     logs = np.zeros(len(condition[1]) - 1)
     sums = np.empty(longest_run(predicted[1]))
     for s in np.flatnonzero(chosen):
-        words, _, width, _, _ = _add_up(s, links, condition, predicted, by_source, table, sums)
+        words, width, _ = _add_up(s, links, condition, predicted, by_source, table, sums)
         for p in range(len(words)):
             logs[s] += np.log(sums[p])
         logs[s] -= len(words) * np.log(width + 1.0)
