@@ -60,10 +60,9 @@ def extract_phrases(
         raise UsageError(message, parameter="max_length")
     counter, trees = PairCounter(), (PhraseTree(), PhraseTree())
     with reporter(progress, "extracting") as report:
-        total = 0
+        done = total = 0
         if progress and str(alignment) != "-":
             total = sum(block.count(b"\n") for block in read_blocks(alignment))
-        done = 0
         for batch in _batches((source, target, alignment)):
             line, done = done + 1, done + len(batch[0])
             if keep is not None:

@@ -32,8 +32,6 @@ from bpa_ppl.text.words import sentences_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Int16 = npt.NDArray[np.int16]
-
 _METADATA = b"bpa_subdomains"
 _HARD, _SOFT = "subdomain", "posteriors"
 _GROUP = 1 << 17  # pairs per row group
@@ -182,7 +180,7 @@ class Subdomains:
         """Return the sentences of one side."""
         return self.source if side == "source" else self.target
 
-    def winners(self) -> Int16:
+    def winners(self) -> npt.NDArray[np.int16]:
         """Return (pairs,) int16, the most probable subdomain of each pair; of equal ones the first.
 
         >>> text = NumberedText.of([["a"]])
