@@ -58,7 +58,7 @@ def extract(
 ) -> None:
     """Count the phrase pairs that are consistent with the alignment of a corpus."""
     from bpa_ppl.phrases.extraction import extract_phrases, select_lines
-    from bpa_ppl.phrases.tables import write_counts
+    from bpa_ppl.phrases.table_files import write_counts
     from bpa_ppl.text.model_files import model_of
 
     if (like is None) != (keep is None):
@@ -103,7 +103,7 @@ def mix(
 ) -> None:
     """Mix a phrase table of the domain with a general one: p(t|s) and p(s|t)."""
     from bpa_ppl.phrases.mixtures import mix as mixed
-    from bpa_ppl.phrases.tables import read_counts, write_table
+    from bpa_ppl.phrases.table_files import read_counts, write_table
 
     general = read_counts(outer, source_counts=out_source_counts, target_counts=out_target_counts)
     held_out = None if dev is None else read_counts(dev)
@@ -159,7 +159,7 @@ def weigh(
     from bpa_ppl.diagnostics import check
     from bpa_ppl.models.instance_weighting import FORMS, PhiPrior, variant_named, weigh
     from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
-    from bpa_ppl.phrases.tables import read_counts, write_table
+    from bpa_ppl.phrases.table_files import read_counts, write_table
     from bpa_ppl.posterior import as_draws, write_posterior
     from bpa_ppl.tables import text_table
 

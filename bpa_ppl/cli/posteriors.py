@@ -77,7 +77,7 @@ def report(
     from bpa_ppl.diagnostics.subdomains import subdomains_page
     from bpa_ppl.features.segmentations import phrase_pairs
     from bpa_ppl.phrases import Subdomains
-    from bpa_ppl.phrases.tables import read_pairs
+    from bpa_ppl.phrases.table_files import read_pairs
     from bpa_ppl.posterior import read_draws
 
     new = None if nbest is None else reading.read(nbest, references, sources)

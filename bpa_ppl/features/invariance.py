@@ -13,15 +13,15 @@ from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
 from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.phrases.invariance import (
+from bpa_ppl.phrases.subdomains import (
     CountedPhrases,
+    Subdomains,
     chebyshev,
     hellinger,
     kullback_leibler,
     posteriors,
     renyi_entropy,
 )
-from bpa_ppl.phrases.subdomains import Subdomains
 
 #: The measures of a phrase pair, in the order of the columns.
 MEASURES = ("specificity", "coherence", "kullback-leibler", "hellinger", "subdomain")
@@ -33,7 +33,7 @@ class Invariance(FeatureSource, frozen=True):
 
     The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The occurrences
     of a phrase in the corpus give P(z | phrase), its distribution over the subdomains z; see
-    `bpa_ppl.phrases.invariance.posteriors`. Measures, after Cuong, Sima'an and Titov (2016):
+    `bpa_ppl.phrases.subdomains.posteriors`. Measures, after Cuong, Sima'an and Titov (2016):
 
     * `specificity`: the Rényi entropy of P(z | phrase), of both sides: `.specificity.source` and
       `.specificity.target`. The higher, the less a phrase is bound to a subdomain.

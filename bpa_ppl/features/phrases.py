@@ -12,7 +12,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
 from bpa_ppl.features.segmentations import SEGMENTATION, spans_of
 from bpa_ppl.nbest import Int32, Int64, NBest
-from bpa_ppl.phrases.tables import read_table
+from bpa_ppl.phrases.table_files import read_table
 from bpa_ppl.phrases.tree import PhraseTree
 
 # A table of 500 sentence pairs of the domain lacks two thirds of the pairs of a large decoder.

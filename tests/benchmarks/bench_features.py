@@ -36,8 +36,7 @@ from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models import Isotropic, Margin
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.mixtures import mix
-from bpa_ppl.phrases.tables import read_counts, write_table
+from bpa_ppl.phrases import mix, read_counts, write_table
 
 CORPORA, PHRASES = DATA / "phrases/corpora", DATA / "phrases/phrases"
 DOMAINS = ("medical", "captions", "conversation")

@@ -41,7 +41,8 @@ from bpa_ppl.models.instance_weighting import (
     weigh,
 )
 from bpa_ppl.models.instance_weighting.mixture import MIXTURES, log_likelihood, unconstrained
-from bpa_ppl.phrases.mixtures import METHODS, counts_of, held_out, mix
+from bpa_ppl.phrases import PhraseCounts, held_out, mix, read_counts, write_table
+from bpa_ppl.phrases.mixtures import METHODS, counts_of
 from bpa_ppl.phrases.pair_features import (
     PAIR_FEATURES,
     SVM,
@@ -49,7 +50,6 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
-from bpa_ppl.phrases.tables import PhraseCounts, read_counts, write_table
 
 SIDES = ("target", "source")
 PRIOR = PhiPrior()

@@ -38,7 +38,7 @@ from bpa_ppl.features import Invariance, feature_adder
 from bpa_ppl.features.segmentations import phrase_pairs
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases import Subdomains, read_counts
-from bpa_ppl.phrases.invariance import CountedPhrases
+from bpa_ppl.phrases.subdomains import CountedPhrases
 
 SMOOTHING = 1.0  # of the divergence of Kullback and Leibler, which needs some
 Scores = tuple[float, float, float]

@@ -27,9 +27,17 @@ from bpa_ppl import read_nbest
 from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import NBest
+from bpa_ppl.phrases import (
+    PhraseCounts,
+    PhraseTable,
+    held_out,
+    mix,
+    read_counts,
+    read_table,
+    write_table,
+)
 from bpa_ppl.phrases.extraction import extract_phrases
-from bpa_ppl.phrases.mixtures import DIRECTIONS, METHODS, counts_of, held_out, mix
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, read_counts, read_table, write_table
+from bpa_ppl.phrases.mixtures import DIRECTIONS, METHODS, counts_of
 from bpa_ppl.tables import text_table
 
 FOLDER = DATA / "phrases"

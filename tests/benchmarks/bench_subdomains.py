@@ -36,7 +36,7 @@ from bpa_ppl.models.subdomains import Settings, induce
 from bpa_ppl.models.subdomains.expectation_maximisation import em
 from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.models.subdomains.unigrams import unigram_posteriors
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.workers import parallel_workers
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "models"))
@@ -115,7 +115,7 @@ def speed(source: NumberedText, target: NumberedText, k: int = 4) -> None:
         start, scores = lexicons.flat("source"), np.zeros(weights.shape)
         for z in range(k):
             lexicons.step("source", start, weights[:, z])
-            scores[:, z] = lexicons.log_probabilities("source", start)
+            scores[:, z] = lexicons.log_probabilities("source", start, np.ones(len(scores), bool))
         return scores
 
     ours()

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from bpa_ppl.nbest import Float64, Int32, Int64, NBest
-from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.tree import PhraseTree
 
 LONGEST = 5  # words of a phrase, of both sides

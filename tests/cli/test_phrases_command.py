@@ -8,7 +8,7 @@ import pytest
 from command_line import run
 
 from bpa_ppl import read_nbest
-from bpa_ppl.phrases.tables import read_counts, read_table
+from bpa_ppl.phrases import read_counts, read_table
 
 SOURCE = "le chat noir\nle chien\nun chat\n"
 TARGET = "the black cat\nthe dog\na cat\n"

@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 
 import bpa_ppl as bpa
-from bpa_ppl.phrases.tables import PhraseCounts, read_table, write_counts
+from bpa_ppl.phrases import PhraseCounts, read_table, write_counts
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from command_line import run, start
 
 from bpa_ppl.models.subdomains import induce
-from bpa_ppl.phrases.subdomains import Subdomains
+from bpa_ppl.phrases import Subdomains
 
 LAW = [("la loi du pays", "the law of the land"), ("un article de loi", "a section of law")]
 TALK = [("je vous remercie", "i thank you"), ("je dis merci", "i say thank you")]
