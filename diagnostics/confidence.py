@@ -8,14 +8,14 @@ importance sampling (Vehtari et al. 2017).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, left_out
+from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, leave_one_out
 from bpa_ppl.diagnostics.predictive_checks import adapted_lists
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, NBest
@@ -83,7 +83,8 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
     """
     draws = as_draws(posterior)
     lists, oracle = adapted_lists(draws, nbest)
-    log_p, k_hat = left_out(draws, lists)
+    left_out, tiny = leave_one_out(draws, lists), np.finfo(np.float64).tiny
+    log_p = [np.log(np.maximum(p, tiny)) for p in left_out.probabilities(lists)]
     of_oracle = [
         lists.string_index[lists.rows(s)] == lists.string_index[lists.offsets[s] + oracle[s]]
         for s in range(len(lists))
@@ -100,7 +101,7 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
     bound = float(np.log(_RANGE))
     optimum = minimize_scalar(loss, bounds=(-bound, bound), method="bounded")
     value = float(np.exp(optimum.x))
-    doubtful = int(np.sum(k_hat > GOOD_PARETO_K))
+    doubtful = int(np.sum(left_out.pareto_k > GOOD_PARETO_K))
     return Temperature(value, -loss(0.0), -float(optimum.fun), len(lists), doubtful)
 
 
@@ -127,8 +128,7 @@ def calibrated(posterior: Posterior, nbest: NBest) -> InferenceData:
     2.0
     """
     draws = as_draws(posterior)
-    fitted = temperature(draws, nbest)
-    return to_arviz(replace(draws, attrs={**draws.attrs, "temperature": fitted.value}))
+    return to_arviz(draws.with_attrs(temperature=temperature(draws, nbest).value))
 
 
 _SHOWN = (0.9, 0.7, 0.5)  # confidences in the printed table
@@ -161,14 +161,11 @@ class RiskCoverage:
         return float(self.coverage[count]), float(self.risk[count]), float(self.ter[count])
 
     def __str__(self) -> str:
-        rows = [
-            (name, *(f"{value:.3f}" for value in values[:2]), f"{values[2]:.2f}")
-            for name, values in [
-                ("never", self.at(1.0)),
-                *((f"> {confidence:g}", self.at(confidence)) for confidence in _SHOWN),
-                ("always", self.at(-1.0)),
-            ]
-        ]
+        named = {"never": 1.0, **{f"> {c:g}": c for c in _SHOWN}, "always": -1.0}
+        rows = []
+        for name, confidence in named.items():
+            coverage, risk, ter = self.at(confidence)
+            rows.append((name, f"{coverage:.3f}", f"{risk:.3f}", f"{ter:.2f}"))
         return text_table(rows, ("confidence", "coverage", "risk", "TER"), align="rrrr", least=8)
 
 
@@ -199,7 +196,8 @@ def risk_coverage(
     """
     columns = [np.asarray(part, np.float64) for part in (better, before, after, lengths)]
     if len({part.shape for part in columns}) != 1 or columns[0].ndim != 1 or not len(columns[0]):
-        raise DataError("a curve needs a probability, edits and a length for each sentence")
+        message = "a curve needs a probability, edits and a length for each sentence"
+        raise DataError(message, code="wrong-length")
     p, old, new, words = columns
     mask = np.ones(len(p), bool) if changed is None else np.asarray(changed, bool)
     order = np.flatnonzero(mask)[np.argsort(-p[mask], kind="stable")]

@@ -42,7 +42,8 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
     if draws.shape[1] < _MIN_DRAWS:
         raise DataError(
             f"{draws.shape[1]} draws per chain are too few to compare, {_MIN_DRAWS} are needed: "
-            "leave this sampler out, or raise draws"
+            "leave this sampler out, or raise draws",
+            code="wrong-length",
         )
     return draws
 

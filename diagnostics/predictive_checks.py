@@ -102,11 +102,10 @@ class Reliability:
     brier: float
 
     def __str__(self) -> str:
+        columns = (self.predicted, self.observed, self.low, self.high, self.count)
         rows = [
             (f"{p:.3f}", f"{o:.3f}", f"{a:.3f} to {b:.3f}", f"{n:d}")
-            for p, o, a, b, n in zip(
-                self.predicted, self.observed, self.low, self.high, self.count, strict=True
-            )
+            for p, o, a, b, n in zip(*columns, strict=True)
         ]
         header = ("predicted", "observed", "expected (95%)", "count")
         title = f"calibration error {self.error:.3f}, Brier score {self.brier:.3f}"
@@ -150,8 +149,7 @@ def predictive_check(
     else:
         nbest, index = _preparation(draws)(nbest), np.asarray(oracle, np.int64)
     rng = np.random.default_rng(checked_seed(seed))
-    weights = _picked(draws, nbest, group, rng)
-    columns = []
+    weights, columns = _picked(draws, nbest, group, rng), []
     for s, (p, string) in enumerate(_predictive(nbest, weights)):
         p_oracle = p[string[index[s]]]
         likelier = p[p > p_oracle].sum()
@@ -217,14 +215,12 @@ def _predictive(
     for s in range(len(nbest)):
         rows = nbest.rows(s)
         features = nbest.features[rows].astype(np.float64)
-        log_p = log_probabilities(features - features[:1], weights)
-        _, string = np.unique(nbest.string_index[rows], return_inverse=True)
-        p = np.exp(log_p).mean(axis=1)
+        p = np.exp(log_probabilities(features - features[:1], weights)).mean(axis=1)
         if temperature != 1.0:
             p = (p / p.max()) ** (1 / temperature)
             p /= p.sum()
-        share: Float64 = np.bincount(string, weights=p).astype(np.float64)
-        yield share, string
+        _, string = np.unique(nbest.string_index[rows], return_inverse=True)
+        yield np.bincount(string, weights=p).astype(np.float64), string
 
 
 def _picked(draws: Draws, nbest: NBest, group: str, rng: np.random.Generator) -> Float64:
@@ -232,10 +228,10 @@ def _picked(draws: Draws, nbest: NBest, group: str, rng: np.random.Generator) ->
 
     Draws with importance weights are resampled.
     """
-    one_of(group, GROUPS, "group of draws")
-    if group == "prior" and WEIGHTS not in draws.prior:
-        raise DataError("the posterior has no prior draws of the weights")
-    values = draws.prior[WEIGHTS] if group == "prior" else draws.weights
+    one_of(group, GROUPS, "group of draws", "group")
+    values = draws.prior.get(WEIGHTS) if group == "prior" else draws.weights
+    if values is None:
+        raise DataError("the posterior has no prior draws of the weights", code="no-data")
     vectors = np.asarray(values, np.float64).reshape(-1, len(draws.features))
     p = draws.importance if draws.weighted and group == "posterior" else None
     count = min(_MAX_DRAWS, len(vectors))
@@ -255,31 +251,26 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     lists = prepared.for_training(nbest).nbest
     if prepared.gain is not None:
         lists = judged_lists(lists, prepared.gain)[0]
-    return lists, observed_oracles(draws, lists)
+    if "oracle" not in draws.observed:
+        raise DataError(
+            "the posterior does not record oracles: give the position of each",
+            code="no-data",
+        )
+    index = np.asarray(draws.observed["oracle"], np.int64)
+    if len(index) != len(lists) or np.any(index >= lists.sizes):
+        raise DataError(
+            f"the {len(index)} oracles of the posterior do not belong to these {len(lists)} lists: "
+            "give the position of each",
+            lists.origin,
+            code="mismatch",
+        )
+    return lists, index
 
 
 def _preparation(draws: Draws) -> Preparation:
     return Preparation.recorded(
         draws.attrs, draws.constants, free=draws.features, fixed=draws.fixed
     )
-
-
-def observed_oracles(draws: Draws, nbest: NBest) -> Int64:
-    """Return the position of the oracle in each of the lists that a posterior was adapted to.
-
-    Raises:
-        DataError: if the posterior records no oracles, or those of other lists.
-    """
-    if "oracle" not in draws.observed:
-        raise DataError("the posterior does not record oracles: give the position of each")
-    index = np.asarray(draws.observed["oracle"], np.int64)
-    if len(index) != len(nbest) or np.any(index >= nbest.sizes):
-        raise DataError(
-            f"the {len(index)} oracles of the posterior do not belong to these {len(nbest)} lists: "
-            "give the position of each",
-            nbest.origin,
-        )
-    return index
 
 
 #: Draws in a block, whose probabilities of a list fit into a processor cache.
@@ -335,6 +326,8 @@ def with_predictions(
                 f"gains must be one number for each of the {len(lists.features)} hypotheses, not "
                 f"an array of shape {gain_values.shape}: use bpa_ppl.gains of the same lists",
                 lists.origin,
+                parameter="gains",
+                code="wrong-length",
             )
         predicted["gain"], observed["gain"] = (
             gain_values[lists.offsets[:-1] + position] for position in (drawn, oracle)

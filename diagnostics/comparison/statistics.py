@@ -142,7 +142,8 @@ def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distanc
     if len(reference_draws) < 4 * _MIN_DRAWS:
         raise DataError(
             f"the reference has {len(reference_draws)} nearly independent draws, and "
-            f"{4 * _MIN_DRAWS} are needed: make its run longer"
+            f"{4 * _MIN_DRAWS} are needed: make its run longer",
+            code="wrong-length",
         )
     count = max(1, min(independent_count(draws), len(reference_draws) // 4, _MAX_DRAWS))
     # The matrix that makes the covariance of the reference the identity, and random directions.

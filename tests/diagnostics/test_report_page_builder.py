@@ -19,9 +19,7 @@ from bpa_ppl.diagnostics.pages.page import (
     SideBySide,
     Table,
     Text,
-    TextSide,
     Verdict,
-    Word,
     drawn,
     page,
     write_page,
@@ -39,14 +37,7 @@ def example(text: str) -> str:
         Code(text),
         Table((text, "b"), [(text, text)], caption=text, passed=[False]),
         Figure(b"image", text, text),
-        SideBySide(
-            text,
-            [(text, text)],
-            (
-                TextSide(text, [Word(text, False)]),
-                TextSide(text, [Word(text, True), Word(text, False)]),
-            ),
-        ),
+        SideBySide(text, [(text, text)], (text, text), (text, f"{text} more")),
     )
     return page(text, Verdict(text, False, [text]), [Section(text, blocks)], note=text)
 
@@ -140,7 +131,8 @@ def test_several_verdicts_keep_their_order() -> None:
 
 
 def test_words_that_differ_are_marked_by_more_than_a_colour() -> None:
-    html = SideBySide.of("1", [("source", "x")], ("before", "after"), "a b c", "a d c e").html()
+    texts = ("a b c", "a d c e")
+    html = SideBySide("1", [("source", "x")], ("before", "after"), texts).html()
     assert "<dt>source</dt><dd>x</dd>" in html
     assert "<h4>before</h4><p>a <del>b</del> c</p>" in html
     assert "<h4>after</h4><p>a <ins>d</ins> c <ins>e</ins></p>" in html

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from bpa_ppl import DataError, Draws, NBest
 from bpa_ppl.diagnostics import calibrated, reliability, risk_coverage, temperature
-from bpa_ppl.diagnostics.leave_one_out import left_out
+from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.posterior import as_draws
 
 NAMES = ("LM0", "WP0")
@@ -100,9 +100,9 @@ def test_a_sentence_is_predicted_without_itself() -> None:
         sentence_sites=("oracle",),
         observed={"oracle": np.array([0])},
     )
-    (log_p,), _ = left_out(draws, pool)
+    (p,) = leave_one_out(draws, pool).probabilities(pool)
     (even,) = reference_model.predictive(pool, np.array([TRUTH, -TRUTH]))
-    np.testing.assert_allclose(np.exp(log_p), even, atol=0.02)
+    np.testing.assert_allclose(p, even, atol=0.02)
 
 
 def test_calibration_improves_if_it_was_wrong() -> None:
@@ -120,7 +120,7 @@ def test_inputs_that_it_cannot_be_fitted_to() -> None:
     draws = posterior(pool, drawn(pool, 13), 1.0)
     with pytest.raises(DataError, match="this is a single point: adapt with another sampler"):
         temperature(replace(draws, kind="point"), pool)
-    with pytest.raises(DataError, match="log-likelihood of each adaptation sentence"):
+    with pytest.raises(DataError, match="log-likelihood of its sentences"):
         temperature(replace(draws, log_likelihood={}, sentence_sites=()), pool)
     with pytest.raises(DataError, match="do not belong to these 3 lists"):
         temperature(draws, pool[:3])
