@@ -77,7 +77,9 @@ def calibrate_sampler(
     if not resolved.generative:
         raise UsageError(
             f"the likelihood {LIKELIHOODS.name_of(resolved)} is not a distribution of the oracle, "
-            "so nothing can be simulated from it: choose oracle or preference, or compare samplers"
+            "so nothing can be simulated from it: choose oracle or preference, or compare samplers",
+            parameter="likelihood",
+            code="not-supported",
         )
     seed = checked_seed(seed)
     if resolved.observes == "preferences":

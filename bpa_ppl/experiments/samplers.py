@@ -71,7 +71,8 @@ def compare_samplers(
     extra = dict(others or {})
     for name, posteriors in extra.items():  # find mistakes before the long work
         if name in samplers:
-            raise UsageError(f"{name} is already the name of a sampler: choose another label")
+            message = f"{name} is already the name of a sampler: choose another label"
+            raise UsageError(message, parameter="others", code="duplicate")
         runs_together(posteriors)
     goal = resolve(metric, nbest)
     nbest = demote_to_extras(nbest, goal.columns)
@@ -169,7 +170,10 @@ def _configured(
 ) -> dict[str, dict[str, Any]]:
     """Return the validated settings of each sampler."""
     if not samplers or runs < 1:
-        raise UsageError("a comparison needs at least one sampler and one run of each")
+        raise UsageError(
+            "a comparison needs at least one sampler and one run of each",
+            parameter="runs" if samplers else "samplers",
+        )
     chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
     for name, sampler_settings in chosen.items():
         SAMPLERS.resolve(name, sampler_settings)
