@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.diagnostics.estimates import independent, smallest_ess
+from bpa_ppl.diagnostics.estimates import bands, holm, independent, smallest_ess, uniformity
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
@@ -21,7 +21,6 @@ from bpa_ppl.diagnostics.pages.page import (
     drawn,
     page,
 )
-from bpa_ppl.diagnostics.significance import bands, holm, uniformity
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws

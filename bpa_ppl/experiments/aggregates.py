@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bpa_ppl.diagnostics.significance import holm
+from bpa_ppl.diagnostics.estimates import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, metrics_of
 from bpa_ppl.nbest import Float64
 from bpa_ppl.quality import by_name

@@ -12,13 +12,13 @@ from scipy.stats import t as student
 from bpa_ppl.diagnostics.estimates import (
     Estimate,
     ess_of_each,
+    holm,
     independent,
     independent_count,
     largest_r_hat,
     mean_of,
     share_of,
 )
-from bpa_ppl.diagnostics.significance import holm
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, quantiles

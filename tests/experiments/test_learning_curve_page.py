@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 import bpa_ppl
 from bpa_ppl import DataError, UsageError
@@ -80,7 +81,7 @@ def test_figure_files(finished: Path, kind: str, first: bytes) -> None:
 
 
 def test_rejects_results_without_figures(finished: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="unknown kind of figures 'gif'"):
+    with raises(UsageError, "unknown-name", parameter="kind"):
         write_figures(finished, kind="gif")
-    with pytest.raises(DataError, match="no results here"):
+    with raises(DataError, "missing-file"):
         write_figures(tmp_path)

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.component import Count, Positive
@@ -125,18 +126,18 @@ def test_registered_methods_are_listed(registered_methods: None) -> None:
     assert methods["still"].with_settings({"draws": 3, "say": False}).sampler() == ConstantSampler(
         draws=3, say=False
     )
-    with pytest.raises(UsageError, match="draws must be an integer ≥ 1, not 0"):
+    with raises(UsageError, "invalid-setting", parameter="draws"):
         methods["still"].with_settings({"draws": 0})
-    with pytest.raises(UsageError, match="say must be true or false, not 1"):
+    with raises(UsageError, "invalid-setting", parameter="say"):
         methods["still"].with_settings({"say": 1})
-    with pytest.raises(UsageError, match="the tuner keep has no setting say: it has factor"):
+    with raises(UsageError, "unknown-setting", parameter="say"):
         methods["keep"].with_settings({"say": True})
 
 
 def test_invalid_settings_name_the_method(study_with_registered_methods: Path) -> None:
     text = study_with_registered_methods.read_text("utf-8").replace("factor = 2.0", "factor = -2")
     study_with_registered_methods.write_text(text, "utf-8")
-    with pytest.raises(DataError, match=r"in \[variants.doubled\]: factor must be .* > 0"):
+    with raises(DataError, "invalid-setting"):
         read_study(study_with_registered_methods)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 from sacrebleu.metrics import BLEU, TER
 
 import bpa_ppl
@@ -168,7 +169,7 @@ def test_rejects_folder_of_another_study(
 ) -> None:
     study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
     before = deterministic_files(finished)
-    with pytest.raises(DataError, match=f"another study, with other {differing}: "):
+    with raises(DataError, "mismatch"):
         run_study(read_study(study_file), finished)
     assert deterministic_files(finished) == before
 
@@ -176,12 +177,12 @@ def test_rejects_folder_of_another_study(
 def test_changed_input_is_another_study(study_file: Path, finished: Path) -> None:
     references = study_file.parent / "ref"
     references.write_text(references.read_text("utf-8").replace("the", "a", 1), "utf-8")
-    with pytest.raises(DataError, match="another study, with other domains"):
+    with raises(DataError, "mismatch"):
         run_study(read_study(study_file), finished)
 
 
 def test_rejects_folder_with_other_files(study_file: Path) -> None:
-    with pytest.raises(DataError, match="contains files, but no study"):
+    with raises(DataError, "cannot-write"):
         run_study(read_study(study_file), study_file.parent)
 
 
@@ -204,15 +205,15 @@ def test_first_sentence_id_of_one(study_file: Path) -> None:
 def test_damaged_cell_raises(study_file: Path, finished: Path) -> None:
     damaged = next(iter(sorted((finished / "cells").iterdir())))
     damaged.write_bytes(damaged.read_bytes()[:20])
-    with pytest.raises(DataError, match=f"{damaged}: damaged: remove it"):
+    with raises(DataError, "damaged"):
         run_study(read_study(study_file), finished)
 
 
 def test_rejects_missing_results(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no results here"):
+    with raises(DataError, "missing-file"):
         read_results(tmp_path)
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match="not a valid Parquet file"):
+    with raises(DataError, "damaged"):
         read_results(tmp_path)
 
 

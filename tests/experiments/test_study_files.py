@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 from bpa_ppl import DataError
 from bpa_ppl.experiments import read_study, run_study
@@ -114,7 +115,7 @@ def test_rejects_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_study(tmp_path / "no.toml")
     (tmp_path / "bytes.toml").write_bytes(b"seed = 5 # \xff\n")
-    with pytest.raises(DataError, match="UTF-8"):
+    with raises(DataError, line=1):
         read_study(tmp_path / "bytes.toml")
 
 
@@ -156,7 +157,7 @@ def test_rejects_invalid_likelihoods(study_file: Path, lines: str, message: str)
 @pytest.mark.parametrize(("value", "kind"), [("0.5", "integer"), ('"many"', ""), ("-3", "")])
 def test_sampler_settings_have_types(study_file: Path, value: str, kind: str) -> None:
     added = f'[variants.few]\nlike = "imh"\ndraws = {value}\n[variants.mert-ter]'
-    with pytest.raises(DataError, match=rf"in \[variants.few\]: draws .*must be .*{kind}"):
+    with raises(DataError, "invalid-setting"):
         read_study(edited_study(study_file, "[variants.mert-ter]", added))
 
 
@@ -169,6 +170,6 @@ def test_sampler_settings_have_types(study_file: Path, value: str, kind: str) ->
 )
 def test_rejects_too_few_sentences(study_file: Path, old: str, new: str, message: str) -> None:
     folder = study_file.parent / "results"
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, "wrong-length"):
         run_study(read_study(edited_study(study_file, old, new)), folder)
     assert not folder.exists()

@@ -14,7 +14,7 @@ from scipy.stats import kstest, norm
 from targets import integrated
 
 from bpa_ppl import NBest, UsageError, adapt
-from bpa_ppl.experiments.calibration import calibrate_sampler
+from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Hierarchical, Preference, Prior
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
@@ -287,7 +287,7 @@ def test_weights_and_ties_are_calibrated(lists: NBest, likelihood: Preference) -
 
 def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
     """ν is simulated from a prior that differs from the prior of the inference."""
-    import bpa_ppl.experiments.calibration as calibrating
+    import bpa_ppl.experiments.samplers as calibrating
 
     simulated = calibrating.simulated
 
