@@ -428,7 +428,7 @@ def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
     size, min_ess = kish(draws.importance), limits.ess_per_chain
     # Smoothed weights have the recorded k̂ of the raw ones.
-    k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(draws.log_weight)[1])
+    k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(np.asarray(draws.log_weight))[1])
     of_all = f"{size:.1f} effective samples of {len(draws.importance)} weighted ones"
     heavy = (
         f"Pareto k̂ {k_hat:.2f}: the tail of the importance weights is so heavy that averages are "

@@ -188,7 +188,7 @@ class BaselineComparison:
     def table(self) -> tuple[tuple[str, ...], list[list[str]]]:
         """Return the names of the columns, and the rows, with at most ten single features."""
         gains = (f"mean {self.unit}", "of headroom")
-        header = ("choice", *gains, "adapted − it", f"{_PERCENT} interval")
+        header: tuple[str, ...] = ("choice", *gains, "adapted − it", f"{_PERCENT} interval")
         single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda row: -row.gain)
         kept = {row.name for row in single[:_MAX_FEATURES]}
         shown = [row for row in self.rows if row.kind != "feature" or row.name in kept]
@@ -290,13 +290,12 @@ class GainSums:
         for kind, gains in parts.items():
             for name, values in gains.items():
                 judged = np.isfinite(values)
-                each = (judged, values, bounds[RANDOM], bounds[BEST])
-                sums = [float(np.sum(part, where=judged)) for part in each]
-                compared = adapted is not None and kind != "adapted"
-                difference = adapted - values if compared else unknown
+                of_choice = (judged, values, bounds[RANDOM], bounds[BEST])
+                sums = [float(np.sum(part, where=judged)) for part in of_choice]
+                difference = unknown if adapted is None or kind == "adapted" else adapted - values
                 both = np.isfinite(difference)
-                each = (both, difference, difference**2)
-                sums += [float(np.sum(part, where=both)) for part in each]
+                moments = (both, difference, difference**2)
+                sums += [float(np.sum(part, where=both)) for part in moments]
                 self._sums[kind][name] = self._sums[kind].get(name, 0.0) + np.array(sums)
 
     def rows(self) -> list[BaselineRow]:

@@ -153,7 +153,8 @@ def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distanc
     projection = whitening @ (directions / np.linalg.norm(directions, axis=0))
     half, rest = np.array_split(reference_draws @ projection, 2)
     marks = np.quantile(half, (np.arange(count) + 0.5) / count, axis=0)
-    null = [_far(rng.choice(rest, count, replace=False), marks) for _ in range(SPLITS)]
+    parts = (rng.choice(len(rest), count, replace=False) for _ in range(SPLITS))
+    null = [_far(rest[part], marks) for part in parts]
     value = _far(independent(draws, count, rng) @ projection, marks)
     p_value = (1 + np.sum(np.array(null) >= value)) / (SPLITS + 1)
     return Distance(value, tuple(sorted(null)), float(p_value), count)
