@@ -16,8 +16,7 @@ from xarray import DataArray, DataTree
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.diagnostics import Thresholds, check
-from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.diagnostics.report_tables import highest_density
+from bpa_ppl.diagnostics.report_page import highest_density, posterior_page
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
 from bpa_ppl.posterior.arviz_functions import TAILS, arviz_data, generation
 
