@@ -15,8 +15,7 @@ import bpa_ppl
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.demo import run_demo
 from bpa_ppl.errors import SEEDS, checked_seed
-from bpa_ppl.experiments.calibration import calibrate_sampler
-from bpa_ppl.experiments.samplers import run_samplers
+from bpa_ppl.experiments.samplers import calibrate_sampler, run_samplers
 from bpa_ppl.posterior import Draws
 from bpa_ppl.quality import bootstrap
 from bpa_ppl.registry import SAMPLERS, TUNERS

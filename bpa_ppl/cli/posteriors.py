@@ -247,7 +247,7 @@ def calibrate(
 ) -> None:
     """Simulation-based calibration of samplers; exit with 3 if one is not calibrated."""
     from bpa_ppl.diagnostics.calibration import calibration_page
-    from bpa_ppl.experiments.calibration import calibrate_sampler
+    from bpa_ppl.experiments.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = shared.settings_of(shared.names_of(samplers), setting)

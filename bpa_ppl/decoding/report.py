@@ -73,7 +73,7 @@ def _of_lists(
     from bpa_ppl.decoding.contributions import contributions
     from bpa_ppl.decoding.improvement import evaluate_improvement
     from bpa_ppl.diagnostics import check
-    from bpa_ppl.diagnostics.report_sections import contributions_section, improvement_section
+    from bpa_ppl.diagnostics.improvement import contributions_section, improvement_section
     from bpa_ppl.features.recipes import columns_of
 
     caveats = [] if check(draws) else [_FAILED]

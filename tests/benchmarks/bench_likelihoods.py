@@ -31,7 +31,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 import bpa_ppl as bpa
 import bpa_ppl.weights
-from bpa_ppl.experiments.calibration import calibrate_sampler
+from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.models import Margin, Risk

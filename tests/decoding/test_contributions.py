@@ -20,7 +20,7 @@ from bpa_ppl import (
     read_weights,
 )
 from bpa_ppl.decoding.contributions import contributions, mean_without
-from bpa_ppl.diagnostics.report_sections import contributions_section
+from bpa_ppl.diagnostics.improvement import contributions_section
 from bpa_ppl.features import LanguageModel, Length
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")

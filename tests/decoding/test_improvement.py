@@ -13,8 +13,7 @@ from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics.comparison.comparison import changed_translations
-from bpa_ppl.diagnostics.improvement import Improvement
-from bpa_ppl.diagnostics.report_sections import improvement_section
+from bpa_ppl.diagnostics.improvement import Improvement, improvement_section
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 COUNT = "adaptation_sentences"

@@ -12,11 +12,11 @@ from numpyro.infer import Predictive
 from raising import raises
 from reference_model import Array, log_prior
 from scipy.optimize import approx_fprime
-from scipy.stats import norm
+from scipy.stats import kstest, norm
 from targets import integrated
 
 from bpa_ppl import NBest, UsageError, adapt
-from bpa_ppl.experiments.calibration import calibrate_sampler
+from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Hierarchical, Preference, Prior
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
@@ -257,6 +257,29 @@ def test_weights_and_ties_are_calibrated(lists: NBest, likelihood: Preference) -
     )
     assert result.names == ("LM0", "WP0", "log_nu", "log p(A|λ)")
     assert result, str(result)
+
+
+def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ν is simulated from a prior that differs from the prior of the inference."""
+    import bpa_ppl.experiments.samplers as calibrating
+
+    simulated = calibrating.simulated
+
+    def shifted(program: Any, data: Any, names: Any, key: Any) -> Any:
+        truth, oracle, likelihood = simulated(program, data, names, key)
+        return truth.at[-1].add(1.5), oracle, likelihood
+
+    monkeypatch.setattr(calibrating, "simulated", shifted)
+    result = calibrate_sampler(
+        with_judgements(lists, ties=True),
+        CANONICAL,
+        "laplace",
+        replications=50,
+        likelihood="preference",
+        draws=500,
+    )
+    assert not result
+    assert kstest(result.ranks[:, result.names.index("log_nu")], "uniform").pvalue < 1e-4
 
 
 @pytest.mark.parametrize(

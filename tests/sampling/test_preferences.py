@@ -14,7 +14,7 @@ from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.experiments.calibration import calibrate_sampler
+from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import Column
