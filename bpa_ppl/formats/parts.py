@@ -33,7 +33,8 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot create this folder ({error.strerror})", folder) from error
+        problem = f"cannot create this folder ({error.strerror})"
+        raise DataError(problem, folder, code="cannot-write") from error
 
 
 @contextmanager
