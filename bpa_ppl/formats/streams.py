@@ -16,7 +16,7 @@ from typing import IO, Any, TextIO
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.codecs import CODECS, CORRUPT, Codec
-from bpa_ppl.formats.parts import is_part, part_of, replace_together
+from bpa_ppl.formats.parts import is_part, part_of
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -303,7 +303,7 @@ def require_writable(path: AnyPath) -> None:
 
 @contextmanager
 def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
-    """Do what `atomic_path` does for several files: either all of them appear or none."""
+    """Do what `atomic_path` does for several files, which appear when all are complete."""
     with ExitStack() as stack, _named_errors(*paths):
         parts = [stack.enter_context(_part(path)) for path in paths]
         yield tuple(temporary for temporary, _ in parts)
@@ -311,7 +311,9 @@ def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
             if str(path) == STANDARD:
                 with standard_output() as text:
                     text.buffer.write(temporary.read_bytes())
-        replace_together([(part, target) for part, target in parts if target is not None])
+        for part, target in parts:
+            if target is not None:
+                part.replace(target)
 
 
 @contextmanager
@@ -404,7 +406,7 @@ def standard_output() -> Iterator[TextIO]:
 
 @contextmanager
 def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
-    """Open several such files: all of them appear, when all are complete, or none.
+    """Open several such files, which appear when all are complete.
 
     `-` is copied to the standard output at the end.
 
