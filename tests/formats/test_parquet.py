@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from raising import raises
 from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
@@ -131,7 +132,7 @@ def test_what_is_wrong_is_told_with_its_row(
     columns.pop("by")
     path = written(tmp_path, columns)
     if message is None:  # rows of one id, one after the other, are one list
-        with pytest.raises(DataError, match="another source than before for sentence 0"):
+        with raises(DataError, line=2):
             read_nbest(path)
         return
     with pytest.raises(DataError, match=rf"lists\.parquet{message}"):
@@ -149,7 +150,7 @@ def test_bad_hypotheses_can_be_dropped(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_short(tmp_path: Path, kept: int) -> None:
     path = written(tmp_path, NESTED)
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(DataError, match=r"lists\.parquet: not a valid Parquet file \(.*again"):
+    with raises(DataError, "damaged"):
         read_nbest(path)
 
 
