@@ -102,33 +102,26 @@ def test_the_first_id_must_be_an_integer(tmp_path: Path, first_id: int) -> None:
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
-ODD = {
-    "deep": (DEEP, "inside one another|nested too deeply|no JSON"),
-    "digits": ("1" + "0" * 5000, "4,000 digits|no JSON|not a finite|must be"),
-    "infinite": ("Infinity", "finite"),
-    "overflow": ("1e999", "finite|1e999"),
-}
+ODD = {"deep": DEEP, "digits": "1" + "0" * 5000, "infinite": "Infinity", "overflow": "1e999"}
 
 
 @pytest.mark.parametrize("text", ["{}", '{{"id": 0, "text": "a", "lm": {}}}'], ids=["all", "value"])
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_values_of_json_lists(tmp_path: Path, odd: str, text: str) -> None:
-    value, _ = ODD[odd]
     for before in ("", '{"id": 0, "text": "b", "lm": 1}\n'):
-        (tmp_path / "lists").write_text(before + text.format(value) + "\n")
+        (tmp_path / "lists").write_text(before + text.format(ODD[odd]) + "\n")
         with pytest.raises(DataError) as refused:
             read_nbest(tmp_path / "lists", format="jsonl")
-        told = str(refused.value).removeprefix(str(tmp_path / "lists"))
-        assert told.startswith(f":{1 + bool(before)}: ")
-        assert len(told) < 200
-        assert "sys.set" not in told
+        message = str(refused.value).removeprefix(str(tmp_path / "lists"))
+        assert message.startswith(f":{1 + bool(before)}: ")
+        assert len(message) < 200
+        assert "sys.set" not in message
 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_values_of_json_weights(tmp_path: Path, odd: str) -> None:
-    value, message = ODD[odd]
-    (tmp_path / "weights").write_text(f'{{"LM0": {value}}}')
-    with pytest.raises(DataError, match=f"weights:1: .*({message})") as refused:
+    (tmp_path / "weights").write_text(f'{{"LM0": {ODD[odd]}}}')
+    with raises(DataError, "bad-line" if odd == "deep" else "bad-number", line=1) as refused:
         read_weights(tmp_path / "weights")
     assert len(str(refused.value)) < len(str(tmp_path)) + 200
 
