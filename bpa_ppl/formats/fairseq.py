@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat, zip_longest
+from itertools import chain, repeat
 from typing import Any, TextIO
 
 import numpy as np
@@ -236,7 +236,7 @@ class _Reader:
         """Return the columns of numbers; infinity in hypotheses that are to be dropped."""
         columns = _columns(scores, tokens)
         if columns is None:
-            hypotheses = list(zip_longest(scores, tokens, numbers, fillvalue=b""))
+            hypotheses = zip(scores, tokens or repeat(b""), numbers, strict=False)
             good = [self._is_finite(*hypothesis) for hypothesis in hypotheses]
             scores = [score if keep else b"0" for score, keep in zip(scores, good, strict=True)]
             tokens = [parts if keep else b"0" for parts, keep in zip(tokens, good, strict=False)]

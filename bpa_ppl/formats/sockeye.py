@@ -91,8 +91,8 @@ class Sockeye(NBestFormat, frozen=True):
             )
             named = zip(expand(_NAME, width), map(_array, columns), strict=True)
             hypotheses = {"text": list(chain.from_iterable(texts)), **dict(named)}
-            names = dict.fromkeys(chain.from_iterable(records))
-            sentences = {n: [of.get(n) for of in records] for n in names if n not in _OWN}
+            others = [n for n in dict.fromkeys(chain.from_iterable(records)) if n not in _OWN]
+            sentences: dict[str, Any] = {n: [of.get(n) for of in records] for n in others}
             sentences["id"] = [of["sentence_id"] for of in records]
             last = records[-1]
             yield schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))

@@ -71,7 +71,7 @@ def test_the_long_form(write: Write) -> None:
     assert nbest.references == (("r",), ("r",))
     assert nbest.feature_names == ("lm",)
     rows[4]["source"] = "another"
-    with pytest.raises(DataError, match=":5: .*source"):
+    with pytest.raises(DataError, match=r":5: .*source"):
         read_nbest(write(*lines(*rows)))
 
 
@@ -83,7 +83,7 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     write_nbest(nbest, path, format="jsonl")
     assert json.loads(path.read_text().splitlines()[1])["id"] == "doc:3"
     again = write(*lines(*({**GOOD, "id": name} for name in "aba")))
-    with pytest.raises(DataError, match=":3: .*sentence 0"):
+    with pytest.raises(DataError, match=r":3: .*sentence 0"):
         read_nbest(again)
 
 

@@ -241,7 +241,7 @@ def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> N
     assert nbest.sentence_extras["doc"] == ("d", None)
     assert nbest.references == (("r",), ())
     lines[2]["sentence.doc"] = "e"
-    with pytest.raises(DataError, match=":3: .*doc"):
+    with pytest.raises(DataError, match=r":3: .*doc"):
         read_nbest(write(*map(json.dumps, lines)))
 
 

@@ -96,9 +96,8 @@ def test_unused_default_weights_must_be_numbers(toy: NBest, value: float) -> Non
 @pytest.mark.parametrize("first_id", [2**63, -(2**63), 1.5, "1"])
 def test_the_first_id_must_be_an_integer(tmp_path: Path, first_id: int) -> None:
     path = moses(tmp_path / "nbest", (0, "a"))
-    with raises(UsageError, parameter="first_id") as found:
+    with raises(UsageError, parameter="first_id"):
         read_nbest(path, first_id=first_id)
-    assert found.value.parameter == "first_id"
 
 
 DEEP = "[" * 100_000 + "]" * 100_000

@@ -55,29 +55,6 @@ def test_hidden_files_of_others_stay(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == [".deadbeef.part.notes", "out"]
 
 
-def write_with_something_in_the_way(first: Path, second: Path) -> None:
-    with atomic_writers(first, second) as files:
-        for file in files:
-            file.write("new")
-        (second / "in the way").mkdir(parents=True)
-
-
-def test_two_files_are_replaced_or_neither(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("old")
-    with raises(DataError, "cannot-write"):
-        write_with_something_in_the_way(first, second)
-    assert first.read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["first", "second"]
-
-
-def test_a_file_that_was_not_there_is_taken_back_too(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    with raises(DataError, "cannot-write"):
-        write_with_something_in_the_way(first, second)
-    assert os.listdir(tmp_path) == ["second"]
-
-
 def test_two_files_are_replaced_together(tmp_path: Path) -> None:
     for name in ("first", "second"):
         (tmp_path / name).write_text("old")

@@ -88,7 +88,7 @@ def test_what_is_wrong_is_named(
 
 def test_a_bad_number_is_named(write: Write) -> None:
     lines = [line({"text": "a", "lm": lm}, {"text": "b", "lm": 1}) for lm in (1, "x")]
-    with pytest.raises(DataError, match=":2: .*lm is 'x'"):
+    with pytest.raises(DataError, match=r":2: .*lm is 'x'"):
         read_nbest(write(*lines))
 
 
