@@ -47,7 +47,7 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
         if not column:
             raise DataError("empty: give the references, one a line", origin, code="no-data")
         if _OF_LISTS.match(column[0]):
-            problem = "a hypothesis of n-best lists: give the file of the references"
+            problem = "a hypothesis of n-best lists, not a reference: give the references"
             raise DataError(problem, origin, 1, code="mismatch")
         if len(column) != len(columns[0]):
             problem = f"{len(column)} lines, but {origin_name(files[0])} has {len(columns[0])}"
