@@ -91,7 +91,6 @@ class Parquet(NBestFormat, frozen=True):
                 batch.validate(full=True)  # texts that are not UTF-8, and invalid offsets
                 yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise DataError(
-                f"not a valid Parquet file ({reason}): download or create it again", origin
-            ) from error
+            reason = f"not a valid Parquet file ({str(error).splitlines()[0]})"
+            message = f"{reason}: download or create it again"
+            raise DataError(message, origin, code="damaged") from error
