@@ -77,8 +77,8 @@ CLASSES = {
 }
 #: Package -> its public names.
 PACKAGES = {
-    "decoding": "AlignedWriter CRITERIA Confidence Expected GAPS RerankOptions Reranked Rule "
-    "Scoreboard SentenceRanking Summary Voters next_sentences refuse_unconverged rerank "
+    "decoding": "AlignedDraws AlignedWriter CRITERIA Confidence Expected GAPS RerankOptions "
+    "Reranked Rule Scoreboard SentenceRanking Summary next_sentences refuse_unconverged rerank "
     "rerank_stream rerank_to scoreboard selective write_details write_texts",
     "diagnostics": "BaselineComparison Calibration Comparison Finding Loo PredictiveCheck Ranked "
     "Reliability Replication Report RiskCoverage Sensitivity Temperature Thresholds calibrate "

@@ -65,7 +65,7 @@ def reference_expectations(
 def test_expectations_agree_with_loops(
     lists: NBest, weights: reference_model.Array, posterior: Any, rule: str
 ) -> None:
-    from bpa_ppl.decoding.mbr import Mbr
+    from bpa_ppl.decoding.rules import Mbr
 
     chosen: Any = Mbr(gain="chrf") if rule == "chrf" else rule
     result = rerank(lists, posterior, rule=chosen, unchecked=True, confidence=True)

@@ -19,7 +19,7 @@ from bpa_ppl import (
     read_nbest,
     read_weights,
 )
-from bpa_ppl.decoding.contributions import contributions, mean_without
+from bpa_ppl.decoding.improvement import contributions, mean_without
 from bpa_ppl.diagnostics.report_sections import contributions_section
 from bpa_ppl.features import LanguageModel, Length
 

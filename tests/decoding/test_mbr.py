@@ -14,8 +14,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from bpa_ppl import NBest, UsageError, rerank
 from bpa_ppl.decoding import reranking
 from bpa_ppl.decoding.batches import BatchDecider, DecisionSettings
-from bpa_ppl.decoding.mbr import Mbr
-from bpa_ppl.decoding.predictive import Predictive
+from bpa_ppl.decoding.rules import Mbr, Predictive
 from bpa_ppl.posterior import as_draws
 
 NAMES = ("LM0", "TM0", "WP0")

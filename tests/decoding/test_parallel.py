@@ -15,8 +15,8 @@ from external_posterior import external_posterior
 
 from bpa_ppl import NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import reranking
-from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.outputs import rerank_to
+from bpa_ppl.decoding.rules import Rule
 from bpa_ppl.options import RerankOptions
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -55,10 +55,10 @@ def assert_equal(ours: Reranked, theirs: Reranked) -> None:
 class CustomRule(Rule, frozen=True):
     """A rule that workers cannot import and receive by pickling."""
 
-    def votes(self, features: Any, base: Any, voters: Any) -> Any:
+    def log_scores(self, features: Any, base: Any, draws: Any) -> Any:
         return features[:, 0] + base
 
-    def combined(self, parts: Any) -> Any:
+    def combine(self, parts: Any) -> Any:
         return parts[0]
 
 
@@ -120,10 +120,10 @@ def test_rejects_invalid_workers(
 class KillingRule(Rule, frozen=True):
     """A rule that kills its process, like the out-of-memory killer."""
 
-    def votes(self, features: Any, base: Any, voters: Any) -> Any:
+    def log_scores(self, features: Any, base: Any, draws: Any) -> Any:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def combined(self, parts: Any) -> Any:
+    def combine(self, parts: Any) -> Any:
         return parts[0]
 
 
