@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,6 @@ import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import NotConverged, UsageError, one_of
 from bpa_ppl.registry import SAMPLERS, TUNERS
-
-if TYPE_CHECKING:
-    from bpa_ppl.tuning import Reestimation
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
@@ -295,18 +292,15 @@ def tune(
             iterations=iterations,
             returned=returned,
             folder=folder or own_folder,
-            report=partial(_report_iteration, quiet),
+            report=lambda iteration, found, added: shared.echo_status(
+                f"iteration {iteration}: {found}, {added} new hypotheses", quiet
+            ),
             **arguments,
         )
     bpa.write_weights(found.weights, output, template=template)
     if decoder is not None and folder is None:
         shutil.rmtree(f"{output}.rounds", ignore_errors=True)
     shared.echo_status(found, quiet)
-
-
-def _report_iteration(quiet: bool, iteration: int, found: Reestimation, added: int) -> None:
-    status = f"iteration {iteration}: {found}, {added} new hypotheses"
-    shared.echo_status(status, quiet)
 
 
 def experiment(
