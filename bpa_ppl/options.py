@@ -21,7 +21,7 @@ from bpa_ppl.workers import check_backend, number_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bpa_ppl.decoding.base import Rule
+    from bpa_ppl.decoding.rules import Rule
     from bpa_ppl.features.base import AnySource
     from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.models import Likelihood, Prior, PriorFamily
@@ -332,7 +332,7 @@ def _described(options: Any) -> str:
     return inspect.getdoc(options).split("Args:\n")[1].split("\n\n")[0]  # type: ignore[union-attr]
 
 
-def descriptions(options: type) -> dict[str, str]:
+def descriptions(options: Any) -> dict[str, str]:
     """Return the descriptions of the fields of a class of options, one line each.
 
     >>> descriptions(RerankOptions)["jobs"].partition(". ")[0]

@@ -21,7 +21,7 @@ from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.notes import warn_user
 
 if TYPE_CHECKING:
-    from bpa_ppl.decoding.base import Rule
+    from bpa_ppl.decoding.rules import Rule
     from bpa_ppl.features.base import FeatureSource
     from bpa_ppl.formats.base import NBestFormat, WeightFormat
     from bpa_ppl.models.likelihoods.base import Likelihood
@@ -281,12 +281,12 @@ TUNERS: Registry[Tuner] = Registry(
 RULES: Registry[Rule] = Registry(
     "rule",
     "bpa_ppl.rules",
-    "bpa_ppl.decoding.base:Rule",
+    "bpa_ppl.decoding.rules:Rule",
     {
-        "predictive": "bpa_ppl.decoding.predictive:Predictive",
-        "viterbi": "bpa_ppl.decoding.viterbi:Viterbi",
-        "map": "bpa_ppl.decoding.points:Map",
-        "mean": "bpa_ppl.decoding.points:Mean",
-        "mbr": "bpa_ppl.decoding.mbr:Mbr",
+        "predictive": "bpa_ppl.decoding.rules:Predictive",
+        "viterbi": "bpa_ppl.decoding.rules:Viterbi",
+        "map": "bpa_ppl.decoding.rules:Map",
+        "mean": "bpa_ppl.decoding.rules:Mean",
+        "mbr": "bpa_ppl.decoding.rules:Mbr",
     },
 )

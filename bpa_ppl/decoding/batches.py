@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.caching import enable_jax_cache
-from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, confidence_in
+from bpa_ppl.decoding.rules import AlignedDraws, Rule
 from bpa_ppl.errors import DataError
 from bpa_ppl.models.probabilities import padded
 from bpa_ppl.nbest import Float64, Int64, NBest
@@ -23,9 +23,9 @@ from bpa_ppl.registry import RULES
 
 _CHUNK = 16  # lists decided at once
 _ROUND = 64  # lengths of lists are rounded up to a multiple
-_GROUP = 512  # draws that vote at once
+_GROUP = 512  # draws scored at once
 _THREADS = 2  # chunks decided at once: XLA computes most of a chunk on one core
-_SOME = 64  # draws that the spread of an expectation is computed from
+_SPREAD = 64  # draws that the spread of an expectation is computed from
 
 
 class Decisions(NamedTuple):
@@ -39,7 +39,7 @@ class Decisions(NamedTuple):
 
 
 class DecisionSettings(NamedTuple):
-    """How choices are made from the votes of the draws.
+    """How choices are made from the scores of the draws.
 
     Attributes:
         derivations: `separate` or `summed`.
@@ -60,19 +60,19 @@ class DecisionSettings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BatchDecider:
-    """The draws of a posterior, aligned with certain columns, and the rule that they decide by.
+    """The draws of a posterior, aligned with certain columns, and the rule that chooses by them.
 
     Attributes:
         feature_names: the columns.
-        rule: how votes are counted.
-        groups: the draws, in groups that vote at once.
+        rule: the decision rule.
+        groups: the draws, in groups that are scored at once.
         canonical: (K,) the canonical weights, or None where they are not known.
-        settings: how choices are made from the votes.
+        settings: how choices are made from the scores.
     """
 
     feature_names: tuple[str, ...]
     rule: Rule
-    groups: Voters
+    groups: AlignedDraws
     canonical: Float64 | None
     settings: DecisionSettings
 
@@ -89,8 +89,9 @@ class BatchDecider:
                 f"the rule {RULES.name_of(rule)} needs the density of each draw (lp), which this "
                 "posterior does not record: use the rule predictive",
                 parameter="rule",
+                code="not-supported",
             )
-        groups = rule.voters(draws, lists).in_groups(_GROUP)
+        groups = rule.align(draws, lists).in_groups(_GROUP)
         canonical = None
         if draws.canonical is not None:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
@@ -101,7 +102,7 @@ class BatchDecider:
 
     @cached_property
     def log_scores(self) -> Callable[[Any, Any], jax.Array]:
-        """The votes for the hypotheses of some lists, (S, N, K) ↦ (S, N), compiled."""
+        """The scores of the hypotheses of some lists, (S, N, K) ↦ (S, N), compiled."""
         enable_jax_cache()
         arrays = tuple(jnp.float32(part) for part in self.groups[:3])
         return partial(_log_scores, self.rule, self.groups.exponent, arrays)
@@ -117,12 +118,12 @@ class BatchDecider:
         return self.rule.needs_texts or self.confident
 
     @cached_property
-    def some(self) -> Float64:
-        """(K, D) some of the draws, each as often as its share is of D."""
+    def subset(self) -> Float64:
+        """(K, D) a subset of the draws, resampled by their importance."""
         weights = np.asarray(self.groups.weights, np.float64)
         share = np.cumsum(np.exp(np.asarray(self.groups.log_weight, np.float64)).reshape(-1))
         flat = weights.reshape(-1, weights.shape[-1])
-        marks = (np.arange(_SOME) + 0.5) / _SOME * share[-1]
+        marks = (np.arange(_SPREAD) + 0.5) / _SPREAD * share[-1]
         result: Float64 = flat[np.searchsorted(share, marks)].T
         return result
 
@@ -147,14 +148,9 @@ class BatchDecider:
         with ThreadPoolExecutor(_THREADS) as threads:
             chunks = lists.chunks(_CHUNK)
             parts = list(threads.map(partial(self._of_chunk, self.log_scores), chunks))
-        choice, probability, canonical, canonical_probability, expected = zip(*parts, strict=True)
-        return Decisions(
-            choice=np.concatenate(choice),
-            probability=np.concatenate(probability),
-            canonical=np.concatenate(canonical),
-            canonical_probability=np.concatenate(canonical_probability),
-            confidence=Confidence.joined(expected) if self.confident else None,
-        )
+        *arrays, confidence = zip(*parts, strict=True)
+        joined = Confidence.joined(confidence) if self.confident else None
+        return Decisions._make([*map(np.concatenate, arrays), joined])
 
     def _of_chunk(self, scored: Callable[[Any, Any], jax.Array], lists: NBest) -> Decisions:
         origins = lists.best(lists.scores(self.mean))
@@ -167,63 +163,51 @@ class BatchDecider:
             if self.canonical is None
             else lists.best(lists.scores(self.canonical))
         )
-        votes = [
+        decisions = [
             _list_decision(log_scores[s, :size], lists.string_index[lists.rows(s)], self.settings)
             for s, size in enumerate(lists.sizes)
         ]
-        choice = np.array([vote.best for vote in votes], np.int64)
-        p = np.concatenate([vote.p for vote in votes])
+        choice = np.array([one.best for one in decisions], np.int64)
+        p = np.concatenate([one.p for one in decisions])
         if self.rule.needs_texts:
             choice = self.rule.decide(lists, p)
         confidence = None
         if self.confident:
             choice, confidence = self._expected(lists, p, choice, canonical)
-        return Decisions(
-            choice=choice,
-            probability=np.array([v.support[c] for c, v in zip(choice, votes, strict=True)]),
-            canonical=canonical,
-            canonical_probability=np.array(
-                [v.support[c] for c, v in zip(canonical, votes, strict=True)]
-            ),
-            confidence=confidence,
-        )
+
+        def support(positions: Int64) -> Float64:
+            pairs = zip(decisions, positions, strict=True)
+            return np.array([one.support[position] for one, position in pairs])
+
+        return Decisions(choice, support(choice), canonical, support(canonical), confidence)
 
     def _expected(
         self, lists: NBest, p: Float64, choice: Int64, canonical: Int64
     ) -> tuple[Int64, Confidence]:
         """Return the choices that are confident enough, and their expected scores."""
-        scores = (lists.features.astype(np.float64) @ self.some) / self.settings.temperature
+        scores = (lists.features.astype(np.float64) @ self.subset) / self.settings.temperature
         highest = np.maximum.reduceat(scores, lists.offsets[:-1])
         by_draw = np.exp(scores - np.repeat(highest, lists.sizes, axis=0))
         by_draw /= np.repeat(np.add.reduceat(by_draw, lists.offsets[:-1]), lists.sizes, axis=0)
-        return confidence_in(
-            lists,
-            p,
-            by_draw,
-            choice,
-            canonical,
-            self.rule.criterion,
-            self.settings.min_confidence,
-            self.settings.metric,
-            self.settings.column,
-        )
+        gain = self.rule.criterion
+        return confidence_in(lists, p, by_draw, choice, canonical, gain, self.settings)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _log_scores(
     rule: Rule, exponent: float, groups: tuple[jax.Array, ...], features: jax.Array, base: jax.Array
 ) -> jax.Array:
-    """Return the votes for the hypotheses of some lists, (S, N, K) ↦ (S, N).
+    """Return the scores of the hypotheses of some lists, (S, N, K) ↦ (S, N).
 
-    List by list and group by group, so that what is in work fits into a processor's cache. The
-    voters are no constants of the program, which then serves other posteriors as well.
+    List by list and group by group, so that the arrays fit into a processor's cache. The draws are
+    arguments of the program, which then serves other posteriors as well.
     """
 
     def of_list(arrays: tuple[jax.Array, jax.Array]) -> jax.Array:
         def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-            return rule.votes(*arrays, Voters(*group, exponent))
+            return rule.log_scores(*arrays, AlignedDraws(*group, exponent))
 
-        return rule.combined(jax.lax.map(of_group, groups))
+        return rule.combine(jax.lax.map(of_group, groups))
 
     result: jax.Array = jax.lax.map(of_list, (features, base))
     return result

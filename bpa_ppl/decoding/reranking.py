@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.batches import BatchDecider, Decisions, DecisionSettings
 from bpa_ppl.decoding.confidence import Confidence
+from bpa_ppl.decoding.rules import Rule
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Preparation
@@ -22,12 +22,13 @@ from bpa_ppl.models.preparing import gain_column
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.options import RerankOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.progress import reporter
+from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality.pairs import PAIRED
 from bpa_ppl.weights import Weights
 from bpa_ppl.workers import number_of, parallel_workers
 
 if TYPE_CHECKING:
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
@@ -121,16 +122,7 @@ def rerank(
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    total = len(nbest) if isinstance(nbest, NBest) else 0
-    parts: list[Reranked] = []
-    done = 0
-    with reporter(options.progress, "rerank") as report:
-        for _, part in reranked_parts(nbest, posterior, options):
-            parts.append(part)
-            done += len(part.choice)
-            report(done, max(total, done), "sentences")
-    if not parts:
-        raise UsageError("there is no list to rerank")
+    parts = [part.result for part in reranked_parts(nbest, posterior, options)]
     columns: list[list[Any]] = [[getattr(part, f.name) for part in parts] for f in fields(Reranked)]
     return Reranked(*map(_concatenated, columns))
 
@@ -165,43 +157,51 @@ class RerankedPart(NamedTuple):
 def reranked_parts(
     nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
 ) -> Iterator[RerankedPart]:
-    """Yield lists and the choices from them, a part at a time; errors as those of `rerank`."""
+    """Yield lists and the choices from them, a part at a time; errors as those of `rerank`.
+
+    A posterior that cannot be used is refused before the lists are read.
+    """
     draws = with_defaults(as_draws(posterior), options.defaults)
     if not options.unchecked:
         refuse_unconverged(draws)
     temperature = options.temperature
     if temperature is None:
         temperature = float(draws.attrs.get("temperature", 1.0))
-    gain = gain_column(draws.attrs)
+    gain, metric = gain_column(draws.attrs), draws.attrs.get("oracle_metric", "ter")
     settings = DecisionSettings(
         options.derivations,
         temperature,
         options.min_confidence,
         options.confidence,
-        expected_metric(draws.attrs),
+        # The texts of a list cannot be compared by other metrics, such as a column of the lists.
+        metric if metric in PAIRED else None,
         None if gain is None else gain.column,
     )
     deciders = _Deciders(draws, options.rule_for(draws), settings)
-    prepared = Preparation.recorded(
-        draws.attrs, draws.constants, options.moved_files, draws.features, draws.fixed
-    )
-    tables = prepared.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
+    tables = recorded_preparation(draws, options.moved_files).stream(_tables(nbest))
     if options.backend == "local" and number_of(options.jobs) == 1:
-        return _in_this_process(tables, deciders)
-    return _in_workers(tables, deciders, options)
+        parts = _in_this_process(tables, deciders)
+    else:
+        parts = _in_workers(tables, deciders, options)
+    return _reported(parts, len(nbest) if isinstance(nbest, NBest) else 0, options.progress)
 
 
-def expected_metric(attrs: Mapping[str, Any]) -> str | None:
-    """Return the metric of the expected scores of choices.
+def _reported(
+    parts: Iterable[RerankedPart], total: int, progress: bool | Reporter
+) -> Iterator[RerankedPart]:
+    """Yield the parts, and report the number of sentences.
 
-    It is the criterion of the posterior, TER if it records none. None where texts of a list cannot
-    be compared by it, such as a column of the lists.
-
-    >>> expected_metric({}), expected_metric({"oracle_metric": "mqm"})
-    ('ter', None)
+    Raises:
+        UsageError: if there is no part.
     """
-    name = attrs.get("oracle_metric", "ter")
-    return name if name in PAIRED else None
+    done = 0
+    with reporter(progress, "rerank") as report:
+        for part in parts:
+            yield part
+            done += len(part.lists)
+            report(done, max(total, done), "sentences")
+    if not done:
+        raise UsageError("there is no list to rerank", parameter="nbest", code="no-data")
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
@@ -217,8 +217,15 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
         raise DataError(
             f"the posterior has weights of {', '.join(clashes)}: leave out their default weights",
             parameter="defaults",
+            code="duplicate",
         )
     return replace(draws, fixed=draws.fixed.updated(weights)) if weights else draws
+
+
+def recorded_preparation(draws: Draws, moved_files: MovedFiles | None) -> Preparation:
+    """Return the preparation of lists that a posterior records; errors as of `rerank`."""
+    own = draws.features, draws.fixed
+    return Preparation.recorded(draws.attrs, draws.constants, moved_files, *own)
 
 
 def _concatenated(column: list[Any]) -> Any:
@@ -229,21 +236,18 @@ def _concatenated(column: list[Any]) -> Any:
     return np.concatenate(column)
 
 
-def _tables(stream: Iterable[NBest]) -> Iterator[NBest]:
-    """Yield the lists of a stream a few at a time."""
-    if isinstance(stream, str | bytes) or not isinstance(stream, Iterable):
-        raise _no_lists(stream)
-    for lists in stream:
+def _tables(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
+    """Yield lists, or those of a stream, a few at a time."""
+    is_stream = isinstance(nbest, Iterable) and not isinstance(nbest, NBest)
+    for lists in nbest if is_stream else [nbest]:
         if not isinstance(lists, NBest):
-            raise _no_lists(stream)
+            raise UsageError(
+                "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
+                f"{reprlib.repr(nbest)}",
+                parameter="nbest",
+                code="wrong-type",
+            )
         yield from lists.chunks(_TABLE)
-
-
-def _no_lists(value: Any) -> UsageError:
-    return UsageError(
-        "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
-        f"{reprlib.repr(value)}"
-    )
 
 
 class _Deciders:

@@ -26,7 +26,7 @@ from measuring import canonical, drawn, lists
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest
-from bpa_ppl.decoding.mbr import Mbr
+from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.quality.pairs import pairs_of
 
 DOMAINS = ("medical", "captions", "conversation")

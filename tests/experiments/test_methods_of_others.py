@@ -13,7 +13,7 @@ from raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.component import Count, Positive
-from bpa_ppl.decoding.viterbi import Viterbi
+from bpa_ppl.decoding.rules import Viterbi
 from bpa_ppl.experiments import read_results, read_study, run_study, write_figures
 from bpa_ppl.experiments.methods import named_methods
 from bpa_ppl.quality import Metric

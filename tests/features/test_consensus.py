@@ -14,7 +14,7 @@ from raising import raises
 
 import bpa_ppl
 from bpa_ppl import NBest, add_features
-from bpa_ppl.decoding.mbr import Mbr
+from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.quality.pairs import PAIRED, pairs_of

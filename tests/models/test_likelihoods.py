@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import NBest, UsageError, adapt
-from bpa_ppl.experiments.calibration import calibrate_sampler
+from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Likelihood, Lists, Margin, Oracle, Risk, in_order, tabulate
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.weights import deviation_within, match
