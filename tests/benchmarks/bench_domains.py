@@ -55,8 +55,9 @@ def main() -> None:
             outputs = [bpa.rerank(test, one, unchecked=True).texts for one in posteriors]
             passed = sum(bool(bpa.check(posterior)) for posterior in posteriors)
             table.row(name, *cells(outputs, test.references), f"{passed} of {options.draws}")
-        best = test.chosen(bpa.oracles(test).index)
-        table.row("oracle", *cells([best], test.references))
+        for metric in ("ter", "bleu"):
+            oracle_texts = test.chosen(bpa.oracles(test, metric).index)
+            table.row(f"oracle, {metric}", *cells([oracle_texts], test.references))
 
 
 if __name__ == "__main__":

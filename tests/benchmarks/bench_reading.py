@@ -68,10 +68,10 @@ def split_and_float(path: Path) -> Any:
 
 
 def fairseq_lines(lists: NBest) -> str:
-    """Return the output of fairseq: a source, a reference, and three lines per hypothesis."""
+    """Return the output of fairseq without references: a source, and three lines per hypothesis."""
     rng, lines = np.random.default_rng(1), []
     for s, number in enumerate(lists.sentence_ids.tolist()):
-        lines += [f"S-{number}\tsource of sentence {s}", f"T-{number}\treference {s}"]
+        lines.append(f"S-{number}\tsource of sentence {s}")
         for text in lists.texts(s):
             tokens = -rng.exponential(size=len(text.split()) + 1)
             scored = f"{number}\t{tokens.mean()}\t{text}"
