@@ -5,7 +5,7 @@
 Each draw starts with 10 random sentences of a pool of 500 (seeds 0, 1, ..., the same for both rows)
 and asks for 10 more at a time, up to 100, with the posterior of those before; sentences are added
 one at a time (`Sequential`). A cell has the test TER of the posterior mean ± two standard
-deviations over the draws / BLEU / length ratio, and the words of all references asked for.
+deviations over the draws / BLEU / length ratio, and the words of all requested references.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ LIKELIHOODS = {"margin": Margin(gamma=2.0), "published": Oracle()}
 
 
 def learning_curve(task: Task, criterion: str, likelihood: Likelihood, seed: int) -> list[Float64]:
-    """Return TER, BLEU, length ratio and words asked for, at each size, of one draw."""
+    """Return TER, BLEU, length ratio and requested words, at each size, of one draw."""
     pool, rng, curve = task.pool, np.random.default_rng(seed), []
-    asked = rng.permutation(len(pool))[:STEP].tolist()
-    first = pool.select(asked)
+    selected = rng.permutation(len(pool))[:STEP].tolist()
+    first = pool.select(selected)
     settings = {"sampler": SAMPLER, "seed": seed}
     posterior = bpa.adapt(first, canonical(), likelihood=likelihood, metric="ter_gain", **settings)
     sequential = Sequential(posterior, adaptation_lists=first, **settings)
-    while len(asked) < max(SIZES):
-        left = np.setdiff1d(np.arange(len(pool)), asked)
+    while len(selected) < max(SIZES):
+        left = np.setdiff1d(np.arange(len(pool)), selected)
         if criterion == "random":
             order = rng.permutation(len(left))
         else:
@@ -58,9 +58,9 @@ def learning_curve(task: Task, criterion: str, likelihood: Likelihood, seed: int
         chosen = left[order[:STEP]].tolist()
         for sentence in chosen:
             sequential.add(pool[sentence])
-        asked += chosen
-        if len(asked) in SIZES:
-            words = sum(len(pool.references[sentence][0].split()) for sentence in asked)
+        selected += chosen
+        if len(selected) in SIZES:
+            words = sum(len(pool.references[sentence][0].split()) for sentence in selected)
             scores = task.scores(sequential.draws().at_point("mean"))
             curve.append(np.array([*scores, words]))
     return curve

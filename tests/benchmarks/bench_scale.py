@@ -74,8 +74,8 @@ def write_posterior(path: Path, lists: bpa.NBest, weights: bpa.Weights, format: 
     if format == "plain":
         format = f"plain:list_size={lists.sizes[0]},scores={part}.scores"
     sample = bpa.read_nbest(part, format=format, references=lists.references)
-    known = weights if set(weights) == set(sample.feature_names) else None
-    bpa.write_posterior(bpa.adapt(sample, known, sampler="imh"), path)
+    canonical_weights = weights if set(weights) == set(sample.feature_names) else None
+    bpa.write_posterior(bpa.adapt(sample, canonical_weights, sampler="imh"), path)
 
 
 def run_rerank(folder: Path, lists: Path, *options: str) -> Run:

@@ -13,7 +13,7 @@ Tables:
 `out` and `ways` need `--statutes`, a folder with the federal acts and regulations as XML, as the
 Department of Justice publishes them. A pair counts as a statute if 90 % of the 6-grams of
 its English words occur there, and as a debate if less than 10 % do. Purity is the share of these
-pairs whose subdomain consists mostly of their own source.
+pairs whose subdomain consists mostly of pairs from their source.
 """
 
 from __future__ import annotations
@@ -231,14 +231,16 @@ def print_typical_words(subdomains: Subdomains, labels: np.ndarray, count: int =
 @cache
 def read_labels(statutes: str) -> np.ndarray:
     """Return (pairs,) 1 for statutes, 0 for debates, −1 for unknown."""
-    known: set[int] = set()
+    statute_grams: set[int] = set()
     for path in sorted(Path(statutes).rglob("*.xml")):
         text = html.unescape(re.sub(r"<[^>]+>", " ", path.read_text("utf-8", "replace")))
-        known.update(grams(text.lower()))
+        statute_grams.update(grams(text.lower()))
     english = NumberedText.read(CORPORA / "out.en.xz")
     labels = []
     for sentence in split(english):
-        hits = [gram in known for gram in grams(" ".join(english.words[n] for n in sentence))]
+        hits = [
+            gram in statute_grams for gram in grams(" ".join(english.words[n] for n in sentence))
+        ]
         share = np.mean(hits) if hits else 0.5
         labels.append(1 if share >= 0.9 else 0 if share < 0.1 else -1)
     print(f"labels: {Counter(labels)}")

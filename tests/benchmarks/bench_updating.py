@@ -6,7 +6,7 @@ Each draw starts with 10 sentences of a domain and adds 100 others one at a time
 100 of them it is compared with a posterior adapted to all at once: the root mean square difference
 of the means, in posterior standard deviations; the mean ratio of the standard deviations; test TER,
 BLEU and length ratio. `starting over` has another seed and shows the Monte Carlo error; `exact` has
-the lists of the first 10 sentences, and `Gaussian` has not. Then the times per sentence.
+the lists of the first 10 sentences, `Gaussian` only their posterior. Then the times per sentence.
 """
 
 from __future__ import annotations
