@@ -45,13 +45,8 @@ from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models import Isotropic, Margin
-<<<<<<< HEAD
-from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases import mix, read_counts, write_table
-=======
 from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases import mix, write_table
->>>>>>> benchmarks
 
 LINES = 500
 LM_AND_MAP = "+ LM and MAP phrase mixture"

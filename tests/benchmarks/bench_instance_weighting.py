@@ -51,7 +51,7 @@ from bpa_ppl.models.instance_weighting import (
     weigh,
 )
 from bpa_ppl.models.instance_weighting.mixture import MIXTURES, log_likelihood, unconstrained
-from bpa_ppl.phrases import PhraseCounts, held_out, mix, read_counts, write_table
+from bpa_ppl.phrases import PhraseCounts, held_out, mix, write_table
 from bpa_ppl.phrases.mixtures import METHODS, counts_of
 from bpa_ppl.phrases.pair_features import (
     PAIR_FEATURES,
@@ -60,10 +60,7 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
-<<<<<<< HEAD
-=======
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, write_table
->>>>>>> benchmarks
+from bpa_ppl.phrases.tables import PhraseTable
 
 SIDES = ("target", "source")
 NAMES = (*PAIR_FEATURES, SVM)

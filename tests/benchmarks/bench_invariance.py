@@ -47,13 +47,8 @@ import bpa_ppl as bpa
 from bpa_ppl.features import Invariance, feature_adder
 from bpa_ppl.models.subdomains import induce
 from bpa_ppl.nbest import NBest
-<<<<<<< HEAD
-from bpa_ppl.phrases import Subdomains, read_counts
-from bpa_ppl.phrases.subdomains import CountedPhrases
-=======
 from bpa_ppl.phrases import Subdomains
 from bpa_ppl.phrases.extraction import extract_phrases
->>>>>>> benchmarks
 
 SIZES = (10, 100)
 #: Domains besides captions -> the part to draw from.

@@ -15,19 +15,7 @@ from typing import Any
 
 from measuring import DOMAINS, ScoreTable, domain_task, parse_options
 
-<<<<<<< HEAD
-import bpa_ppl as bpa
-import bpa_ppl.weights
-from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.features import LanguageModel
-from bpa_ppl.features.lexicon import Lexicon
-from bpa_ppl.models import Margin, Risk
-from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.posterior import import_arviz
-from bpa_ppl.quality import gains, statistics
-=======
 from bpa_ppl.models import Risk
->>>>>>> benchmarks
 
 ROWS: dict[str, dict[str, Any]] = {
     "oracle, as published": {"likelihood": "oracle"},

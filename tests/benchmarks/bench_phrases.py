@@ -13,23 +13,7 @@ from collections import Counter
 from measuring import CORPORA, Table, best_time, parse_options, write_lines
 
 from bpa_ppl.formats.streams import read_lines
-<<<<<<< HEAD
-from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases import (
-    PhraseCounts,
-    PhraseTable,
-    held_out,
-    mix,
-    read_counts,
-    read_table,
-    write_table,
-)
 from bpa_ppl.phrases.extraction import extract_phrases
-from bpa_ppl.phrases.mixtures import DIRECTIONS, METHODS, counts_of
-from bpa_ppl.tables import text_table
-=======
-from bpa_ppl.phrases.extraction import extract_phrases
->>>>>>> benchmarks
 
 MAX_WORDS = 5
 

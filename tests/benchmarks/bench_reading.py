@@ -80,19 +80,10 @@ def fairseq_lines(lists: NBest) -> str:
     return "\n".join([*lines, ""])
 
 
-<<<<<<< HEAD
-def line_by_line(path: str) -> Any:
-    """Read without compiled code."""
-    from bpa_ppl.formats import moses
-
-    moses._PLAIN_BLOCKS = sys.maxsize - 1
-    return read_nbest(path)
-=======
 def with_names(lists: NBest, *names: str) -> NBest:
     """Return lists with the first features only, under other names."""
     lists = lists.without_features(lists.feature_names[len(names) :])
     return NBest(**{**vars(lists), "feature_names": names})
->>>>>>> benchmarks
 
 
 def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
