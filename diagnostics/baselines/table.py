@@ -100,6 +100,8 @@ class BaselineComparison:
     on 9 lists the best single feature (comet) has a higher mean mqm than the adapted weights, ...
     >>> print(result.summary)
     the adapted weights are not clearly different from the best single feature (comet) ...
+    >>> result.block().header == result.table()[0]
+    True
     >>> result.table()[0]
     ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval')
     """

@@ -331,7 +331,7 @@ FEATURES = ("features", "nbest", "-s", "src", "-o", "more.jsonl", "--add")
 @pytest.mark.parametrize(
     ("arguments", "mention"),
     [
-        ((*REPORT, "--lists", "nbest"), "phrase table"),
+        ((*REPORT, "--lists", "nbest"), "sources"),
         (
             (*REPORT, "--lists", "nbest", "-s", "src", "--phrases", "table.txt"),
             "(--phrases)",
